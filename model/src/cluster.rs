@@ -1,7 +1,7 @@
-//! All that a cluster holds: its partitions, each a placement model of its own.
+//! The content of a cluster: its partitions, each an independent placement model.
 //!
-//! A query and a search are given the [`State`] of one partition, so they cannot look across.
-//! Names, UUIDs and dense ids may repeat between partitions.
+//! Queries and searches receive the [`State`] of one partition, so they cannot see others. Names,
+//! UUIDs and dense ids may repeat between partitions.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -14,44 +14,44 @@ use crate::state::change::{Change, Changes, PartitionRow, Routing, RowKey, Sessi
 use crate::state::{Dangling, Digest, Loading, State};
 use crate::types::{HostName, PartitionId, PartitionName, Route, RoutePrefix};
 
-/// The changes of one command, by the partition whose rows they are, in order.
+/// The changes of one command in order, by partition.
 pub type ClusterChanges = Vec<(PartitionId, Changes)>;
 
 /// All partitions of a cluster after some prefix of the log. Cheap to clone, as [`State`] is.
 #[derive(Clone, Default)]
 pub struct Cluster {
     default: State,
-    /// Those that its rows say are there.
+    /// The partitions that rows of the default one declare as existing.
     others: OrdMap<PartitionId, State>,
-    /// The routes of all of them.
+    /// The routes of all partitions.
     routes: Arc<RouteTable>,
 }
 
-/// All routes of a cluster, for look-up.
+/// Lookup table of all routes of a cluster.
 #[derive(Debug, Default)]
 struct RouteTable {
     prefixes: Vec<(RoutePrefix, PartitionId)>,
     hosts: BTreeMap<HostName, PartitionId>,
 }
 
-/// Why a request is a partition's.
+/// The route by which a request belongs to a partition.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum RoutedBy {
-    /// Its path is below this prefix.
+    /// The path of the request is below this prefix.
     Prefix(RoutePrefix),
-    /// It asks for this host.
+    /// The request is addressed to this host.
     Host(HostName),
-    /// No partition has hosts, so it is the default partition's, whichever host it asks for.
+    /// No partition has hosts, so all hosts belong to the default partition.
     AnyHost,
 }
 
 impl Cluster {
-    /// The partition that is always there. It has the rows of the whole cluster, too.
+    /// The default partition, which always exists. It also contains the rows of the whole cluster.
     pub fn default_partition(&self) -> &State {
         &self.default
     }
 
-    /// A partition; `None` if it is not there, or not any more.
+    /// The partition with this id; `None` if it does not exist or was deleted.
     pub fn partition(&self, id: PartitionId) -> Option<&State> {
         match id {
             PartitionId::DEFAULT => Some(&self.default),
@@ -59,7 +59,7 @@ impl Cluster {
         }
     }
 
-    /// The partition of this name.
+    /// The partition with this name.
     pub fn partition_named(&self, name: &str) -> Option<(PartitionId, &State)> {
         if name == PartitionName::DEFAULT {
             return Some((PartitionId::DEFAULT, &self.default));
@@ -69,7 +69,7 @@ impl Cluster {
         Some((id, state))
     }
 
-    /// The partitions besides the default one, in the order in which they were made.
+    /// The partitions except the default one, in the order of their creation.
     pub fn partitions(&self) -> impl Iterator<Item = (PartitionId, &PartitionRow, &State)> {
         self.others.iter().map(|(id, state)| {
             let row = self.default.partitions.get(id);
@@ -77,14 +77,14 @@ impl Cluster {
         })
     }
 
-    /// The states of all partitions, that of the default one first.
+    /// The states of all partitions, starting with the default one.
     pub fn states(&self) -> impl Iterator<Item = (PartitionId, &State)> {
         let others = self.others.iter().map(|(id, state)| (*id, state));
         std::iter::once((PartitionId::DEFAULT, &self.default)).chain(others)
     }
 
-    /// Whose a request for this path and host (in lower case) is, and why; `None` if no partition
-    /// has that host. A path counts before a host.
+    /// Returns the partition that serves this path and host (in lower case), and the matching
+    /// route; `None` if no partition has the host. A matching path takes precedence over a host.
     pub fn route(
         &self,
         path: &str,
@@ -102,7 +102,7 @@ impl Cluster {
         Some((*id, RoutedBy::Host(name.clone())))
     }
 
-    /// Whether what was routed so to a partition still is its own.
+    /// Whether this route still leads to the partition.
     pub fn is_routed(&self, by: &RoutedBy, to: PartitionId) -> bool {
         let RouteTable { prefixes, hosts } = &*self.routes;
         match by {
@@ -112,7 +112,7 @@ impl Cluster {
         }
     }
 
-    /// What a partition is called; `None` if it is not there.
+    /// The name of a partition; `None` if it does not exist or was deleted.
     pub fn name_of(&self, id: PartitionId) -> Option<PartitionName> {
         match id {
             PartitionId::DEFAULT => Some(PartitionName::default()),
@@ -123,7 +123,7 @@ impl Cluster {
         }
     }
 
-    /// The routes of a partition. The default one has none until it is given some.
+    /// The routes of a partition. The default partition initially has none.
     pub fn routing(&self, id: PartitionId) -> Routing {
         let row = self.default.partitions.get(&id);
         row.map_or_else(Routing::default, |row| row.routing.clone())
@@ -134,30 +134,33 @@ impl Cluster {
         self.default.level()
     }
 
-    /// How far the writes of a node have come; `None` if it has never written.
+    /// The write progress of a node; `None` if the node has never written.
     pub fn session(&self, origin: u64) -> Option<&SessionRow> {
         self.default.session(origin)
     }
 
-    /// Whether a node was removed for good, so that nothing it sends is carried out any more.
+    /// Whether a node was permanently removed, so that its commands are no longer applied.
     pub fn is_retired(&self, origin: u64) -> bool {
         self.default.is_retired(origin)
     }
 
-    /// The digest of all rows. While there is but the default partition it is that of its rows.
+    /// The digest of all rows. With the default partition alone, it equals the digest of that
+    /// partition.
     pub fn digest(&self) -> Digest {
         digest_of(self.states().map(|(id, state)| (id, state.digest())))
     }
 
-    /// Carries out what [`Cluster::apply`] decided on.
+    /// Commits the changes that [`Cluster::apply`] returned.
     ///
     /// # Panics
-    /// As [`State::commit`].
+    /// Panics like [`State::commit`].
     pub fn commit(&mut self, changes: &ClusterChanges) {
         for (id, changes) in changes {
             let state = match *id {
                 PartitionId::DEFAULT => &mut self.default,
-                id => (self.others.get_mut(&id)).expect("rows change in partitions that are there"),
+                id => {
+                    (self.others.get_mut(&id)).expect("changed rows belong to existing partitions")
+                }
             };
             state.commit(changes);
             if id.is_default() {
@@ -166,12 +169,12 @@ impl Cluster {
         }
     }
 
-    /// A partition comes and goes with its row.
+    /// Creates and removes partitions as their rows change.
     fn follow(&mut self, changes: &[Change]) {
         for change in changes {
             if let Change::PutPartition(id, row) = change {
                 match row.deleted_at {
-                    // It is always there, and has a row for its routes alone.
+                    // The default partition always exists; its row only holds its routes.
                     _ if id.is_default() => {}
                     None => drop(self.others.entry(*id).or_default()),
                     Some(_) => drop(self.others.remove(id)),
@@ -181,37 +184,36 @@ impl Cluster {
         }
     }
 
-    /// Every row of every partition, those of the default one first.
+    /// Every row of every partition, starting with the default one.
     pub fn rows(&self) -> impl Iterator<Item = (PartitionId, Change)> + Send + '_ {
         let states = self.states();
         states.flat_map(|(id, state)| state.rows().map(move |row| (id, row)))
     }
 
-    /// The present value of a row that was changed, as [`State::row`] gives it; `None` if its
-    /// partition is gone.
+    /// The current value of a row, as returned by [`State::row`]; `None` if the partition does not
+    /// exist.
     pub fn row(&self, partition: PartitionId, key: &RowKey) -> Option<Change> {
         Some(self.partition(partition)?.row(key))
     }
 
-    /// Whether all that follows from the rows is what a recount from the rows gives.
+    /// Whether all derived data equals a recount from the rows.
     pub fn agrees_with_recount(&self) -> bool {
         self.states().all(|(_, state)| state.agrees_with_recount())
     }
 
-    /// A cluster from its rows in whatever order, as tables on disk or a snapshot give them.
+    /// Loads a cluster from its rows, in any order, as read from tables on disk or a snapshot.
     ///
     /// # Errors
-    /// [`Dangling`] if a row refers to another that is not there, or is in a partition that is not
-    /// there.
+    /// [`Dangling`] if a row refers to a missing row, or belongs to a missing partition.
     pub fn load(rows: impl IntoIterator<Item = (PartitionId, Change)>) -> Result<Self, Dangling> {
         let with_digest = |(id, row)| (Digest::of(&row), id, row);
         Self::load_with_digests(rows.into_iter().map(with_digest))
     }
 
-    /// As [`Cluster::load`], from rows of which the digests were computed elsewhere.
+    /// Like [`Cluster::load`], with precomputed digests of the rows.
     ///
     /// # Errors
-    /// [`Dangling`], as there.
+    /// [`Dangling`], as in [`Cluster::load`].
     pub fn load_with_digests(
         rows: impl IntoIterator<Item = (Digest, PartitionId, Change)>,
     ) -> Result<Self, Dangling> {
@@ -243,7 +245,7 @@ impl Cluster {
     }
 }
 
-/// The table of all routes in the rows of the default partition.
+/// Builds the route table from the rows of the default partition.
 fn routes_of(default: &State) -> Arc<RouteTable> {
     let mut table = RouteTable::default();
     for (id, row) in &default.partitions {
@@ -257,7 +259,7 @@ fn routes_of(default: &State) -> Arc<RouteTable> {
     Arc::new(table)
 }
 
-/// The digest of a cluster, of those of its partitions' rows.
+/// The digest of a cluster, combined from the digests of its partitions.
 pub fn digest_of(partitions: impl IntoIterator<Item = (PartitionId, Digest)>) -> Digest {
     let mut whole = Digest::default();
     for (id, digest) in partitions {
@@ -266,7 +268,7 @@ pub fn digest_of(partitions: impl IntoIterator<Item = (PartitionId, Digest)>) ->
     whole
 }
 
-/// A cluster of one partition.
+/// Makes a cluster of the default partition alone.
 impl From<State> for Cluster {
     fn from(default: State) -> Self {
         Self {

@@ -1,5 +1,5 @@
-//! What can be asked of the model. Form is already checked; facts are checked in
-//! [`mod@crate::apply`].
+//! The commands of the model. Their syntax is already checked; [`mod@crate::apply`] checks them
+//! against the state.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -16,25 +16,26 @@ use crate::types::{
 };
 pub use crate::types::{Filled, WriteId};
 
-/// A command with everything uncertain settled, as it stands in the Raft log.
+/// A command as it stands in the Raft log, with everything nondeterministic resolved.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Stamped {
-    /// When the leader proposed it.
+    /// Time at which the leader proposed the command.
     pub at: Timestamp,
-    /// Who sent it, so that a retry is recognised. `None`: from the leader itself, never retried.
+    /// Identifies the write, to recognize a retry. `None` for commands of the leader itself, which
+    /// are never retried.
     pub write_id: Option<WriteId>,
-    /// What to do.
+    /// The change to apply.
     pub command: Command,
-    /// In which partition. Commands for the whole cluster are in the default one.
+    /// The partition of the command. Commands for the whole cluster belong to the default one.
     pub partition: PartitionId,
-    /// How often the routes of that partition had changed when the request was routed to it
+    /// Number of route changes of the partition at the time when the request was routed
     /// ([`Destination`](crate::types::Destination)).
     pub routes: u32,
-    /// The request that it comes from, for the ledger alone: from [`Level::REQUEST_IDS`] on.
+    /// The id of the client's request, used only by the ledger; set from [`Level::REQUEST_IDS`] on.
     pub request_id: Option<Uuid>,
 }
 
-/// Hands the names of all commands to a macro.
+/// Passes the names of all commands to a macro.
 macro_rules! each_command {
     ($of:ident) => {
         $of! {
@@ -78,8 +79,8 @@ pub(crate) use each_command;
 
 macro_rules! commands {
     ($($(#[$only:meta])* $name:ident,)*) => {
-        /// One change that somebody asks for. Written to the log as a map from the variant's name
-        /// to its fields: append only.
+        /// A requested change. Written to the log as a map from the variant's name to its fields,
+        /// so variants are append only.
         #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
         #[expect(missing_docs, reason = "each variant is the struct of its name")]
         pub enum Command {
@@ -87,7 +88,7 @@ macro_rules! commands {
         }
 
         impl Command {
-            /// The verb, for logs and metrics.
+            /// The name of the command, for logs and metrics.
             pub fn name(&self) -> &'static str {
                 match self {
                     $($(#[$only])* Self::$name(_) => stringify!($name),)*
@@ -100,8 +101,8 @@ macro_rules! commands {
 each_command!(commands);
 
 impl Command {
-    /// Whether the state may need more room after it than before. What only takes away is carried
-    /// out by a cluster whose disks are nearly full.
+    /// Whether the command may increase the size of the state. A cluster whose disks are nearly
+    /// full accepts only commands that do not.
     pub fn grows(&self) -> bool {
         match self {
             Self::DeleteProvider(_)
@@ -124,7 +125,7 @@ impl Command {
         }
     }
 
-    /// Whether it concerns the whole cluster, and no partition alone.
+    /// Whether the command concerns the whole cluster instead of a single partition.
     pub fn is_of_the_cluster(&self) -> bool {
         matches!(
             self,
@@ -141,7 +142,7 @@ impl Command {
         )
     }
 
-    /// The feature level from which on the command exists: below, no node proposes it.
+    /// The feature level that the command requires. No node proposes it below that level.
     pub fn level(&self) -> Level {
         match self {
             #[cfg(feature = "rehearsal")]
@@ -152,8 +153,8 @@ impl Command {
     }
 }
 
-/// Makes sure that the standard resource classes and traits of the proposing binary exist.
-/// The lists travel in the log, so that two versions of the binary agree on them.
+/// Ensures that the standard resource classes and traits of the proposing binary exist. The lists
+/// travel in the log, so that two versions of the binary agree on them.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SyncStandards {
     /// Standard resource classes, in the order of os-resource-classes.
@@ -162,296 +163,298 @@ pub struct SyncStandards {
     pub traits: BTreeSet<TraitName>,
 }
 
-/// `POST /resource_providers`.
+/// `POST /resource_providers`: creates a provider.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct CreateProvider {
-    /// Chosen by the client or, if it gave none, by the node it spoke to.
+    /// The UUID, chosen by the client or else by the node that received the request.
     pub uuid: ProviderUuid,
-    /// Unique in the cloud.
+    /// The name, unique within the partition.
     pub name: ProviderName,
-    /// `None` makes a root.
+    /// The parent; `None` creates a root.
     pub parent: Option<Given<ProviderUuid>>,
 }
 
 /// `PUT /resource_providers/{uuid}`. Does not raise the generation.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct UpdateProvider {
-    /// The provider.
+    /// The UUID of the provider.
     pub uuid: ProviderUuid,
-    /// Its new name.
+    /// The new name of the provider.
     pub name: ProviderName,
-    /// Its new place.
+    /// The change of the parent.
     pub parent: ParentUpdate,
-    /// From 1.37 a provider may leave its parent or change it; before, only get a first one.
+    /// Whether an existing parent may be changed or removed (microversion 1.37 and later).
     pub may_reparent: bool,
 }
 
-/// `DELETE /resource_providers/{uuid}`.
+/// `DELETE /resource_providers/{uuid}`: deletes a provider.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct DeleteProvider {
-    /// The provider.
+    /// The UUID of the provider.
     pub uuid: ProviderUuid,
 }
 
 /// `PUT /resource_providers/{uuid}/inventories`: replaces the whole set.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ReplaceInventories {
-    /// The provider.
+    /// The UUID of the provider.
     pub provider: ProviderUuid,
-    /// What the client last saw.
+    /// The generation that the client last saw.
     pub generation: Generation,
-    /// The new set.
+    /// The new inventories, which replace all existing ones.
     pub inventories: BTreeMap<Given<ResourceClassName>, Inventory>,
-    /// See [`CapacityRule`].
+    /// The capacities that the microversion allows.
     pub capacity_rule: CapacityRule,
 }
 
-/// `POST /resource_providers/{uuid}/inventories`.
+/// `POST /resource_providers/{uuid}/inventories`: adds an inventory.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct CreateInventory {
-    /// The provider.
+    /// The UUID of the provider.
     pub provider: ProviderUuid,
     /// The class, which must not have an inventory there yet.
     pub resource_class: Given<ResourceClassName>,
-    /// The record.
+    /// The inventory record to write.
     pub inventory: Inventory,
-    /// See [`CapacityRule`].
+    /// The capacities that the microversion allows.
     pub capacity_rule: CapacityRule,
 }
 
-/// `PUT /resource_providers/{uuid}/inventories/{class}`.
+/// `PUT /resource_providers/{uuid}/inventories/{class}`: replaces an inventory.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct UpdateInventory {
-    /// The provider.
+    /// The UUID of the provider.
     pub provider: ProviderUuid,
-    /// What the client last saw.
+    /// The generation that the client last saw.
     pub generation: Generation,
     /// The class, which must have an inventory there.
     pub resource_class: Given<ResourceClassName>,
-    /// The record.
+    /// The inventory record to write.
     pub inventory: Inventory,
-    /// See [`CapacityRule`].
+    /// The capacities that the microversion allows.
     pub capacity_rule: CapacityRule,
 }
 
-/// `DELETE /resource_providers/{uuid}/inventories/{class}`.
+/// `DELETE /resource_providers/{uuid}/inventories/{class}`: deletes an inventory.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct DeleteInventory {
-    /// The provider.
+    /// The UUID of the provider.
     pub provider: ProviderUuid,
-    /// The class.
+    /// The class of the inventory.
     pub resource_class: Given<ResourceClassName>,
 }
 
-/// `DELETE /resource_providers/{uuid}/inventories`.
+/// `DELETE /resource_providers/{uuid}/inventories`: deletes all inventories.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct DeleteInventories {
-    /// The provider.
+    /// The UUID of the provider.
     pub provider: ProviderUuid,
 }
 
-/// `PUT /resource_providers/{uuid}/traits`.
+/// `PUT /resource_providers/{uuid}/traits`: replaces the whole set.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ReplaceProviderTraits {
-    /// The provider.
+    /// The UUID of the provider.
     pub provider: ProviderUuid,
-    /// What the client last saw.
+    /// The generation that the client last saw.
     pub generation: Generation,
-    /// The new set.
+    /// The new traits, which replace all existing ones.
     pub traits: BTreeSet<Given<TraitName>>,
 }
 
-/// `DELETE /resource_providers/{uuid}/traits`.
+/// `DELETE /resource_providers/{uuid}/traits`: removes all traits from a provider.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct DeleteProviderTraits {
-    /// The provider.
+    /// The UUID of the provider.
     pub provider: ProviderUuid,
 }
 
-/// `PUT /resource_providers/{uuid}/aggregates`.
+/// `PUT /resource_providers/{uuid}/aggregates`: replaces the whole set.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ReplaceProviderAggregates {
-    /// The provider.
+    /// The UUID of the provider.
     pub provider: ProviderUuid,
-    /// `Some` from 1.19: checked and always raised. `None`: neither.
+    /// The generation that the client last saw. From microversion 1.19 on it is checked and always
+    /// raised; `None`, before, does neither.
     pub generation: Option<Generation>,
-    /// The new set.
+    /// The new aggregates, which replace all existing ones.
     pub aggregates: BTreeSet<AggregateUuid>,
 }
 
-/// `PUT /traits/{name}`: makes a custom trait, unless it exists.
+/// `PUT /traits/{name}`: creates a custom trait, unless it exists.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct EnsureTrait {
-    /// The trait.
+    /// The name of the trait.
     pub name: TraitName,
 }
 
-/// `DELETE /traits/{name}`.
+/// `DELETE /traits/{name}`: deletes a custom trait.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct DeleteTrait {
-    /// The trait.
+    /// The name of the trait.
     pub name: TraitName,
 }
 
-/// `POST /resource_classes`: refused if it exists.
+/// `POST /resource_classes`: refused if the class exists.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct CreateResourceClass {
-    /// The class.
+    /// The name of the class.
     pub name: ResourceClassName,
 }
 
-/// `PUT /resource_classes/{name}` from 1.7: makes a custom class, unless it exists.
+/// `PUT /resource_classes/{name}` from 1.7 on: creates a custom class, unless it exists.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct EnsureResourceClass {
-    /// The class.
+    /// The name of the class.
     pub name: ResourceClassName,
 }
 
 /// `PUT /resource_classes/{name}` of 1.2 to 1.6.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RenameResourceClass {
-    /// The class, which allocations and inventories follow to its new name.
+    /// The current name of the class. Inventories and allocations keep referring to the class.
     pub name: ResourceClassName,
-    /// Its new name.
+    /// The new name of the class.
     pub new_name: ResourceClassName,
 }
 
-/// `DELETE /resource_classes/{name}`.
+/// `DELETE /resource_classes/{name}`: deletes a custom class.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct DeleteResourceClass {
-    /// The class.
+    /// The name of the class.
     pub name: ResourceClassName,
 }
 
 /// `PUT /allocations/{consumer}` and `POST /allocations`: all or nothing.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ReplaceAllocations {
-    /// In the order of the request, as the client gets the first refusal.
+    /// The consumers in the order of the request, since the client receives the first refusal.
     pub consumers: Vec<ConsumerAllocations>,
 }
 
-/// `DELETE /allocations/{consumer}`.
+/// `DELETE /allocations/{consumer}`: releases all allocations.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct DeleteAllocations {
-    /// The consumer.
+    /// The UUID of the consumer.
     pub consumer: ConsumerUuid,
 }
 
-/// `POST /reshaper`: inventories and allocations moved in one step.
+/// `POST /reshaper`: moves inventories and allocations in one step.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Reshape {
-    /// In the order of the request.
+    /// The providers in the order of the request.
     pub inventories: Vec<ReshapedInventories>,
-    /// In the order of the request.
+    /// The consumers in the order of the request.
     pub allocations: Vec<ConsumerAllocations>,
 }
 
-/// Removal of a node from the cluster: what it may still send is not carried out, and its number is
-/// not given again.
+/// Removes a node from the cluster. Its later commands are not applied, and its number is never
+/// reused.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RetireNode {
-    /// The node's number: the `origin` of its requests.
+    /// The node's number, which is the `origin` of its write ids.
     pub node: u64,
 }
 
 /// Raises the feature level of the cluster, once every member knows it. It never falls.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RaiseLevel {
-    /// The level.
+    /// The level after the command.
     pub to: Level,
 }
 
-/// Gives the next number to a node that is to join, and lets in who has the token for it.
+/// Reserves the next node number for a joining node, which authenticates by a token.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct IssueJoinToken {
-    /// The hash of the token, so that the log does not disclose the token. It identifies this row.
+    /// The hash of the token, so that the log does not disclose the token. Identifies the row.
     pub token: String,
-    /// For how long it is good.
+    /// Validity of the token in seconds.
     pub seconds: u64,
-    /// The highest number that the leader knows, as of nodes that have never written.
+    /// The highest node number known to the leader, including nodes that have never written.
     pub above: u64,
-    /// In whose place the node comes.
+    /// The node to be replaced by the joining node.
     pub replaces: Option<Replaced>,
-    /// When it ends by the clock of the leader that issues it.
+    /// Expiry time by the clock of the issuing leader.
     pub expires_at: Timestamp,
 }
 
 /// Revokes a token that no node has used.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RevokeJoinToken {
-    /// The number that it was given out with.
+    /// The node number of the token.
     pub node: u64,
 }
 
-/// A node comes with its token. Whether it is let in, the row says afterwards: it has the nonce.
+/// Redeems the token of a joining node. If it succeeded, the row contains the node's nonce
+/// afterwards.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RedeemJoinToken {
-    /// The number that the token was given out with.
+    /// The node number of the token.
     pub node: u64,
     /// The hash of the token.
     pub token: String,
-    /// The hash of what tells this node from others with the same token.
+    /// The hash of the nonce, which distinguishes nodes that use the same token.
     pub nonce: String,
 }
 
-/// A member is to take the place of another one; the leader at that time carries it through.
+/// Registers that a member replaces another one. The leader performs the replacement.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SetReplacement {
-    /// Who comes.
+    /// The number of the replacing node.
     pub by: u64,
-    /// Who goes; `None`: it is done, or given up.
+    /// The node to be replaced; `None` once the replacement is completed or cancelled.
     pub replaces: Option<Replaced>,
 }
 
-/// Makes a partition, with the standard resource classes and traits that the default one has.
+/// Creates a partition with the standard resource classes and traits of the default one.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct CreatePartition {
-    /// What it is called. Refused if there is one of this name.
+    /// The name. Refused if a partition of this name exists.
     pub name: PartitionName,
-    /// Which requests are its own.
+    /// The routes that lead requests to the partition.
     pub routes: Routes,
 }
 
-/// Gives a partition these routes in place of those that it has. The default one is given hosts
-/// only.
+/// Replaces the routes of a partition. The default partition accepts only hosts.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RoutePartition {
-    /// What it is called.
+    /// The name of the partition.
     pub name: PartitionName,
-    /// Which requests are its own.
+    /// The routes that lead requests to the partition.
     pub routes: Routes,
 }
 
-/// Deletes a partition with all that is in it. Its id is not given again.
+/// Deletes a partition with all its content. The id is never reused.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct DeletePartition {
-    /// What it is called.
+    /// The name of the partition.
     pub name: PartitionName,
-    /// Whether it goes although consumers hold something in it.
+    /// Whether to delete the partition even if consumers hold allocations in it.
     pub force: bool,
 }
 
-/// Puts rows of another cluster, or some of them, into a partition that no client uses yet. They
-/// come as they were there: with their generations and times, and whether or not a client could
-/// have written them.
+/// Imports rows of another cluster into a partition that no client uses yet. Generations and times
+/// are kept, and rows are accepted that no client could have written.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct FillPartition {
-    /// What the commands before have brought. Refused if the partition has other rows.
+    /// The number of rows imported by earlier commands. Refused if the partition has other rows.
     pub after: Filled,
-    /// In the order of their ids. Those that are there, as standard ones are, get the time.
+    /// Resource classes in the order of their ids. Existing classes, such as standard ones, take
+    /// over the time.
     pub resource_classes: Vec<NameRow<ResourceClassName>>,
-    /// Likewise.
+    /// Traits in the order of their ids. Existing traits take over the time.
     pub traits: Vec<NameRow<TraitName>>,
-    /// In the order of their ids.
+    /// Providers in the order of their ids.
     pub providers: Vec<FilledProvider>,
-    /// Children and their parents that are younger than they. The children are roots until then.
+    /// Pairs of a child and a parent that is younger than the child. Until then the child is a
+    /// root.
     pub parents: Vec<(ProviderUuid, ProviderUuid)>,
-    /// Consumers with what they hold.
+    /// Consumers with their allocations.
     pub consumers: Vec<FilledConsumer>,
 }
 
 impl FillPartition {
-    /// What the partition has when this is carried out.
+    /// The number of imported rows after this command.
     pub fn then(&self) -> Filled {
         Filled {
             providers: self
@@ -466,59 +469,59 @@ impl FillPartition {
     }
 }
 
-/// A new provider with all that belongs to it.
+/// A provider to import, with inventories, traits and aggregates.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct FilledProvider {
-    /// Its UUID.
+    /// The UUID of the provider.
     pub uuid: ProviderUuid,
-    /// Its name.
+    /// The name, unique within the partition.
     pub name: ProviderName,
-    /// Its generation.
+    /// The generation to keep.
     pub generation: Generation,
-    /// Its parent, if that comes before it.
+    /// The parent, if it is imported earlier.
     pub parent: Option<ProviderUuid>,
-    /// When it was created.
+    /// Time of the creation.
     pub created_at: Timestamp,
-    /// When it was last updated.
+    /// Time of the last update.
     pub updated_at: Timestamp,
-    /// What it has.
+    /// The inventories by class.
     pub inventories: BTreeMap<ResourceClassName, InventoryRow>,
-    /// Its traits.
+    /// The traits of the provider itself.
     pub traits: BTreeSet<TraitName>,
-    /// Its aggregates.
+    /// The aggregates that the provider is a member of.
     pub aggregates: BTreeSet<AggregateUuid>,
 }
 
-/// A new consumer.
+/// A consumer to import.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct FilledConsumer {
-    /// Its UUID.
+    /// The UUID of the consumer.
     pub uuid: ConsumerUuid,
-    /// Its generation.
+    /// The generation to keep.
     pub generation: Generation,
-    /// Who is charged.
+    /// The project that owns the allocations.
     pub project: ProjectId,
-    /// Who is charged.
+    /// The user that owns the allocations.
     pub user: UserId,
-    /// Its type; `None` is shown as `unknown`.
+    /// The consumer type; `None` is shown as `unknown`.
     pub consumer_type: Option<ConsumerTypeName>,
-    /// What it holds, in units by provider and class.
+    /// The allocated units by provider and class.
     pub allocations: BTreeMap<ProviderUuid, BTreeMap<ResourceClassName, u64>>,
-    /// When the allocations were written.
+    /// Time of the last write to the allocations.
     pub updated_at: Timestamp,
 }
 
-/// What a binary that rehearses an upgrade makes some traits by, instead of [`EnsureTrait`].
+/// Replaces [`EnsureTrait`] for some traits in a binary that rehearses an upgrade.
 #[cfg(feature = "rehearsal")]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Rehearse {
-    /// The trait.
+    /// The name of the trait.
     pub name: TraitName,
 }
 
 #[cfg(feature = "rehearsal")]
 impl Command {
-    /// The command by which this version does what earlier ones do by another.
+    /// Replacement of a command of an earlier version.
     #[must_use]
     pub fn rehearsed(self) -> Self {
         match self {
@@ -547,79 +550,81 @@ impl fmt::Display for Stamped {
     }
 }
 
-/// What `PUT /resource_providers/{uuid}` does to the parent.
+/// The effect of `PUT /resource_providers/{uuid}` on the parent.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ParentUpdate {
-    /// Not mentioned, or a version below 1.14.
+    /// Keeps the parent: the body does not contain it, or the microversion is below 1.14.
     Keep,
-    /// `null`.
+    /// Removes the parent: the body contains `null`.
     Clear,
-    /// This provider.
+    /// Sets this provider as the parent.
     Set(Given<ProviderUuid>),
 }
 
-/// Which capacities an inventory may have, judged on the truncated value.
+/// The capacities that an inventory may have, tested on the truncated value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum CapacityRule {
-    /// Below 1.26: `reserved` must leave something.
+    /// Below 1.26: the capacity must be positive.
     Positive,
-    /// From 1.26: everything may be reserved.
+    /// From 1.26 on: the capacity may be 0, so all units may be reserved.
     NotNegative,
 }
 
-/// One consumer's new allocations; they replace all it had.
+/// The new allocations of one consumer, which replace all existing ones.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ConsumerAllocations {
-    /// The consumer.
+    /// The UUID of the consumer.
     pub consumer: ConsumerUuid,
-    /// In the order of the request, each provider at most once. Empty: the consumer gives back all.
+    /// The allocations in the order of the request, each provider at most once. An empty list
+    /// releases all allocations.
     pub allocations: Vec<ProviderAmounts>,
-    /// The project to be charged; below 1.8 the edge fills in the nil UUID.
+    /// The project that owns the allocations. Below 1.8 the edge fills in the nil UUID.
     pub project: ProjectId,
-    /// The user to be charged; below 1.8 the edge fills in the nil UUID.
+    /// The user that owns the allocations. Below 1.8 the edge fills in the nil UUID.
     pub user: UserId,
-    /// What the client believes about the consumer.
+    /// The consumer generation that the client expects.
     pub generation: ConsumerGeneration,
-    /// What becomes of the consumer's type.
+    /// The change of the consumer type.
     pub consumer_type: ConsumerTypeUpdate,
 }
 
-/// What one consumer takes from one provider.
+/// The allocation of one consumer on one provider.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProviderAmounts {
-    /// The provider.
+    /// The UUID of the provider.
     pub provider: Given<ProviderUuid>,
     /// Units per class, at least 1 each.
     pub resources: BTreeMap<Given<ResourceClassName>, u64>,
 }
 
-/// What a client believes about a consumer's generation.
+/// The consumer generation that a client expects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ConsumerGeneration {
-    /// Below 1.28: not asked.
+    /// Not checked, below 1.28.
     Unchecked,
-    /// `null`: there is no such consumer yet.
+    /// The consumer must not exist: the body contains `null`.
     New,
-    /// This generation.
+    /// The consumer must have this generation.
     Expect(Generation),
 }
 
-/// What a write does to a consumer's type.
+/// The effect of a write on the consumer type.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ConsumerTypeUpdate {
-    /// Below 1.38: an existing consumer keeps its type, a new one has none (shown as `unknown`).
+    /// Below 1.38: an existing consumer keeps its type, and a new one has no type (shown as
+    /// `unknown`).
     Keep,
-    /// From 1.38.
+    /// Sets the type, from 1.38 on.
     Set(ConsumerTypeName),
 }
 
-/// The inventories a provider has after a reshape.
+/// The inventories of a provider after a reshape.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ReshapedInventories {
-    /// The provider.
+    /// The UUID of the provider.
     pub provider: Given<ProviderUuid>,
-    /// What the client last saw.
+    /// The generation that the client last saw.
     pub generation: Generation,
-    /// The new set.
+    /// The new inventories, which replace all existing ones.
     pub inventories: BTreeMap<Given<ResourceClassName>, Inventory>,
 }

@@ -1,8 +1,7 @@
-//! What an entry of the log has changed, so that watchers can follow it, and earlier states can be
-//! had again.
+//! The changes of a log entry, for watchers and for the reconstruction of earlier states.
 //!
-//! Of the rows of placement alone: sessions, outcomes, counters, the level, joins and partitions
-//! are left out.
+//! Only rows of placement are included, not sessions, outcomes, counters, the level, joins or
+//! partitions.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -18,60 +17,60 @@ use crate::state::change::{
 };
 use crate::types::{PartitionId, ProviderUuid, ResourceClassName, Timestamp, TraitName};
 
-/// Where what is kept begins.
+/// The start of the retained ledger.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Floor {
-    /// What later entries have changed is there.
+    /// The ledger contains the changes of all entries after this index.
     pub index: u64,
-    /// No later command has an earlier stamp.
+    /// No later command has an earlier timestamp.
     pub at: Timestamp,
 }
 
-/// What one entry of the log has changed in one partition.
+/// The changes of one log entry in one partition.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LedgerEntry {
-    /// The place in the log. Of a command that concerns several partitions there is an entry for
-    /// each.
+    /// The log index. A command that concerns several partitions has one entry for each.
     pub index: u64,
-    /// The stamp of the command.
+    /// The timestamp of the command.
     pub at: Timestamp,
-    /// Whose rows they are.
+    /// The partition of the rows.
     pub partition: PartitionId,
-    /// [`Command::name`](crate::Command::name).
+    /// The name of the command, see [`Command::name`](crate::Command::name).
     pub verb: Cow<'static, str>,
-    /// The request that the command comes from, if that is known.
+    /// The id of the client's request, if known.
     pub request_id: Option<Uuid>,
-    /// Each row once, in the order of its first change. Rows that are afterwards as they were
-    /// before are left out.
+    /// Each changed row once, in the order of its first change. Rows whose value is the same before
+    /// and after the command are omitted.
     pub rows: Vec<RowChange>,
-    /// What the ids in `rows` stand for.
+    /// The names of the ids in `rows`.
     pub names: Names,
 }
 
-/// A row before and after: each is the change that puts it, or that deletes it where it is not
-/// there. A set of traits or aggregates that is not there is an empty one.
+/// A row before and after the entry: the change that puts the row, or that deletes it if it does
+/// not exist. A missing set of traits or aggregates is an empty set.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RowChange {
-    /// Before the entry.
+    /// The row before the entry.
     pub before: Change,
-    /// After it.
+    /// The row after the entry.
     pub after: Change,
 }
 
-/// What all dense ids in an entry stand for: after it, or before it if they are gone then.
+/// The names of all dense ids in an entry: the names after the entry, or the names before it for
+/// deleted rows.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Names {
-    /// Providers.
+    /// UUIDs of the providers.
     pub providers: BTreeMap<ProviderId, ProviderUuid>,
-    /// Resource classes.
+    /// Names of the resource classes.
     pub classes: BTreeMap<ResourceClassId, ResourceClassName>,
-    /// Traits.
+    /// Names of the traits.
     pub traits: BTreeMap<TraitId, TraitName>,
 }
 
 impl LedgerEntry {
-    /// What a command changes, by partition: nothing if it changes no row of placement. `before` is
-    /// the cluster without the changes.
+    /// The ledger entries of a command, one per partition with changed rows of placement. `before`
+    /// is the cluster without the changes.
     pub fn of(
         index: u64,
         stamped: &Stamped,
@@ -94,10 +93,11 @@ impl LedgerEntry {
         changes.iter().filter_map(of_one).collect()
     }
 
-    /// The changes that [`State::commit`] takes to undo the entry: in the state that follows it.
+    /// The changes that undo the entry when [`State::commit`] applies them to the state after it.
     pub fn undo(&self) -> Changes {
         let mut changes: Changes = self.rows.iter().map(|row| row.before.clone()).collect();
-        // The youngest first: it is mostly the last of its tree, and moves no other.
+        // The youngest provider comes first: it is usually the last of its tree, so no other node
+        // moves.
         changes.extend(self.rows.iter().rev().filter_map(RowChange::cut));
         changes.sort_by_key(rank_in_undo);
         changes
@@ -105,8 +105,8 @@ impl LedgerEntry {
 }
 
 impl RowChange {
-    /// What makes a root of a provider that goes when the entry is undone, as its parent may go
-    /// before it.
+    /// Makes a provider a root if undoing the entry deletes it, since its parent may be deleted
+    /// first.
     fn cut(&self) -> Option<Change> {
         match (&self.before, &self.after) {
             (Change::Delete(_), Change::PutProvider(id, row)) if row.parent.is_some() => {
@@ -163,7 +163,7 @@ fn is_of_placement(key: &RowKey) -> bool {
     }
 }
 
-/// Sets are never deleted: they are put empty.
+/// Replaces the deletion of a set by an empty set.
 fn present(change: Change) -> Change {
     match change {
         Change::Delete(RowKey::ProviderTraits(id)) => Change::PutProviderTraits(id, [].into()),
@@ -174,7 +174,7 @@ fn present(change: Change) -> Change {
     }
 }
 
-/// What is referred to comes first and goes last.
+/// Orders changes so that a referenced row is put first and deleted last.
 fn rank_in_undo(change: &Change) -> u8 {
     match change {
         Change::PutResourceClass(..) | Change::PutTrait(..) => 0,
@@ -207,7 +207,7 @@ impl Names {
         names
     }
 
-    /// The name that a row gives itself, unless a later one did.
+    /// Takes the name from a row, unless a later version of the row already gave one.
     fn take(&mut self, change: &Change) {
         match change {
             Change::PutProvider(id, row) => {
@@ -223,7 +223,7 @@ impl Names {
         }
     }
 
-    /// The names of what a row refers to.
+    /// Looks up the names of the rows that a row refers to.
     fn look_up(&mut self, change: &Change, state: &State) {
         match change {
             Change::PutProvider(_, row) => {

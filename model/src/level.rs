@@ -1,45 +1,45 @@
-//! The feature level of a cluster: what all its nodes understand.
+//! The feature level of a cluster: the features that all its nodes support.
 //!
-//! Nodes of different versions run next to each other during an upgrade, and must decide every
-//! entry of the log alike. So whatever a later version adds to what apply decides, to the commands
-//! or to what is written waits for a level. [`crate::command::RaiseLevel`] raises it once every
-//! member runs a binary that knows it; from its entry on, all of them decide by the new rules. The
-//! level never falls: until it is raised, the older version may come back.
+//! Nodes of different versions run side by side during an upgrade, and must apply every log entry
+//! with the same result. A change to the rules, the commands or the format of rows therefore
+//! requires a level. [`crate::command::RaiseLevel`] raises the level once every member runs a
+//! binary that supports it; from its log entry on, all nodes apply the new rules. The level never
+//! falls. Until it is raised, a downgrade is possible.
 //!
-//! | level | what waits for it |
+//! | level | feature |
 //! |---|---|
-//! | 1 | nothing: all clusters begin with it |
-//! | 2 | the id of the request that a command comes from, in its entry of the log |
+//! | 1 | none: the initial level of every cluster |
+//! | 2 | the id of the client's request in the log entry of a command |
 //! | 3 | [`FillPartition`](crate::command::FillPartition) |
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// A feature level.
+/// The number of a feature level.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Level(pub u32);
 
 impl Level {
-    /// The level of a cluster in which it was never raised.
+    /// The initial level of a cluster.
     pub const FIRST: Self = Self(1);
 
-    /// From this one on, commands have [`request_id`](crate::Stamped::request_id).
+    /// From this level on, commands have a [`request_id`](crate::Stamped::request_id).
     pub const REQUEST_IDS: Self = Self(2);
 
-    /// From this one on, there is [`FillPartition`](crate::command::FillPartition).
+    /// From this level on, [`FillPartition`](crate::command::FillPartition) exists.
     pub const FILLS: Self = Self(3);
 
-    /// The highest level that this binary knows. The feature `rehearsal` makes a binary that is one
-    /// ahead, for the test of an upgrade.
+    /// The highest level that this binary supports. The feature `rehearsal` builds a binary that is
+    /// one level ahead, to test an upgrade.
     #[cfg(not(feature = "rehearsal"))]
     pub const NEWEST: Self = Self::FILLS;
-    /// The highest level that this binary knows.
+    /// The highest level that this binary supports.
     #[cfg(feature = "rehearsal")]
     pub const NEWEST: Self = Self::REHEARSED;
 
-    /// What a binary that rehearses an upgrade brings waits for this one.
+    /// The level of the features in a binary that rehearses an upgrade.
     #[cfg(feature = "rehearsal")]
     pub const REHEARSED: Self = Self(4);
 }

@@ -1,19 +1,20 @@
 //! The rules of placement, and nothing else.
 //!
-//! This crate is pure: no I/O, no async, no clock, no randomness, no configuration. Whatever is
-//! uncertain (time, fresh UUIDs) arrives inside a [`Stamped`] command. The same commands in the
-//! same order give the same [`State`] on every node and in every replay.
+//! This crate is pure: no I/O, no async, no clock, no randomness, no configuration.
+//! Nondeterministic values (time, new UUIDs) arrive inside a [`Stamped`] command. The same commands
+//! in the same order give the same [`State`] on every node and in every replay.
 //!
-//! * [`command`]: what can be asked of the model, already checked for form.
-//! * [`cluster`]: all that a cluster holds: a [`State`] for each of its partitions.
-//! * [`mod@apply`]: `(&State, &Stamped) -> (Outcome, Changes)`, a file per noun.
-//! * [`ledger`]: what a command has changed, for watchers, and to undo it.
-//! * [`level`]: what all nodes of a cluster understand, so that different versions decide alike.
-//! * [`mod@mutant`]: bugs that simulations inject, and that a release does not have.
-//! * [`outcome`]: replies, and the closed list of refusals.
-//! * [`state`]: a table per noun; every change of it passes through [`State::commit`].
+//! ** [`command`]: the commands of the model, with checked syntax.
+//! ** [`cluster`]: the content of a cluster: a [`State`] for each of its partitions.
+//! ** [`mod@apply`]: `(&State, &Stamped) -> (Outcome, Changes)`, one file per noun.
+//! ** [`ledger`]: the changes of a command, for watchers and for undo.
+//! ** [`level`]: the features that all nodes of a cluster support, so that different versions apply
+//! commands with the same result.
+//! ** [`mod@mutant`]: bugs that simulations inject; release builds do not contain them.
+//! ** [`outcome`]: the replies and the closed list of refusals.
+//! ** [`state`]: one table per noun; every change passes through [`State::commit`].
 //! * [`standard`]: the resource classes and traits that every cloud shares.
-//! * [`query`]: questions over a state, among them the allocation-candidate search.
+//! ** [`query`]: queries over a state, including the allocation-candidate search.
 
 pub mod apply;
 pub mod cluster;

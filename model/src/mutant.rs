@@ -1,10 +1,11 @@
-//! Injected bugs, with which the simulations prove that their checks can fail.
+//! Injected bugs, by which simulations prove that their checks can fail.
 //!
-//! A place that can be made wrong asks `mutant!("name")`. In a build without debug assertions, as a
-//! release is, that is the literal `false`, and neither the name nor what follows from it is in the
-//! binary. Elsewhere a simulation chooses the bug for its own thread; no configuration reaches it.
+//! Code that can be made wrong tests `mutant!("name")`. In a build without debug assertions, such
+//! as a release, this is the literal `false`, and the binary contains neither the name nor the
+//! faulty code. In other builds a simulation selects the bug for its own thread; no configuration
+//! can select one.
 
-/// Whether the simulation on this thread injects the bug, or one of these bugs.
+/// Whether the simulation on this thread injects one of these bugs.
 #[cfg(debug_assertions)]
 #[macro_export]
 macro_rules! mutant {
@@ -33,7 +34,7 @@ mod injection {
         static INJECTED: Cell<Option<&'static str>> = const { Cell::new(None) };
     }
 
-    /// Ends when it is dropped.
+    /// Keeps a bug injected until it is dropped.
     #[derive(Debug)]
     #[must_use]
     pub struct Injection(());
@@ -44,7 +45,7 @@ mod injection {
         }
     }
 
-    /// Injects a bug into all that runs on this thread.
+    /// Injects a bug into all code on this thread.
     pub fn inject(name: &'static str) -> Injection {
         INJECTED.set(Some(name));
         Injection(())

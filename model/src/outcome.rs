@@ -1,5 +1,5 @@
-//! What a committed command answers. A refusal is an answer too: deterministic, and the same on
-//! every node. How it looks on the wire (status, code, words) is the edge's affair.
+//! The outcome of a committed command. A refusal is also an outcome: deterministic and equal on
+//! every node. The edge defines its representation on the wire (status, code, text).
 
 use serde::{Deserialize, Serialize};
 
@@ -8,70 +8,72 @@ use crate::types::{
     ProviderUuid, ResourceClassName, Route, Timestamp, TraitName,
 };
 
-/// The answer to one [`crate::Stamped`] command.
+/// The outcome of one [`crate::Stamped`] command.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Outcome {
-    /// The command was carried out, whole.
+    /// The command was applied completely.
     Done(Reply),
-    /// The command was refused. The state is as before, but for what a [`Refusal`] says of itself.
+    /// The command was refused. The state is unchanged, except where the [`Refusal`] documents
+    /// otherwise.
     Refused(Refusal),
-    /// A late duplicate of a write that was answered long ago; no client waits for this.
+    /// A late duplicate of a write that was answered long ago. No client waits for it.
     AnsweredBefore,
 }
 
-/// What a client learns of a command that was carried out.
+/// The reply to an applied command.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Reply {
-    /// Nothing else.
+    /// The command has no further result.
     Done,
-    /// The present provider (create and update).
+    /// The provider after a create or update.
     Provider(Provider),
     /// A provider's inventories, traits or aggregates were written.
     ProviderWritten {
-        /// The provider's generation now.
+        /// The provider's new generation.
         generation: Generation,
-        /// When it was written.
+        /// Time of the write.
         at: Timestamp,
     },
-    /// A trait or resource class was asked for by name.
+    /// The result of creating a trait or resource class by name.
     Named {
-        /// False if it existed before.
+        /// False if the name already existed.
         created: bool,
-        /// When it was made.
+        /// Creation time of the name.
         modified: Timestamp,
     },
-    /// A partition was made.
+    /// The id of a new partition.
     Partition(PartitionId),
 }
 
 /// A resource provider as readers see it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Provider {
-    /// Its UUID.
+    /// The UUID of the provider.
     pub uuid: ProviderUuid,
-    /// Its name.
+    /// The name, unique within the partition.
     pub name: ProviderName,
-    /// Its generation.
+    /// The generation of the provider.
     pub generation: Generation,
-    /// Its parent, unless it is a root.
+    /// The parent; `None` for a root.
     pub parent: Option<ProviderUuid>,
-    /// The root of its tree, perhaps itself.
+    /// The root of the tree, which can be the provider itself.
     pub root: ProviderUuid,
-    /// When it was created or last updated.
+    /// Time of the creation or the last update.
     pub modified: Timestamp,
 }
 
-/// Every reason for which the model refuses a command. Written to the log's replies: append only.
+/// Every reason for which the model refuses a command. Refusals are stored with outcomes, so
+/// variants are append only.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize, thiserror::Error)]
 pub enum Refusal {
     /// No provider has this UUID (in a path).
     #[error("no resource provider {0}")]
     ProviderNotFound(ProviderUuid),
-    /// A body names a provider that does not exist. New consumers of the request stay behind, with
-    /// generation 0, as upstream leaves them.
+    /// A body refers to a provider that does not exist. New consumers of the request are kept with
+    /// generation 0, as upstream does.
     #[error("allocations name an unknown resource provider {0}")]
     AllocationProviderNotFound(Given<ProviderUuid>),
-    /// A reshape names a provider that does not exist, among its inventories.
+    /// The inventories of a reshape refer to a provider that does not exist.
     #[error("inventories name an unknown resource provider {0}")]
     ReshapeProviderNotFound(Given<ProviderUuid>),
     /// Another provider has this UUID.
@@ -80,13 +82,13 @@ pub enum Refusal {
     /// Another provider has this name.
     #[error("a resource provider named {0} exists")]
     DuplicateProviderName(ProviderName),
-    /// The parent to be does not exist.
+    /// The new parent does not exist.
     #[error("no parent resource provider {0}")]
     ParentNotFound(Given<ProviderUuid>),
-    /// A provider may not be below itself.
+    /// A provider cannot be its own ancestor.
     #[error("resource provider {0} would be its own ancestor")]
     ParentLoop(ProviderUuid),
-    /// Below 1.37 a provider that has a parent keeps it.
+    /// Below 1.37 an existing parent cannot be changed.
     #[error("resource provider {0} has a parent already")]
     ReparentForbidden(ProviderUuid),
     /// The provider has children.
@@ -95,159 +97,157 @@ pub enum Refusal {
     /// The provider has allocations.
     #[error("resource provider {0} has allocations")]
     ProviderInUse(ProviderUuid),
-    /// The provider's generation is another than the client believes.
+    /// The provider's generation differs from the client's.
     #[error("resource provider {provider} is at generation {actual}, not {given}")]
     ProviderGenerationConflict {
-        /// The provider.
+        /// The UUID of the provider.
         provider: ProviderUuid,
-        /// What the client sent.
+        /// The generation that the client sent.
         given: Generation,
-        /// What it is.
+        /// The current generation in the state.
         actual: Generation,
     },
     /// No resource class has this name.
     #[error("no resource class {0}")]
     ResourceClassNotFound(Given<ResourceClassName>),
-    /// The class exists.
+    /// The class already exists.
     #[error("resource class {0} exists")]
     ResourceClassExists(ResourceClassName),
-    /// The class has inventory somewhere.
+    /// Some provider has an inventory of the class.
     #[error("resource class {0} is in use")]
     ResourceClassInUse(ResourceClassName),
-    /// Standard classes stay.
+    /// Standard classes cannot be deleted.
     #[error("resource class {0} is standard and cannot be deleted")]
     ResourceClassStandardDelete(ResourceClassName),
-    /// Standard classes keep their names.
+    /// Standard classes cannot be renamed.
     #[error("resource class {0} is standard and cannot be renamed")]
     ResourceClassStandardUpdate(ResourceClassName),
-    /// No trait has one of these names.
+    /// These traits do not exist.
     #[error("no traits {0:?}")]
     TraitsNotFound(Vec<Given<TraitName>>),
-    /// A provider has the trait.
+    /// Some provider has the trait.
     #[error("trait {0} is in use")]
     TraitInUse(TraitName),
-    /// Standard traits stay.
+    /// Standard traits can be neither created nor deleted.
     #[error("trait {0} is standard")]
     TraitStandard(TraitName),
-    /// The provider has an inventory of this class already (`POST …/inventories`).
+    /// The provider already has an inventory of this class (`POST …/inventories`).
     #[error("resource provider {0} has an inventory of {1} already")]
     InventoryExists(ProviderUuid, ResourceClassName),
     /// The provider has no inventory of this class.
     #[error("resource provider {0} has no inventory of {1}")]
     InventoryNotFound(ProviderUuid, ResourceClassName),
-    /// Something is allocated from the inventory that was to go.
+    /// An inventory to be deleted has allocations.
     #[error("inventories of {1:?} on resource provider {0} are in use")]
     InventoryInUse(ProviderUuid, Vec<ResourceClassName>),
-    /// The capacity breaks [`crate::command::CapacityRule`].
+    /// The capacity violates [`crate::command::CapacityRule`].
     #[error("inventory of {resource_class} on resource provider {provider} reserves too much")]
     InventoryCapacity {
-        /// The provider.
+        /// The UUID of the provider.
         provider: ProviderUuid,
-        /// The class, of which it is not known yet whether it exists.
+        /// The class, which may not exist.
         resource_class: Given<ResourceClassName>,
-        /// True from 1.26, where all, but not more than all, may be reserved.
+        /// True from 1.26 on: `reserved` may equal the total, but not exceed it.
         may_reserve_all: bool,
     },
-    /// The consumer's generation is another than the client believes. `None`: there is no such
-    /// consumer.
+    /// The consumer's generation differs from the client's. `None` means that the consumer does not
+    /// exist.
     #[error("consumer {consumer} is at generation {actual:?}, not {given:?}")]
     ConsumerGenerationConflict {
-        /// The consumer.
+        /// The UUID of the consumer.
         consumer: ConsumerUuid,
-        /// What the client sent.
+        /// The generation that the client sent.
         given: Option<Generation>,
-        /// What it is.
+        /// The current generation in the state.
         actual: Option<Generation>,
     },
     /// The consumer has no allocations to delete.
     #[error("no allocations for consumer {0}")]
     ConsumerHasNoAllocations(ConsumerUuid),
-    /// The provider has no inventory of the classes asked for.
+    /// These providers have no inventory of the requested classes.
     #[error("no inventory of {0:?} on resource providers {1:?}")]
     AllocationWithoutInventory(Vec<ResourceClassName>, Vec<ProviderUuid>),
-    /// The amount breaks min_unit, max_unit or step_size.
+    /// The amount violates min_unit, max_unit or step_size.
     #[error("amount of {1} on resource provider {0} violates its units")]
     AllocationConstraints(ProviderUuid, ResourceClassName),
-    /// There is not enough left.
+    /// The amount exceeds the free capacity.
     #[error("amount of {1} on resource provider {0} exceeds its capacity")]
     AllocationCapacity(ProviderUuid, ResourceClassName),
-    /// Every id of 32 bits has been handed out once; ids are never handed out again.
-    #[error("this cluster has handed out all its internal ids and can create nothing more")]
+    /// All 32-bit ids are used up; ids are never reused.
+    #[error("all internal ids of this cluster are used up, so nothing more can be created")]
     IdsExhausted,
-    /// The partition that the command was for was deleted before its turn came.
-    #[error("partition {0} is gone")]
+    /// The partition of the command was deleted before the command was applied.
+    #[error("partition {0} was deleted")]
     PartitionGone(PartitionId),
     /// No partition has this name.
     #[error("there is no partition {0}")]
     PartitionNotFound(PartitionName),
-    /// A partition has this name.
-    #[error("there is a partition {0} already")]
+    /// A partition with this name already exists.
+    #[error("partition {0} already exists")]
     PartitionExists(PartitionName),
-    /// Consumers hold something in it, and it was not to be deleted in spite of that.
+    /// Consumers hold allocations in the partition, and the deletion is not forced.
     #[error("consumers hold allocations in partition {0}")]
     PartitionInUse(PartitionName),
-    /// The default partition stays.
+    /// The default partition cannot be deleted.
     #[error("the default partition cannot be deleted")]
     PartitionDefault,
-    /// There are as many partitions as there may be, or all their ids were handed out.
+    /// The limit of partitions is reached, or all partition ids are used up.
     #[error("the cluster can have no more partitions")]
     PartitionsExhausted,
-    /// Another partition has this route, or one that meets it.
-    #[error("{0} is partition {1}'s already")]
+    /// Another partition has this route or an overlapping one.
+    #[error("{0} already belongs to partition {1}")]
     RouteTaken(Route, PartitionName),
-    /// Where hosts distinguish requests, the default partition has hosts of its own.
+    /// If any partition is routed by hosts, the default partition needs hosts of its own.
     #[error(
         "the default partition has no host of its own, so its requests could not be distinguished from those of partitions \
-         that have one"
+         with hosts"
     )]
     DefaultWithoutHost,
-    /// The path of the default partition is each node's `[api] prefix`.
+    /// The default partition accepts no path prefix; `[api] prefix` of each node sets its path.
     #[error("the default partition is routed by hosts; its path is [api] prefix of each node")]
     DefaultPrefix,
-    /// The routes of the partition were changed after the node had routed the write.
+    /// The routes of the partition changed after the node routed the write.
     #[error("the routes of partition {0} have changed in the meantime")]
     RoutesChanged(PartitionId),
-    /// Rows were to come into a partition that clients may use: it is the default one, or has
+    /// Rows cannot be imported into a partition that clients can use: the default one, or one with
     /// routes.
-    #[error(
-        "requests are routed to partition {0}, and its clients would see a part of what comes in"
-    )]
+    #[error("requests are routed to partition {0}, so its clients would see a partial import")]
     PartitionRouted(PartitionId),
-    /// Rows were to come into a partition that has others than the commands before have brought.
+    /// The partition contains other rows than earlier commands imported.
     #[error(
-        "the partition has {} resource providers and {} consumers where {} and {} came in before", has.providers,
+        "the partition has {} resource providers and {} consumers, but {} and {} were imported", has.providers,
         has.consumers, expected.providers, expected.consumers
     )]
     PartitionNotEmpty {
-        /// What it has.
+        /// The rows of the partition.
         has: Filled,
-        /// What the commands before have brought.
+        /// The rows imported by earlier commands.
         expected: Filled,
     },
-    /// A provider cannot come in as it is.
+    /// A provider cannot be imported.
     #[error("resource provider {0}: {1}")]
     ProviderUnfit(ProviderUuid, Unfit),
-    /// A consumer cannot come in as it is.
+    /// A consumer cannot be imported.
     #[error("consumer {0}: {1}")]
     ConsumerUnfit(ConsumerUuid, Unfit),
 }
 
-/// Why a row of another cluster cannot come in.
+/// Why a row of another cluster cannot be imported.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, thiserror::Error)]
 pub enum Unfit {
-    /// One of this UUID is there.
-    #[error("there is one of this UUID")]
+    /// A row with this UUID exists.
+    #[error("the UUID already exists")]
     Exists,
-    /// One of this name is there.
-    #[error("there is one of this name")]
+    /// A provider with this name exists.
+    #[error("the name already exists")]
     NameTaken,
-    /// It refers to a provider, a class, a trait or an inventory that is not there.
-    #[error("it refers to what is not there")]
+    /// The row refers to a provider, a class, a trait or an inventory that does not exist.
+    #[error("it refers to a row that does not exist")]
     Dangling,
-    /// It has an inventory or an amount that no client could write.
-    #[error("it has a number that is out of range")]
+    /// The row contains an inventory or an amount outside the range that clients can write.
+    #[error("it contains a number out of range")]
     OutOfRange,
-    /// It has a parent, or its parent is below it.
-    #[error("it cannot be below this parent")]
+    /// The provider already has a parent, or the new parent is its descendant.
+    #[error("it cannot be a child of this parent")]
     Parent,
 }

@@ -1,6 +1,6 @@
-//! The names every cloud shares: resource classes of os-resource-classes 1.1.0 and traits of
-//! os-traits 3.9.0. They reach a state only through [`SyncStandards`], so that two
-//! versions of the binary agree on what exists.
+//! The names that all clouds share: resource classes of os-resource-classes 1.1.0 and traits of
+//! os-traits 3.9.0. They enter a state only through [`SyncStandards`], so that two versions of the
+//! binary agree on the existing names.
 
 use std::str::FromStr;
 
@@ -19,7 +19,7 @@ pub fn traits() -> impl Iterator<Item = &'static str> {
 }
 
 impl SyncStandards {
-    /// The names of this binary.
+    /// The standard names of this binary.
     pub fn of_this_binary() -> Self {
         Self {
             resource_classes: resource_classes().map(parsed).collect(),
@@ -27,8 +27,7 @@ impl SyncStandards {
         }
     }
 
-    /// Whether a state has all of them. What a state has once, it keeps: no command removes a
-    /// standard name.
+    /// Whether a state has all these names. No command removes a standard name.
     pub fn are_in(&self, state: &State) -> bool {
         let class = |name| state.resource_class_id(name).is_some();
         let known = |name| state.trait_id(name).is_some();
@@ -40,7 +39,7 @@ fn parsed<N: FromStr<Err = InvalidName>>(name: &str) -> N {
     name.parse().expect("the lists hold valid names only")
 }
 
-/// The command that makes sure that all names of this binary exist.
+/// The command that creates all missing standard names of this binary.
 pub fn sync() -> Command {
     Command::SyncStandards(SyncStandards::of_this_binary())
 }

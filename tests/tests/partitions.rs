@@ -148,7 +148,7 @@ async fn clouds_with_the_same_uuids_are_isolated() {
     made.await.unwrap();
     let (done, words) = ctl(&cluster, &["partitions", "create", "north"]);
     assert!(
-        !done && words.contains("there is a partition north already"),
+        !done && words.contains("partition north already exists"),
         "{words}"
     );
 
@@ -221,7 +221,7 @@ async fn clouds_with_the_same_uuids_are_isolated() {
     });
     let put = ApiRequest::put(&format!("/resource_providers/{HOST}/inventories"));
     north.done(put.json(&less)).await;
-    let line = format!("in partition north: provider {HOST}: 2 of VCPU, of which there is 1");
+    let line = format!("in partition north: provider {HOST}: 2 of VCPU used, capacity 1");
     cluster
         .until_shown(&["check"], 0, &[&line, "sound: "])
         .await;
@@ -343,11 +343,11 @@ async fn requests_without_a_partition_are_refused_by_every_node() {
     for (arguments, words) in [
         (
             &["partitions", "create", "west", "--host", "SOUTH.example."][..],
-            "host south.example is partition south's already",
+            "host south.example already belongs to partition south",
         ),
         (
             &["partitions", "create", "west", "--prefix", "/north"],
-            "path /north is partition north's already",
+            "path /north already belongs to partition north",
         ),
         (
             &["partitions", "create", "west", "--prefix", "/traits/x"],

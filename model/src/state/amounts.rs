@@ -1,5 +1,6 @@
-//! What a consumer holds: one flat list, as there may be millions of consumers. It is written down
-//! as a map of maps, which is no longer than the list would be: a provider stands there once.
+//! The allocations of a consumer in one flat list, since there may be millions of consumers.
+//! Serialized as a map of maps, which is no longer than a list because it contains each provider
+//! once.
 
 use std::collections::BTreeMap;
 
@@ -8,12 +9,12 @@ use serde::{Deserialize, Serialize};
 
 use super::ids::{ProviderId, ResourceClassId};
 
-/// What a consumer holds of one class of one provider.
+/// The allocation of one class on one provider.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Amount {
-    /// Of which provider.
+    /// The provider of the allocation.
     pub provider: ProviderId,
-    /// Of which class.
+    /// The class of the allocation.
     pub class: ResourceClassId,
     /// Units of the class, at least 1.
     pub units: u64,
@@ -25,33 +26,33 @@ impl Amount {
     }
 }
 
-/// All that a consumer holds, sorted by provider and class.
+/// All allocations of a consumer, sorted by provider and class.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default, Deserialize)]
 #[serde(from = "Maps")]
 pub struct Amounts(Box<[Amount]>);
 
-/// The written form.
+/// The form in serialized rows.
 type Maps = BTreeMap<ProviderId, BTreeMap<ResourceClassId, u64>>;
 
 impl Amounts {
-    /// Whether nothing is held.
+    /// Whether the consumer has no allocations.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// All amounts, by provider and class.
+    /// All amounts, sorted by provider and class.
     pub fn iter(&self) -> std::slice::Iter<'_, Amount> {
         self.0.iter()
     }
 
-    /// The providers of which something is held, each with its amounts, sorted by class.
+    /// The providers with allocations, each with its amounts sorted by class.
     pub fn by_provider(&self) -> impl Iterator<Item = (ProviderId, &[Amount])> {
         let same = |one: &Amount, other: &Amount| one.provider == other.provider;
         let together = self.0.chunk_by(same);
         together.map(|amounts| (amounts[0].provider, amounts))
     }
 
-    /// What is held of one provider, sorted by class.
+    /// The amounts on one provider, sorted by class.
     pub fn of(&self, provider: ProviderId) -> &[Amount] {
         let from = self.0.partition_point(|amount| amount.provider < provider);
         let to = self.0.partition_point(|amount| amount.provider <= provider);
@@ -68,7 +69,7 @@ impl<'a> IntoIterator for &'a Amounts {
     }
 }
 
-/// Of several amounts of one class of one provider the last counts.
+/// If a class occurs several times for a provider, the last amount wins.
 impl FromIterator<Amount> for Amounts {
     fn from_iter<I: IntoIterator<Item = Amount>>(amounts: I) -> Self {
         let mut amounts: Vec<_> = amounts.into_iter().collect();
@@ -94,7 +95,7 @@ impl Serialize for Amounts {
     }
 }
 
-/// The amounts of one provider as they are written: by class.
+/// Serializes the amounts of one provider as a map by class.
 struct Classes<'a>(&'a [Amount]);
 
 impl Serialize for Classes<'_> {
@@ -134,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn amounts_are_sorted_and_the_last_of_each_kind_counts() {
+    fn amounts_are_sorted_and_the_last_duplicate_wins() {
         let sorted = [amount(3, 1, 4), amount(7, 0, 1), amount(7, 2, 5)];
         assert_eq!(given().iter().copied().collect::<Vec<_>>(), sorted);
         let by_provider: Vec<_> = given()
@@ -147,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn amounts_are_written_as_the_map_of_maps_that_they_once_were() {
+    fn amounts_serialize_as_a_map_of_maps() {
         let maps: BTreeMap<u32, BTreeMap<u32, u64>> = BTreeMap::from([
             (3, BTreeMap::from([(1, 4)])),
             (7, BTreeMap::from([(0, 1), (2, 5)])),

@@ -1,27 +1,27 @@
-//! Whether a state is what its rows say, and what in it an operator may want to know of.
+//! Checks a state for corruption and for conditions that an operator should know.
 
 use super::State;
 
-/// How many examples of one finding are kept.
+/// Maximum number of examples per finding.
 const EXAMPLES: usize = 20;
 
-/// What a look over a whole state has found. Takes as much memory again as the state, for a moment.
+/// The result of checking a whole state. The check temporarily doubles the memory use of the state.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Audit {
-    /// What no command leads to: memory or disk has lied, or there is a bug.
+    /// Errors that no command can cause: corrupt memory or disk, or a bug.
     pub wrong: Vec<Finding>,
-    /// What commands may lead to, and few clouds want.
+    /// Conditions that commands can cause, but that are usually unwanted.
     pub noticed: Vec<Finding>,
 }
 
-/// Something that was found, once or often.
+/// A finding with its number of occurrences.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finding {
-    /// What it is.
+    /// Description of the finding.
     pub what: &'static str,
-    /// How often.
+    /// Number of occurrences in the state.
     pub count: u64,
-    /// The first of them, as text.
+    /// The first occurrences, as text.
     pub examples: Vec<String>,
 }
 
@@ -43,13 +43,13 @@ impl Finding {
 }
 
 impl Audit {
-    /// Looks over a state.
+    /// Checks a whole state.
     pub fn of(state: &State) -> Self {
         let recount = state.recount().into_iter().map(str::to_owned);
         let wrong = [
-            Finding::of("does not agree with a recount of the rows", recount),
-            Finding::of("an id at or above the next one to be given", beyond(state)),
-            Finding::of("an amount that is 0", nothing(state)),
+            Finding::of("differs from a recount of the rows", recount),
+            Finding::of("an id at or above the next free id", beyond(state)),
+            Finding::of("an allocation of 0 units", nothing(state)),
         ];
         let noticed = [
             Finding::of("more is allocated than the capacity", excess(state)),
@@ -62,7 +62,7 @@ impl Audit {
     }
 }
 
-/// Ids are given in order, so the next one is above all that were given.
+/// Ids are assigned in order, so the next id is above all used ones.
 fn beyond(state: &State) -> impl Iterator<Item = String> {
     let next = state.counters();
     let providers = state.providers.places();
@@ -73,7 +73,7 @@ fn beyond(state: &State) -> impl Iterator<Item = String> {
     let traits = traits.map(move |(id, _)| ("trait", id, next.trait_));
     let ids = providers.chain(classes).chain(traits);
     ids.filter(|(_, id, next)| id >= next)
-        .map(|(noun, id, next)| format!("{noun} {id}, where the next is {next}"))
+        .map(|(noun, id, next)| format!("{noun} {id}, but the next id is {next}"))
 }
 
 fn nothing(state: &State) -> impl Iterator<Item = String> {
@@ -83,18 +83,17 @@ fn nothing(state: &State) -> impl Iterator<Item = String> {
     })
 }
 
-/// A smaller inventory, or a lower ratio, is taken over whatever is allocated; so this is no
-/// mistake of the service.
+/// An inventory may be reduced below its allocations, so this is not an error of the service.
 fn excess(state: &State) -> impl Iterator<Item = String> {
     let nodes = state.trees().flat_map(|(_, tree)| &tree.nodes);
     nodes.flat_map(move |node| {
         let over = node.inventories.iter().filter(|stock| {
-            // Compared as claims are: in floating point.
+            // Compared in floating point, as for claims.
             stock.used as f64 > stock.inventory.capacity_exact()
         });
         over.map(move |stock| {
             format!(
-                "provider {}: {} of {}, of which there is {}",
+                "provider {}: {} of {} used, capacity {}",
                 node.uuid,
                 stock.used,
                 state.resource_class_name(stock.class),
@@ -190,12 +189,12 @@ mod tests {
     }
 
     #[test]
-    fn a_sound_state_has_nothing_wrong() {
+    fn consistent_state_has_no_findings() {
         assert_eq!(Audit::of(&state()), Audit::default());
     }
 
     #[test]
-    fn what_commands_may_lead_to_is_only_noticed() {
+    fn conditions_that_commands_can_cause_are_notices() {
         let mut state = state();
         state.commit(&[inventory(4), consumer("left behind", &[])]);
         let Audit { wrong, noticed } = Audit::of(&state);
@@ -208,11 +207,11 @@ mod tests {
                 "a consumer without allocations"
             ]
         );
-        assert!(noticed[0].examples[0].ends_with("6 of VCPU, of which there is 4"));
+        assert!(noticed[0].examples[0].ends_with("6 of VCPU used, capacity 4"));
     }
 
     #[test]
-    fn what_no_command_leads_to_is_wrong() {
+    fn corruption_is_reported_as_wrong() {
         let wrong = |state: &State| {
             let found = Audit::of(state).wrong;
             let words = found.into_iter().flat_map(|found| found.examples);
@@ -233,8 +232,8 @@ mod tests {
         assert_eq!(
             wrong(&counters),
             [
-                "provider 0, where the next is 0",
-                "class 0, where the next is 0"
+                "provider 0, but the next id is 0",
+                "class 0, but the next id is 0"
             ]
         );
     }

@@ -1,7 +1,7 @@
-//! Row puts and deletes: the only way in which a state changes. Rows are written to disk and to
-//! snapshots, one table per noun; their encoding is `raft-store`'s affair.
+//! Row puts and deletes, the only way to change a state. Rows are written to disk and to snapshots,
+//! one table per noun; `raft-store` defines their encoding.
 //!
-//! Rows refer to each other by dense integer ids, which apply hands out in order and never reuses.
+//! Rows refer to each other by dense integer ids, which apply assigns in order and never reuses.
 
 use std::collections::BTreeSet;
 
@@ -23,71 +23,71 @@ pub type Changes = Vec<Change>;
 /// One row put (inserted or replaced) or deleted.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Change {
-    /// A resource provider.
+    /// Puts a resource provider.
     PutProvider(ProviderId, ProviderRow),
-    /// One inventory of one provider.
+    /// Puts one inventory of a provider.
     PutInventory(ProviderId, ResourceClassId, InventoryRow),
-    /// The traits of one provider; an empty set is the same as none.
+    /// Puts the traits of a provider. An empty set is equivalent to a missing row.
     PutProviderTraits(ProviderId, BTreeSet<TraitId>),
-    /// The aggregates of one provider; an empty set is the same as none.
+    /// Puts the aggregates of a provider. An empty set is equivalent to a missing row.
     PutProviderAggregates(ProviderId, BTreeSet<AggregateUuid>),
-    /// A resource class.
+    /// Puts a resource class.
     PutResourceClass(ResourceClassId, NameRow<ResourceClassName>),
-    /// A trait.
+    /// Puts the row of a trait.
     PutTrait(TraitId, NameRow<TraitName>),
-    /// A consumer with all that it has.
+    /// Puts a consumer with all its allocations.
     PutConsumer(ConsumerUuid, ConsumerRow),
-    /// How far one node's writes have come, to recognise retries.
+    /// Puts the write progress of a node, by which retries are recognized.
     PutSession(u64, SessionRow),
-    /// The next ids to hand out.
+    /// Puts the next free ids.
     PutCounters(Counters),
-    /// The outcome of one write: origin node, sequence. One row each, as many are kept at a time
-    /// and every write adds one.
+    /// Puts the outcome of a write, by origin node and sequence. Each outcome is a row of its own,
+    /// since many are kept and every write adds one.
     PutOutcome(u64, u64, Outcome),
-    /// The feature level, once it was raised.
+    /// Puts the feature level, once it is raised.
     PutLevel(Level),
-    /// A node that is to join, under the number that was given to it.
+    /// Puts a joining or replacing node, by node number.
     PutJoin(u64, JoinRow),
-    /// A partition, or that it is no more. Only the default partition has such rows.
+    /// Puts a partition, live or deleted. Only the default partition has such rows.
     PutPartition(PartitionId, PartitionRow),
-    /// A row that goes. What belongs to a provider goes before it, by deletes of its own. Sessions,
-    /// counters, the level and partitions stay.
+    /// Deletes a row. Inventories, traits and aggregates of a provider are deleted first, by
+    /// changes of their own. Sessions, counters, the level and partitions are never deleted.
     Delete(RowKey),
 }
 
-/// Which row a change is about.
+/// Identifies the row of a change.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum RowKey {
-    /// A resource provider.
+    /// The row of a resource provider.
     Provider(ProviderId),
-    /// One inventory of one provider.
+    /// One inventory of a provider.
     Inventory(ProviderId, ResourceClassId),
-    /// The traits of one provider.
+    /// The traits of a provider.
     ProviderTraits(ProviderId),
-    /// The aggregates of one provider.
+    /// The aggregates of a provider.
     ProviderAggregates(ProviderId),
-    /// A resource class.
+    /// The row of a resource class.
     ResourceClass(ResourceClassId),
-    /// A trait.
+    /// The row of a trait.
     Trait(TraitId),
-    /// A consumer.
+    /// The row of a consumer.
     Consumer(ConsumerUuid),
-    /// The session of one node.
+    /// The session of a node.
     Session(u64),
-    /// The next ids.
+    /// The next free ids.
     Counters,
-    /// The outcome of one write: origin node, sequence.
+    /// The outcome of a write, by origin node and sequence.
     Outcome(u64, u64),
-    /// The feature level.
+    /// The feature level of the cluster.
     Level,
-    /// A node that is to join.
+    /// A joining or replacing node.
     Join(u64),
-    /// A partition.
+    /// The row of a partition.
     Partition(PartitionId),
 }
 
 impl Change {
-    /// The row that it puts or deletes.
+    /// The row that the change puts or deletes.
     pub fn key(&self) -> RowKey {
         match self {
             Self::PutProvider(id, _) => RowKey::Provider(*id),
@@ -108,93 +108,94 @@ impl Change {
     }
 }
 
-/// A resource provider.
+/// The row of a resource provider.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct ProviderRow {
-    /// Its UUID.
+    /// The UUID of the provider.
     pub uuid: ProviderUuid,
-    /// Its name.
+    /// The name, unique within the partition.
     pub name: ProviderName,
-    /// Its generation.
+    /// The generation, for optimistic concurrency control.
     pub generation: Generation,
-    /// Its parent; the root follows from it.
+    /// The parent; `None` for a root.
     pub parent: Option<ProviderId>,
-    /// When it was created.
+    /// Time of the creation.
     pub created_at: Timestamp,
-    /// When it was last updated.
+    /// Time of the last update.
     pub updated_at: Timestamp,
 }
 
-/// One inventory.
+/// The row of an inventory.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct InventoryRow {
-    /// The stock.
+    /// The inventory record as written.
     pub inventory: Inventory,
-    /// When it was created or last written.
+    /// Time of the last write.
     pub updated_at: Timestamp,
 }
 
-/// A trait or a resource class.
+/// The row of a trait or a resource class.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct NameRow<N> {
-    /// The name.
+    /// The name of the trait or class.
     pub name: N,
-    /// When it was created or last renamed.
+    /// Time of the creation or the last rename.
     pub updated_at: Timestamp,
 }
 
-/// A consumer. It may outlive its allocations in the cases that upstream leaves behind.
+/// The row of a consumer. As upstream, a consumer may exist without allocations in some cases.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct ConsumerRow {
-    /// Its generation.
+    /// The generation, for optimistic concurrency control.
     pub generation: Generation,
-    /// Who is charged.
+    /// The project that owns the allocations.
     pub project: ProjectId,
-    /// Who is charged.
+    /// The user that owns the allocations.
     pub user: UserId,
-    /// Its type; `None` is shown as `unknown`.
+    /// The consumer type; `None` is shown as `unknown`.
     pub consumer_type: Option<ConsumerTypeName>,
-    /// What it holds.
+    /// All allocations of the consumer.
     pub allocations: Amounts,
-    /// When the allocations were written.
+    /// Time of the last write to the allocations.
     pub updated_at: Timestamp,
 }
 
-/// How far one node's writes have come. Outcomes that may still be asked for are rows of their own.
+/// The write progress of a node. Outcomes that a retry may still request are rows of their own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct SessionRow {
-    /// The boot of the node; writes of an earlier boot are late duplicates.
+    /// The latest boot of the node; writes of earlier boots are late duplicates.
     pub boot: u64,
-    /// Writes below this sequence were answered and are forgotten.
+    /// Writes below this sequence were answered, and their outcomes are forgotten.
     pub answered_below: u64,
 }
 
 impl SessionRow {
-    /// The session of a node that was removed: all its boots are earlier ones.
+    /// The session of a removed node: all its boots are earlier ones.
     pub(crate) const RETIRED: Self = Self {
         boot: u64::MAX,
         answered_below: u64::MAX,
     };
 }
 
-/// A node that is to join the cluster, or that is to take the place of another one.
+/// A node that joins the cluster or replaces another node.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct JoinRow {
-    /// The hash of the token that lets it in; empty: it is a member already.
+    /// The hash of the join token; empty if the node is already a member, or the token is revoked.
     pub token: String,
-    /// Until when the token is good.
+    /// Expiry of the token, as a timestamp of commands.
     pub until: Timestamp,
-    /// The hash of the nonce of the node that used the token; `None`: none did yet.
+    /// The hash of the nonce of the node that redeemed the token; `None` while it is unused.
     pub nonce: Option<String>,
-    /// Whose place it takes, as long as it has not.
+    /// The node to be replaced, until the replacement is completed.
     pub replaces: Option<Replaced>,
-    /// When the token ends by the clock of a leader: stamps that were once ahead make `until` late.
+    /// Expiry of the token by the clock of the issuing leader. `until` can be later, because
+    /// timestamps of commands never go back and may be ahead of the clock.
     pub expires_at: Timestamp,
 }
 
 impl JoinRow {
-    /// Whether nothing follows from it any more. Who has come may ask again for as long as the
-    /// token is good.
+    /// Whether the row is no longer needed. A node that has redeemed its token may repeat the
+    /// request until the token expires.
     pub fn is_over(&self, at: Timestamp) -> bool {
         match self.nonce {
             Some(_) => self.replaces.is_none() && at > self.until,
@@ -202,67 +203,68 @@ impl JoinRow {
         }
     }
 
-    /// Whether it has expired unused.
+    /// Whether the token has expired unused.
     pub fn is_too_late(&self, at: Timestamp) -> bool {
         self.nonce.is_none() && at > self.until
     }
 }
 
-/// A node in whose place another one comes.
+/// A node to be replaced.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Replaced {
-    /// The node that goes.
+    /// The number of the replaced node.
     pub node: u64,
-    /// What it is called; who comes is called so afterwards. Empty: each keeps its name.
+    /// The name of the replaced node, which the new node takes over. If empty, each node keeps its
+    /// name.
     pub name: String,
-    /// Whether it had a vote, so that who comes gets one.
+    /// Whether the replaced node is a voter, so that the new node becomes one.
     pub votes: bool,
-    /// Whether it stays, as a learner.
+    /// Whether the replaced node stays as a learner.
     pub stays: bool,
-    /// Whether it goes although it is reachable.
+    /// Whether to replace the node even if it is reachable.
     pub though_reachable: bool,
 }
 
-/// A partition. The row stays when the partition goes, so that its id is not handed out again. The
-/// default one has a row once it was given routes.
+/// The row of a partition. It is kept after the partition's deletion, so that the id is not reused.
+/// The default partition has a row only once it has routes.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct PartitionRow {
-    /// Its name, which another one may get once it is deleted.
+    /// The name, which may be reused after the deletion.
     pub name: PartitionName,
-    /// When it was created.
+    /// Time of the creation.
     pub created_at: Timestamp,
-    /// When it was deleted; `None`: it is there.
+    /// Time of the deletion; `None` while the partition exists.
     pub deleted_at: Option<Timestamp>,
-    /// Which requests are its own.
+    /// The routes that lead requests to the partition.
     pub routing: Routing,
 }
 
-/// Which requests are a partition's own.
+/// The routes of a partition with a change counter.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 pub struct Routing {
-    /// Its routes now.
+    /// The current routes of the partition.
     pub routes: Routes,
-    /// How often they were changed. A write that was routed before the last change is refused.
+    /// Number of changes of the routes. A write that was routed before the last change is refused.
     pub changes: u32,
 }
 
-/// The next ids to hand out. They only rise.
+/// The next free ids, which only increase.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 pub struct Counters {
-    /// Next [`ProviderId`].
+    /// The next free [`ProviderId`].
     pub provider: u32,
-    /// Next [`ResourceClassId`].
+    /// The next free [`ResourceClassId`].
     pub resource_class: u32,
-    /// Next [`TraitId`].
+    /// The next free [`TraitId`].
     pub trait_: u32,
-    /// How many rehearsed commands there were.
+    /// Number of rehearsed commands.
     #[cfg(feature = "rehearsal")]
     #[serde(default, skip_serializing_if = "is_zero")]
     pub rehearsals: u32,
 }
 
-/// A new field is not written while it has its default, so that rows of earlier levels, and with
-/// them the digest, are as earlier versions know them.
+/// A new field is omitted while it has its default value, so that rows of earlier levels, and their
+/// digest, are the same as in earlier versions.
 #[cfg(feature = "rehearsal")]
 fn is_zero(count: &u32) -> bool {
     *count == 0

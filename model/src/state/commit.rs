@@ -1,8 +1,8 @@
-//! Carries out changes: the one place where tables, trees, indexes, sums and the digest move.
+//! Applies changes, as the only code that modifies tables, trees, indexes, sums and the digest.
 //!
-//! Changes come from apply, which looked at the state that they are made to, or through
-//! [`State::load`], which refuses what refers to nothing. So a change that does not fit is a bug
-//! of ours, and this stops the node rather than let it go on with a state that no other node has.
+//! Changes come from apply, which decided on the same state, or through [`State::load`], which
+//! refuses dangling references. A change that does not fit is therefore a bug, and stops the node
+//! before its state diverges from other nodes.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -14,11 +14,11 @@ use super::tree::{Node, NodePlace, Stock, Tree, TreeNumber};
 use crate::mutant;
 use crate::types::ConsumerUuid;
 
-/// Changes on their way into a state. Trees are copied once, and reach the indexes once, at the
-/// end.
+/// A running commit. Each changed tree is copied once, and the indexes are updated once per tree,
+/// at the end.
 pub(crate) struct Commit<'a> {
     state: &'a mut State,
-    /// The trees as they were, of those that have changed since.
+    /// The previous values of the changed trees.
     before: BTreeMap<TreeNumber, Option<Arc<Tree>>>,
 }
 
@@ -30,12 +30,12 @@ impl<'a> Commit<'a> {
         }
     }
 
-    /// The state with all changes so far, but for its indexes, which are those from before.
+    /// The state with all changes so far, except that its indexes are not updated yet.
     pub(crate) fn state(&self) -> &State {
         self.state
     }
 
-    /// Brings the indexes up to date with the trees.
+    /// Updates the indexes for the changed trees.
     pub(crate) fn finish(self) {
         let State {
             providers, indexes, ..
@@ -68,7 +68,7 @@ impl<'a> Commit<'a> {
         }
     }
 
-    /// A change that does not meet the old row on its way.
+    /// Applies a change whose old row must be looked up for the digest.
     fn carry_out_plain(&mut self, change: &Change) {
         let state = &mut *self.state;
         if let Some(old) = state.current_row(&change.key()) {
@@ -100,14 +100,14 @@ impl<'a> Commit<'a> {
             Change::PutJoin(node, row) => drop(state.joins.insert(*node, row.clone())),
             Change::Delete(RowKey::Join(node)) => {
                 let old = state.joins.remove(node);
-                old.expect("a row that goes is there");
+                old.expect("a deleted row exists");
             }
             Change::PutPartition(id, row) => drop(state.partitions.insert(*id, row.clone())),
             other => unreachable!("{other:?} is carried out elsewhere"),
         }
     }
 
-    /// Remembers a tree as it was before this commit.
+    /// Saves the value of a tree before this commit.
     fn remember(&mut self, number: TreeNumber) {
         let trees = &self.state.providers.trees;
         self.before
@@ -115,7 +115,7 @@ impl<'a> Commit<'a> {
             .or_insert_with(|| trees.get(&number).cloned());
     }
 
-    /// A node of its own for writing, in a tree of its own; the others stay shared.
+    /// A mutable node of a mutable tree; other nodes remain shared.
     fn node_mut(&mut self, id: ProviderId) -> &mut Node {
         let place = self.place(id);
         self.remember(place.tree);
@@ -125,7 +125,7 @@ impl<'a> Commit<'a> {
 
     fn place(&self, id: ProviderId) -> NodePlace {
         let place = self.state.providers.place(id);
-        place.expect("a row refers to providers that are there")
+        place.expect("a row refers to existing providers")
     }
 
     fn put_provider(&mut self, id: ProviderId, row: &ProviderRow) {
@@ -161,8 +161,8 @@ impl<'a> Commit<'a> {
         self.state.providers.remove(place);
     }
 
-    /// Changes inventories of one provider, taken apart and put together once: in the sorted list
-    /// each change would move all that stand behind it.
+    /// Applies the inventory changes of one provider together, in a map: in the sorted list each
+    /// change would move all later entries.
     fn change_inventories(&mut self, id: ProviderId, changes: &[Change]) {
         let stocks = std::mem::take(&mut self.node_mut(id).inventories);
         let mut stocks: BTreeMap<_, _> = stocks.into_iter().map(|s| (s.class, s)).collect();
@@ -181,11 +181,11 @@ impl<'a> Commit<'a> {
                 }
                 Change::Delete(RowKey::Inventory(_, class)) => {
                     let old = stocks.remove(class);
-                    let old = old.expect("an inventory that goes is there");
-                    assert_eq!(old.used, 0, "nothing is taken of an inventory that goes");
+                    let old = old.expect("a deleted inventory exists");
+                    assert_eq!(old.used, 0, "a deleted inventory has no allocations");
                     Some(old)
                 }
-                other => unreachable!("{other:?} is about no inventory"),
+                other => unreachable!("{other:?} does not concern an inventory"),
             };
             if let Some(old) = old {
                 let old_row = Change::PutInventory(id, old.class, old.row());
@@ -227,21 +227,22 @@ impl<'a> Commit<'a> {
         }
     }
 
-    /// Counts what a consumer holds in, or out.
+    /// Adds a consumer's allocations to the usage of their inventories, or subtracts them.
     fn count_used(&mut self, row: &ConsumerRow, count: fn(u64, u64) -> Option<u64>) {
         for (provider, amounts) in row.allocations.by_provider() {
             let node = self.node_mut(provider);
             for amount in amounts {
                 let stock = node.stock_mut(amount.class);
-                let stock = stock.expect("only what there is an inventory of is held");
-                // No amount is larger than max_unit, so 2^32 of them fit.
-                stock.used = count(stock.used, amount.units).expect("what is held was counted in");
+                let stock = stock.expect("an allocation has an inventory");
+                // No amount exceeds max_unit, so 2^32 of them fit.
+                stock.used =
+                    count(stock.used, amount.units).expect("the usage contains every allocation");
             }
         }
     }
 }
 
-/// Of which provider a change puts or deletes an inventory, if it does.
+/// The provider whose inventory a change puts or deletes, if any.
 fn stocked(change: &Change) -> Option<ProviderId> {
     match change {
         Change::PutInventory(id, ..) | Change::Delete(RowKey::Inventory(id, _)) => Some(*id),

@@ -1,4 +1,4 @@
-//! Consumers with all that they hold, and who holds something of which provider.
+//! Consumers with their allocations, and the consumers of each provider.
 
 use std::ops::Bound::{Excluded, Unbounded};
 use std::sync::Arc;
@@ -10,18 +10,18 @@ use super::dense::dense;
 use super::usage_sums::UsageSums;
 use crate::types::ConsumerUuid;
 
-/// The consumers. Holders and sums follow from the rows.
+/// The table of consumers. Holders and sums are derived from the rows.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Consumers {
     rows: OrdMap<ConsumerUuid, Arc<ConsumerRow>>,
-    /// One set for all providers: most have few holders, and a set of its own for each would be
-    /// mostly empty.
+    /// Consumers by provider, in one set for all providers: most providers have few consumers, and
+    /// separate sets would be mostly empty.
     holders: OrdSet<(ProviderId, ConsumerUuid)>,
     sums: UsageSums,
 }
 
 impl Consumers {
-    /// From rows in the order of their keys, and what follows from them.
+    /// Builds the table from rows in the order of their keys, and the data derived from them.
     pub(super) fn of(
         rows: Vec<(ConsumerUuid, Arc<ConsumerRow>)>,
         mut holders: Vec<(ProviderId, ConsumerUuid)>,
@@ -43,7 +43,7 @@ impl Consumers {
         self.rows.iter().map(|(consumer, row)| (consumer, &**row))
     }
 
-    /// Those after one, of all or of the holders of a provider.
+    /// The consumers behind `after`, all of them or those with allocations on a provider.
     pub(crate) fn rows_after(
         &self,
         provider: Option<ProviderId>,
@@ -54,7 +54,7 @@ impl Consumers {
             let rows = self.rows.range((Excluded(after), Unbounded));
             return Box::new(rows.map(|(consumer, row)| (consumer, &**row)));
         };
-        let row = |consumer| &**self.row(consumer).expect("a holder is a consumer");
+        let row = |consumer| &**self.row(consumer).expect("a holder has a consumer row");
         let holders = self.holders_after(provider, after);
         Box::new(holders.map(move |consumer| (consumer, row(consumer))))
     }
@@ -67,12 +67,12 @@ impl Consumers {
         &self.sums
     }
 
-    /// Whether anybody holds anything.
+    /// Whether any consumer has allocations.
     pub(crate) fn hold_something(&self) -> bool {
         !self.holders.is_empty()
     }
 
-    /// Who holds something of a provider, sorted.
+    /// The consumers with allocations on a provider, sorted.
     pub(crate) fn holders(&self, provider: ProviderId) -> impl Iterator<Item = &ConsumerUuid> {
         self.holders_after(provider, ConsumerUuid::first())
     }
@@ -115,7 +115,7 @@ impl Consumers {
 
     pub(crate) fn delete(&mut self, consumer: &ConsumerUuid) -> Arc<ConsumerRow> {
         let old = self.rows.remove(consumer);
-        let old = old.expect("a consumer that goes is there");
+        let old = old.expect("a deleted consumer exists");
         self.sums.remove(&old);
         for (provider, _) in old.allocations.by_provider() {
             self.remove_holder(provider, consumer);
@@ -125,6 +125,6 @@ impl Consumers {
 
     fn remove_holder(&mut self, provider: ProviderId, consumer: &ConsumerUuid) {
         let noted = self.holders.remove(&(provider, consumer.clone()));
-        noted.expect("who holds something is noted");
+        noted.expect("every holder is in the set");
     }
 }

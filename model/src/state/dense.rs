@@ -1,8 +1,8 @@
-//! The order in which sorted entries are put into a persistent map so that it has no gaps.
+//! The insertion order of sorted entries that leaves no gaps in a persistent map.
 
-/// Every other entry, and then those between. A leaf that is full is split in the middle, so
-/// entries that come in rising order leave half of each behind them empty; this way the second half
-/// of the entries fills it.
+/// Returns every second entry, and then the entries between them. A full leaf is split in the
+/// middle, so insertion in ascending order leaves every leaf half empty. In this order the second
+/// half of the entries fills the leaves.
 pub(crate) fn dense<T>(sorted: Vec<T>) -> impl Iterator<Item = T> {
     let half = sorted.len().div_ceil(2);
     let (mut first, mut between) = (Vec::with_capacity(half), Vec::with_capacity(half));

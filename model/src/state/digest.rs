@@ -1,9 +1,9 @@
-//! The digest of a state: a sum over its rows, so that a changed row costs the same however many
-//! there are, and equal states have equal digests whatever way they were reached.
+//! The digest of a state: a sum over its rows. The cost of a changed row is independent of the
+//! number of rows, and equal states have equal digests regardless of their history.
 //!
-//! Every row is written down as MessagePack, structs as arrays of their fields and variants by
-//! name, and hashed by XXH3. `std::hash::Hash` would not do: what it feeds to a hasher may differ
-//! between compilers, and nodes of one cluster compare digests while they run different builds.
+//! Every row is serialized as MessagePack, structs as arrays of their fields and variants by name,
+//! and hashed by XXH3. `std::hash::Hash` is unsuitable: its input to a hasher may differ between
+//! compilers, and nodes with different builds compare digests.
 
 use std::fmt;
 
@@ -13,31 +13,31 @@ use xxhash_rust::xxh3::xxh3_128;
 use super::change::{Change, ConsumerRow};
 use crate::types::{ConsumerUuid, PartitionId};
 
-/// A digest of all rows: equal states have equal digests, whatever way they were reached.
+/// A digest of all rows. Equal states have equal digests, regardless of their history.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct Digest {
     /// The sum of the hashes of the rows.
     pub sum: u128,
-    /// Bytes of the rows, as they are written down to be hashed.
+    /// Total size of the serialized rows in bytes.
     pub bytes: u64,
 }
 
-/// Which form of the rows digests are computed over. To be raised with every change of what a row
-/// is written down as: a field that is added or named otherwise, another encoding. A digest of
-/// another form says nothing about rows, be they equal or not.
+/// Version of the row format that digests are computed over. Raise it with every change of a row's
+/// serialization, such as a new or renamed field or another encoding. Digests of different formats
+/// cannot be compared.
 const FORM: u32 = 1;
 
 impl Digest {
-    /// Whether the same rows had the digest that was written down, as [`Digest`] is displayed;
-    /// `None` if it was computed over another form of the rows, so that it cannot be known.
+    /// Whether this digest equals a recorded one, given as displayed by [`Digest`]; `None` if the
+    /// recorded digest was computed over another row format.
     pub fn agrees_with(self, written: &str) -> Option<bool> {
         let (form, _) = written.split_once('.')?;
         (form.parse() == Ok(FORM)).then(|| written == self.to_string())
     }
 
-    /// The digest of the one row that a change puts; that of nothing if it puts none.
+    /// The digest of the row that a change puts; the empty digest if it puts no row.
     pub fn of(change: &Change) -> Self {
-        // The numbers stand for tables. Append only.
+        // The numbers identify tables and are append only.
         match change {
             Change::PutProvider(id, row) => hashed(1, id, row),
             Change::PutInventory(id, class, row) => hashed(2, (id, class), row),
@@ -67,8 +67,9 @@ impl Digest {
         hashed(7, consumer, row)
     }
 
-    /// What the rows of a partition count for in the digest of a cluster: those of the default one
-    /// as they are, those of others so that equal rows of two partitions count differently.
+    /// The contribution of a partition's rows to the digest of the cluster. The default partition
+    /// contributes its digest unchanged; for others the id is mixed in, so that equal rows of two
+    /// partitions contribute differently.
     #[must_use]
     pub fn within(self, partition: PartitionId) -> Self {
         if partition.is_default() {
@@ -83,20 +84,20 @@ impl Digest {
         }
     }
 
-    /// Counts in what has this digest.
+    /// Adds the rows of another digest.
     pub fn count_in(&mut self, other: Self) {
         self.sum = self.sum.wrapping_add(other.sum);
         self.bytes = self.bytes.wrapping_add(other.bytes);
     }
 
-    /// Takes out what was counted in.
+    /// Removes the rows of another digest.
     pub(crate) fn count_out(&mut self, other: Self) {
         self.sum = self.sum.wrapping_sub(other.sum);
         self.bytes = self.bytes.wrapping_sub(other.bytes);
     }
 }
 
-/// The form of the rows, a point and 32 hexadecimal digits.
+/// Prints the row format, a point and 32 hexadecimal digits.
 impl fmt::Display for Digest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{FORM}.{:032x}", self.sum)
@@ -108,7 +109,7 @@ fn hashed(table: u8, key: impl Serialize, row: impl Serialize) -> Digest {
     let mut bytes = Vec::with_capacity(256);
     bytes.push(table);
     rmp_serde::encode::write(&mut bytes, &(key, row))
-        .expect("writing to memory does not fail, and every row type can be written down");
+        .expect("writing to memory does not fail, and every row type can be serialized");
     Digest {
         sum: xxh3_128(&bytes),
         bytes: bytes.len() as u64,
@@ -120,18 +121,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_encoding_of_rows_is_pinned() {
+    fn encoding_of_rows_is_pinned() {
         let digest = hashed(7, "c", (7_u32, Some("x"), vec![1_u8, 2]));
         assert_eq!(
             digest.sum, PINNED,
-            "nodes of two builds would disagree about equal states"
+            "nodes of two builds would compute different digests of equal states"
         );
     }
 
     const PINNED: u128 = 116_154_220_561_802_263_562_268_217_307_673_080_123;
 
     #[test]
-    fn a_digest_is_compared_only_with_those_of_its_form() {
+    fn digests_of_different_formats_are_not_compared() {
         let digest = hashed(6, 1_u32, "A");
         let written = digest.to_string();
         assert_eq!(digest.agrees_with(&written), Some(true));
@@ -143,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_that_differ_only_in_where_a_text_ends_have_other_digests() {
+    fn digest_depends_on_the_boundaries_of_texts() {
         assert_ne!(hashed(6, "A", "BC"), hashed(6, "AB", "C"));
     }
 }

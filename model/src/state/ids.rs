@@ -1,4 +1,4 @@
-//! The dense integer ids by which rows refer to each other. Apply hands them out in order and never
+//! The dense integer ids by which rows refer to each other. Apply assigns them in order and never
 //! reuses them.
 
 use serde::{Deserialize, Serialize};
@@ -13,14 +13,14 @@ macro_rules! dense_id {
 }
 
 dense_id!(
-    /// A provider inside this cluster.
+    /// The id of a provider, valid inside one partition.
     ProviderId
 );
 dense_id!(
-    /// A resource class inside this cluster.
+    /// The id of a resource class, valid inside one partition.
     ResourceClassId
 );
 dense_id!(
-    /// A trait inside this cluster.
+    /// The id of a trait, valid inside one partition.
     TraitId
 );

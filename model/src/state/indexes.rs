@@ -1,7 +1,8 @@
-//! Which trees are worth opening: for each fact a bitmap of the trees that have it somewhere.
+//! Indexes to select the trees worth searching: for each property a bitmap of the trees that have
+//! it on some provider.
 //!
-//! A bitmap is a filter, never the proof: it says that *some* provider of the tree has the fact,
-//! and the tree itself says exactly which. What concerns roots alone is exact.
+//! A bitmap is a filter, not a proof: it only says that *some* provider of the tree has the
+//! property. Bitmaps of root properties are exact.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -16,10 +17,10 @@ use crate::types::AggregateUuid;
 /// Bitmaps over tree numbers.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Indexes {
-    /// By class and bucket of the best offer that any of the tree's providers makes. A tree is in
-    /// one bucket of each class.
+    /// Trees by class, and by bucket of the largest offer of any of their providers. A tree is in
+    /// one bucket per class.
     offers: OrdMap<(ResourceClassId, u32), TreeSet>,
-    /// The same by power of two, as what has free space of all sizes fills a hundred buckets.
+    /// The same by power of two, because free amounts of all sizes spread over a hundred buckets.
     powers: OrdMap<(ResourceClassId, u32), TreeSet>,
     traits: OrdMap<TraitId, TreeSet>,
     root_traits: OrdMap<TraitId, TreeSet>,
@@ -28,21 +29,22 @@ pub struct Indexes {
     nested: TreeSet,
 }
 
-/// The most that one provider can give of this stock to one request: what is free, at most
+/// The largest amount that this inventory can give to one request: the free units, at most
 /// `max_unit`.
 pub fn offer(stock: &Stock) -> u64 {
     let free = stock.inventory.free(stock.used);
     free.min(u64::from(stock.inventory.max_unit))
 }
 
-/// The nodes of two values of one tree.
+/// The differences between two values of one tree.
 #[derive(Default)]
 struct Changed<'a> {
-    /// Those that may differ, as they were.
+    /// The previous values of the nodes that may differ.
     old: Vec<&'a Node>,
-    /// Those that may differ, as they are: pairs with the old ones if there are as many.
+    /// The new values of the nodes that may differ. If there are as many as in `old`, they
+    /// correspond pairwise.
     new: Vec<&'a Node>,
-    /// Those that did not change.
+    /// The nodes that are unchanged.
     kept: Vec<&'a Node>,
 }
 
@@ -65,8 +67,8 @@ impl<'a> Changed<'a> {
         changed
     }
 
-    /// Whether something of each node is what it was: the usual case, as most writes change
-    /// nothing but amounts.
+    /// Whether a property of all nodes is unchanged. This is the usual case, since most writes
+    /// change only amounts.
     fn keeps<T: PartialEq + 'a>(&self, of: impl Fn(&'a Node) -> &'a T) -> bool {
         let mut pairs = self.old.iter().zip(&self.new);
         self.old.len() == self.new.len() && pairs.all(|(old, new)| of(old) == of(new))
@@ -74,9 +76,9 @@ impl<'a> Changed<'a> {
 }
 
 impl Indexes {
-    /// Takes a changed tree in. Called once per changed tree and commit; `old` is `None` for a
-    /// new tree, `new` for one that is gone (deleted, or moved below another root). Nodes that
-    /// did not change are the same `Arc` in both, and cost next to nothing here.
+    /// Updates the indexes for a changed tree. Called once per changed tree and commit. `old` is
+    /// `None` for a new tree, `new` for a removed one (deleted, or moved below another root).
+    /// Unchanged nodes are the same `Arc` in both and cost almost nothing.
     pub(crate) fn replace_tree(
         &mut self,
         number: TreeNumber,
@@ -106,11 +108,10 @@ impl Indexes {
         }
     }
 
-    /// Trees in which some provider may be able to give this amount of the class: those in any of
-    /// these sets.
+    /// The sets of trees in which some provider may offer this amount of the class.
     pub fn offering(&self, class: ResourceClassId, amount: u64) -> impl Iterator<Item = &TreeSet> {
         let least = bucket(amount.max(1));
-        // The first all of whose buckets offer enough.
+        // The first power of two whose buckets all offer enough.
         let whole = power(least - 1) + 1;
         let buckets = (class, least)..(class, first_bucket(whole));
         let powers = (class, whole)..=(class, u32::MAX);
@@ -118,27 +119,27 @@ impl Indexes {
         sets.map(|(_, set)| set)
     }
 
-    /// Trees in which some provider has the trait.
+    /// The trees in which some provider has the trait.
     pub fn with_trait(&self, id: TraitId) -> Option<&TreeSet> {
         self.traits.get(&id)
     }
 
-    /// Trees whose root has the trait.
+    /// The trees whose root has the trait.
     pub fn with_root_trait(&self, id: TraitId) -> Option<&TreeSet> {
         self.root_traits.get(&id)
     }
 
-    /// Trees in which some provider is a member of the aggregate.
+    /// The trees in which some provider is a member of the aggregate.
     pub fn with_member(&self, aggregate: &AggregateUuid) -> Option<&TreeSet> {
         self.aggregates.get(aggregate)
     }
 
-    /// Trees whose root is a member of the aggregate.
+    /// The trees whose root is a member of the aggregate.
     pub fn with_root_member(&self, aggregate: &AggregateUuid) -> Option<&TreeSet> {
         self.root_aggregates.get(aggregate)
     }
 
-    /// Trees of more than one provider.
+    /// The trees with more than one provider.
     pub fn nested(&self) -> &TreeSet {
         &self.nested
     }
@@ -161,8 +162,8 @@ fn root(nodes: &[Arc<Node>]) -> &[Arc<Node>] {
     &nodes[..nodes.len().min(1)]
 }
 
-/// Amounts in buckets, small ones exactly, larger ones to one part in sixteen: a bucket is what
-/// four bits behind the first one distinguish. Rises with the amount; 0 is the bucket of 0.
+/// The bucket of an amount: exact for small amounts, within one sixteenth for larger ones. A bucket
+/// is the position of the leading bit and the four bits behind it. Monotonic; 0 is the bucket of 0.
 fn bucket(amount: u64) -> u32 {
     let Some(power) = amount.checked_ilog2() else {
         return 0;
@@ -176,7 +177,7 @@ fn bucket(amount: u64) -> u32 {
     16 * power + fraction as u32 % 16 + 1
 }
 
-/// Which power of two a bucket belongs to, counted from 1; 0 for the bucket of 0.
+/// The power of two of a bucket, counted from 1; 0 for the bucket of 0.
 fn power(bucket: u32) -> u32 {
     bucket.div_ceil(16)
 }
@@ -186,14 +187,15 @@ fn first_bucket(power: u32) -> u32 {
     16 * (power - 1) + 1
 }
 
-/// The buckets of the best offers of one class.
+/// The buckets of the largest offers of one class.
 #[derive(Default)]
 struct Best {
-    /// Of the changed nodes as they were.
+    /// The previous offers of the changed nodes.
     before: u32,
-    /// Of the changed nodes as they are.
+    /// The new offers of the changed nodes.
     after: u32,
-    /// Of the other nodes, not looked at beyond the other two.
+    /// The offers of the unchanged nodes. No further nodes are examined once this reaches `before`
+    /// and `after`.
     kept: u32,
 }
 
@@ -203,8 +205,8 @@ impl Best {
     }
 }
 
-/// The classes of which the changed nodes offer something else than before. Every node is looked at
-/// once, however many classes there are.
+/// The classes whose largest offer among the changed nodes differs from before. Every node is
+/// examined once, regardless of the number of classes.
 fn best_buckets(changed: &Changed<'_>) -> BTreeMap<ResourceClassId, Best> {
     let mut all: BTreeMap<_, Best> = BTreeMap::new();
     for stock in changed.old.iter().flat_map(|node| &node.inventories) {
@@ -252,7 +254,7 @@ fn replace_keys<K: Ord + Clone>(
     }
 }
 
-/// Moves a tree from one bucket or power of a class to another; 0 is nowhere.
+/// Moves a tree from one bucket or power of a class to another; 0 means no bucket.
 fn move_tree(
     sets: &mut OrdMap<(ResourceClassId, u32), TreeSet>,
     class: ResourceClassId,
@@ -299,7 +301,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_offers_enough_is_found_in_few_sets(
+        fn offering_finds_sufficient_trees_in_few_sets(
             offers in vec(btree_map(0..10_000_u32, amounts(), 0..500), 2),
             asked in vec(amounts(), 10),
         ) {
@@ -327,7 +329,7 @@ mod tests {
     }
 
     #[test]
-    fn buckets_rise_with_amounts_and_tell_small_ones_apart() {
+    fn buckets_are_monotonic_and_exact_for_small_amounts() {
         let buckets: Vec<u32> = (0..10_000).map(bucket).collect();
         assert!(buckets.is_sorted());
         assert!(buckets[..32].windows(2).all(|pair| pair[0] < pair[1]));
@@ -335,7 +337,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bucket_is_a_sixteenth_wide() {
+    fn bucket_is_at_most_one_sixteenth_wide() {
         for amount in [100_u64, 1_000, 262_144] {
             assert!(bucket(amount) < bucket(amount + amount / 16 + 1));
         }

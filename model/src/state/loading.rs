@@ -1,5 +1,5 @@
-//! A state from its rows, in whatever order they come. Each row goes at once to the place where it
-//! stays; what follows from all of them together (trees, maps, indexes) is built once, at the end.
+//! Loads a state from its rows, in any order. Each row is stored in its final place at once; data
+//! derived from several rows (trees, maps, indexes) is built at the end.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::mem;
@@ -16,45 +16,45 @@ use super::tree::{Node, Stock, Tree, TreeNumber};
 use super::usage_sums::UsageSums;
 use crate::types::{AggregateUuid, ConsumerUuid};
 
-/// Rows that refer to others that are not there, or that no cluster has written.
+/// The error for rows that refer to missing rows, or that no cluster can have written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "{rows} rows refer to others that are not there, are out of range, or have the name or UUID of another"
+    "{rows} rows refer to missing rows, are out of range, or duplicate the name or UUID of another row"
 )]
 pub struct Dangling {
-    /// How many.
+    /// Number of such rows.
     pub rows: usize,
 }
 
-/// Rows on their way into a state.
+/// A state that is being loaded.
 #[derive(Default)]
 pub(crate) struct Loading {
-    /// Has the rows that refer to nothing, and the digest of all.
+    /// Contains the rows without references, and the digest of all rows.
     state: State,
     providers: BTreeMap<ProviderId, Draft>,
     traits: Sets<TraitId>,
     aggregates: Sets<AggregateUuid>,
     consumers: Vec<(ConsumerUuid, Arc<ConsumerRow>)>,
-    /// Counts each consumer as it comes, since its row then shares its texts with those before.
+    /// Updated with each consumer, so that the row shares its texts with earlier rows.
     sums: UsageSums,
-    /// Rows that no apply has written, which are left out.
+    /// Number of rows that apply cannot have written. They are omitted.
     out_of_range: usize,
 }
 
-/// Sums of so many units have room in 64 bits, however many consumers there are.
+/// Limit of units per amount, so that sums over all consumers fit into 64 bits.
 const UNITS_MAX: u64 = u32::MAX as u64;
 
-/// A provider, as far as its rows have come.
+/// A provider with the rows loaded so far.
 #[derive(Default)]
 struct Draft {
     row: Option<ProviderRow>,
-    /// Sorted by class.
+    /// The inventories, sorted by class.
     inventories: Vec<Stock>,
     traits: Arc<BTreeSet<TraitId>>,
     aggregates: Arc<BTreeSet<AggregateUuid>>,
 }
 
-/// The one of these sets that is equal to a new one, so that equal ones are held once.
+/// Returns the known set that equals a new one, so that equal sets are stored once.
 fn shared<T: Ord>(known: &mut Sets<T>, new: BTreeSet<T>) -> Arc<BTreeSet<T>> {
     if let Some(set) = known.get(&new) {
         return Arc::clone(set);
@@ -67,7 +67,7 @@ fn shared<T: Ord>(known: &mut Sets<T>, new: BTreeSet<T>) -> Arc<BTreeSet<T>> {
 type Sets<T> = BTreeSet<Arc<BTreeSet<T>>>;
 
 impl Loading {
-    /// Takes a row in, with its digest. Of several with one key the last counts.
+    /// Adds a row with its digest. If a key occurs several times, the last row wins.
     pub(crate) fn take(&mut self, row: Change, digest: Digest) {
         if self.is_out_of_range(&row) {
             self.out_of_range += 1;
@@ -105,8 +105,8 @@ impl Loading {
         }
     }
 
-    /// Whether no apply has written it. No id is the last there could be, as a counter stands
-    /// behind it.
+    /// Whether apply cannot have written the row. The largest id is never used, since the counter
+    /// must be above it.
     fn is_out_of_range(&self, row: &Change) -> bool {
         match row {
             Change::PutConsumer(_, row) => (row.allocations.iter()).any(|it| it.units > UNITS_MAX),
@@ -122,7 +122,7 @@ impl Loading {
         self.providers.entry(id).or_default()
     }
 
-    /// The state, if no row is missing or damaged.
+    /// Completes the state, unless rows are missing or damaged.
     pub(crate) fn finish(mut self) -> Result<State, Dangling> {
         self.keep_last_of_each_consumer();
         let (order, rootless) = self.preorder();
@@ -145,7 +145,7 @@ impl Loading {
         Ok(state)
     }
 
-    /// Sorts the consumers. A store has one row of each.
+    /// Sorts the consumers and removes duplicates, which a store never contains.
     fn keep_last_of_each_consumer(&mut self) {
         self.consumers
             .sort_by(|(one, _), (other, _)| one.cmp(other));
@@ -162,9 +162,9 @@ impl Loading {
         });
     }
 
-    /// The providers of all trees, as trees are laid out, each with the place of its parent in its
-    /// tree; and how many have no root. A provider may have a parent that is younger than itself,
-    /// since it can be moved.
+    /// Returns the providers of all trees in preorder, each with the index of its parent in the
+    /// tree, and the number of providers without a root. A parent can be younger than its child,
+    /// since providers can be moved.
     fn preorder(&mut self) -> (Vec<(ProviderId, Option<u32>)>, usize) {
         let mut roots = Vec::new();
         let mut children: BTreeMap<_, Vec<_>> = BTreeMap::new();
@@ -195,8 +195,8 @@ impl Loading {
         (order, rootless)
     }
 
-    /// Counts classes and traits in use. Returns how many rows are of a provider, a class or a
-    /// trait that is not there.
+    /// Counts the uses of classes and traits. Returns the number of rows that refer to a missing
+    /// provider, class or trait.
     fn check_belongings(&mut self) -> usize {
         let mut dangling = 0;
         let (classes, traits) = (&mut self.state.resource_classes, &mut self.state.traits);
@@ -222,8 +222,8 @@ impl Loading {
         dangling
     }
 
-    /// Counts what is taken of each inventory, and by whom. Returns how many consumers hold
-    /// something that is not there.
+    /// Computes the usage of each inventory and the holders of each provider. Returns the holders,
+    /// and the number of consumers with allocations of a missing inventory.
     fn count_held(&mut self) -> (Vec<(ProviderId, ConsumerUuid)>, usize) {
         let (mut holders, mut dangling) = (Vec::new(), 0);
         for (consumer, row) in &self.consumers {
@@ -255,7 +255,7 @@ impl Loading {
 }
 
 impl Draft {
-    /// Puts an inventory; returns the one that it replaces.
+    /// Puts an inventory and returns the replaced one.
     fn put(&mut self, stock: Stock) -> Option<Stock> {
         match Stock::position(&self.inventories, stock.class) {
             Ok(at) => Some(mem::replace(&mut self.inventories[at], stock)),
@@ -266,13 +266,13 @@ impl Draft {
         }
     }
 
-    /// Counts what a consumer holds in. Whether there is an inventory of all that.
+    /// Adds a consumer's amounts to the usage. Returns whether all inventories exist.
     fn count(&mut self, amounts: &[Amount]) -> bool {
         amounts.iter().all(|amount| {
             let position = Stock::position(&self.inventories, amount.class);
             if let Ok(at) = position {
                 let sum = self.inventories[at].used.checked_add(amount.units);
-                let sum = sum.expect("no amount is larger than max_unit, so 2^32 of them fit");
+                let sum = sum.expect("no amount exceeds 2^32, so 2^32 of them fit");
                 self.inventories[at].used = sum;
             }
             position.is_ok()

@@ -1,5 +1,5 @@
-//! The whole placement model as one immutable value: cloning it costs nothing, so a reader keeps
-//! the state it started with for as long as it likes.
+//! The whole placement model as one immutable value. Cloning is cheap, so a reader can keep its
+//! state as long as it needs.
 
 mod amounts;
 pub mod audit;
@@ -49,12 +49,11 @@ use crate::types::{Given, PartitionId, ProviderUuid, ResourceClassName, TraitNam
 
 /// The state of the placement model in one partition, after some prefix of the log.
 ///
-/// That of the default partition also has what the whole cluster has once: sessions, and the rows
-/// of partitions. They have been among its rows since before there were other partitions, and so
-/// they stay.
+/// The state of the default partition also contains the rows of the whole cluster, such as sessions
+/// and partitions. They were stored there before partitions were introduced.
 ///
-/// Made of persistent maps: a clone shares everything with its original until one of them is
-/// written to. Two states are equal if their rows are.
+/// Consists of persistent maps: a clone shares all data with its original until one of them is
+/// modified. Two states are equal if their rows are equal.
 #[derive(Clone, Default)]
 pub struct State {
     pub(crate) providers: Providers,
@@ -63,28 +62,29 @@ pub struct State {
     pub(crate) consumers: Consumers,
     pub(crate) sessions: Sessions,
     counters: Option<Counters>,
-    /// `None` until it was raised.
+    /// `None` until the level is first raised.
     level: Option<Level>,
-    /// A row for each number that was given to a node and is still of use. The highest that was
-    /// ever given stays: the next one is above it.
+    /// Rows of the node numbers that were reserved and are still needed. The row with the highest
+    /// number is kept, because the next number must be above it.
     joins: OrdMap<u64, JoinRow>,
-    /// Those that were ever made, but for the default one.
+    /// All partitions ever created, deleted ones included. The default one has a row only once it
+    /// has routes.
     pub(crate) partitions: OrdMap<PartitionId, PartitionRow>,
     indexes: Indexes,
     digest: Digest,
 }
 
-/// Writing.
+/// Modification of a state.
 impl State {
-    /// Carries out changes that [`crate::apply()`] decided on, or that were read back from disk.
-    /// The one place where tables, trees, indexes, running sums and the digest move.
+    /// Applies changes that [`crate::apply()`] returned, or that were read from disk. No other code
+    /// modifies tables, trees, indexes, running sums and the digest.
     ///
-    /// Rows refer only to rows that are there: parents come before children, providers before
-    /// their inventories, inventories before the allocations of them. Rows in another order (as
-    /// tables on disk give them), or of which it is not known, go through [`State::load`].
+    /// A row may only refer to existing rows: parents come before children, providers before their
+    /// inventories, inventories before their allocations. Load rows in any other or unknown order,
+    /// such as rows of tables on disk, with [`State::load`].
     ///
     /// # Panics
-    /// If a change refers to what is not there: no command leads to that.
+    /// Panics if a change refers to a missing row. No command leads to such a change.
     pub fn commit(&mut self, changes: &[Change]) {
         let mut commit = Commit::new(self);
         commit.carry_out(changes);
@@ -92,9 +92,9 @@ impl State {
     }
 }
 
-/// What the search and the queries look things up by.
+/// Lookups for search and queries.
 impl State {
-    /// The digest, kept up to date by [`State::commit`].
+    /// The digest of all rows, which [`State::commit`] keeps up to date.
     pub fn digest(&self) -> Digest {
         self.digest
     }
@@ -112,28 +112,28 @@ impl State {
             .map(|(number, tree)| (*number, tree))
     }
 
-    /// One tree.
+    /// The tree with this number.
     pub fn tree(&self, number: TreeNumber) -> Option<&Arc<Tree>> {
         self.providers.trees.get(&number)
     }
 
-    /// More than the number of any tree.
+    /// A number larger than any tree number.
     pub(crate) fn tree_numbers_end(&self) -> u32 {
         let last = self.providers.trees.get_max();
         last.map_or(0, |(number, _)| number.0.saturating_add(1))
     }
 
-    /// Where the provider with this UUID is.
+    /// The place of the provider with this UUID.
     pub fn place(&self, uuid: &ProviderUuid) -> Option<NodePlace> {
         self.place_by_id(self.providers.id_of_uuid(uuid)?)
     }
 
-    /// Where the provider with this dense id is.
+    /// The place of the provider with this dense id.
     pub fn place_by_id(&self, id: ProviderId) -> Option<NodePlace> {
         self.providers.place(id)
     }
 
-    /// The node at a place of this state.
+    /// The node at `place`, which must belong to this state.
     pub fn node(&self, place: NodePlace) -> &Arc<Node> {
         self.providers.node(place)
     }
@@ -151,10 +151,10 @@ impl State {
     /// The name of a resource class that a row of this state refers to.
     ///
     /// # Panics
-    /// If no row has this id.
+    /// Panics if no class has this id.
     pub fn resource_class_name(&self, id: ResourceClassId) -> &ResourceClassName {
         let row = self.resource_classes.row(id.0);
-        &row.expect("a row refers to classes that are there").name
+        &row.expect("a row refers to existing classes").name
     }
 
     /// The dense id of a trait.
@@ -165,17 +165,17 @@ impl State {
     /// The name of a trait that a row of this state refers to.
     ///
     /// # Panics
-    /// If no row has this id.
+    /// Panics if no trait has this id.
     pub fn trait_name(&self, id: TraitId) -> &TraitName {
         &self.trait_row(id).name
     }
 
-    /// Which trees have what.
+    /// The bitmap indexes over trees.
     pub fn indexes(&self) -> &Indexes {
         &self.indexes
     }
 
-    /// How many providers, consumers, resource classes and traits there are.
+    /// The number of trees, providers, consumers, resource classes and traits.
     pub fn sizes(&self) -> Sizes {
         Sizes {
             trees: self.providers.trees.len(),
@@ -187,22 +187,22 @@ impl State {
     }
 }
 
-/// How much a state holds.
+/// The number of objects in a state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Sizes {
-    /// Provider trees.
+    /// Number of provider trees.
     pub trees: usize,
-    /// Resource providers.
+    /// Number of resource providers.
     pub providers: usize,
-    /// Consumer records, those without allocations included.
+    /// Number of consumers, including those without allocations.
     pub consumers: usize,
-    /// Resource classes.
+    /// Number of resource classes.
     pub resource_classes: usize,
-    /// Traits.
+    /// Number of traits, standard and custom.
     pub traits: usize,
 }
 
-/// What apply and the queries need besides.
+/// Lookups for apply and queries.
 impl State {
     pub(crate) fn place_given(&self, given: &Given<ProviderUuid>) -> Option<NodePlace> {
         self.place(given.valid()?)
@@ -216,7 +216,7 @@ impl State {
         self.traits.given(given).map(TraitId)
     }
 
-    /// The ids of all these traits, or those that do not exist.
+    /// The ids of all these traits, or the names that do not exist.
     pub(crate) fn traits_given(
         &self,
         names: &BTreeSet<Given<TraitName>>,
@@ -230,35 +230,35 @@ impl State {
         Ok(known.collect())
     }
 
-    /// A trait that a row of this state refers to.
+    /// The row of a trait that a row of this state refers to.
     pub(crate) fn trait_row(&self, id: TraitId) -> &NameRow<TraitName> {
         let row = self.traits.row(id.0);
-        row.expect("a row refers to traits that are there")
+        row.expect("a row refers to existing traits")
     }
 
-    /// How far the writes of a node have come; `None` if it has never written.
+    /// The write progress of a node; `None` if the node has never written.
     pub fn session(&self, origin: u64) -> Option<&SessionRow> {
         self.sessions.row(origin)
     }
 
-    /// Whether a node was removed for good, so that nothing it sends is carried out any more.
+    /// Whether a node was permanently removed, so that its commands are no longer applied.
     pub fn is_retired(&self, origin: u64) -> bool {
         self.session(origin)
             .is_some_and(|row| row.boot == SessionRow::RETIRED.boot)
     }
 
-    /// The nodes that are to join or to take the place of others, by their numbers.
+    /// The joining and replacing nodes, by node number.
     pub fn joins(&self) -> impl Iterator<Item = (u64, &JoinRow)> {
         self.joins.iter().map(|(node, row)| (*node, row))
     }
 
-    /// What is known of a number that was given to a node that is to join.
+    /// The row of a joining or replacing node.
     pub fn join(&self, node: u64) -> Option<&JoinRow> {
         self.joins.get(&node)
     }
 
-    /// The highest number of a node that this state knows: of those that wrote, were removed or are
-    /// to join.
+    /// The highest known node number, of nodes that have written, were removed, join or replace
+    /// others.
     pub fn last_node(&self) -> u64 {
         let last_join = self.joins.get_max().map_or(0, |(node, _)| *node);
         self.sessions.last().max(last_join)
@@ -277,7 +277,7 @@ impl PartialEq for State {
 
 impl Eq for State {}
 
-/// A state can hold a million rows: what it prints is its sizes and its digest.
+/// Prints only sizes and digest, since a state can contain millions of rows.
 impl fmt::Debug for State {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(

@@ -1,16 +1,16 @@
-//! A table of names with dense ids: resource classes, and traits.
+//! A table of names with dense ids, for resource classes and traits.
 
 use imbl::OrdMap;
 
 use super::change::NameRow;
 use crate::types::Given;
 
-/// Names both ways, and how many rows refer to each.
+/// A bidirectional table of names and ids, with the number of references to each.
 #[derive(Clone, PartialEq)]
 pub(crate) struct NameTable<N: Ord> {
     rows: OrdMap<u32, NameRow<N>>,
     ids: OrdMap<N, u32>,
-    /// Absent is 0.
+    /// Number of references by id. A missing entry means 0.
     uses: OrdMap<u32, u64>,
 }
 
@@ -37,7 +37,7 @@ impl<N: Clone + Ord> NameTable<N> {
         self.rows.get(&id)
     }
 
-    /// How many rows have the name of another.
+    /// Number of rows with a duplicate name.
     pub(crate) fn alike(&self) -> usize {
         self.rows.len() - self.ids.len()
     }
@@ -46,12 +46,12 @@ impl<N: Clone + Ord> NameTable<N> {
         self.rows.len()
     }
 
-    /// In the order of the ids.
+    /// All rows, in the order of their ids.
     pub(crate) fn rows(&self) -> impl Iterator<Item = (u32, &NameRow<N>)> {
         self.rows.iter().map(|(id, row)| (*id, row))
     }
 
-    /// In the order of the names.
+    /// All rows, sorted by name.
     pub(crate) fn by_name(&self) -> impl Iterator<Item = (u32, &NameRow<N>)> {
         self.ids
             .values()
@@ -71,22 +71,22 @@ impl<N: Clone + Ord> NameTable<N> {
     }
 
     pub(crate) fn delete(&mut self, id: u32) {
-        assert_eq!(self.uses(id), 0, "no row refers to a name that goes");
-        let old = self.rows.remove(&id).expect("a name that goes is there");
+        assert_eq!(self.uses(id), 0, "a deleted name is unused");
+        let old = self.rows.remove(&id).expect("a deleted name exists");
         self.ids.remove(&old.name);
     }
 
     pub(crate) fn add_use(&mut self, id: u32) {
         assert!(
             self.rows.contains_key(&id),
-            "a row refers to names that are there"
+            "a row refers to existing names"
         );
         *self.uses.entry(id).or_insert(0) += 1;
     }
 
     pub(crate) fn remove_use(&mut self, id: u32) {
         let uses = self.uses.get_mut(&id);
-        let uses = uses.expect("a use that ends was counted in");
+        let uses = uses.expect("every use is counted");
         *uses -= 1;
         if *uses == 0 {
             self.uses.remove(&id);

@@ -1,4 +1,4 @@
-//! Providers, which live in the nodes of their trees, and the ways to find one.
+//! Providers, which are stored as nodes of their trees, and the maps to find them.
 
 use std::iter::Peekable;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use crate::types::{ProviderName, ProviderUuid};
 
 type Trees = OrdMap<TreeNumber, Arc<Tree>>;
 
-/// All trees; the rest follows from them.
+/// The provider trees; the other fields are derived from them.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Providers {
     pub(crate) trees: Trees,
@@ -24,13 +24,15 @@ pub(crate) struct Providers {
     by_name: OrdMap<ProviderName, ProviderId>,
 }
 
-/// Finds trees: in rising order and close together at a fraction of what looking each up costs.
+/// Finds trees. If the numbers are ascending and close together, this costs a fraction of separate
+/// lookups.
 pub(crate) struct TreeCursor<'a> {
     trees: &'a Trees,
     ahead: Peekable<RangedIter<'a, TreeNumber, Arc<Tree>, DefaultSharedPtr>>,
 }
 
-/// So many trees are passed over on the way to the next one: each costs a tenth of looking it up.
+/// Number of trees to skip before falling back to a lookup. Skipping a tree costs a tenth of a
+/// lookup.
 const PASSED_MAX: usize = 8;
 
 impl<'a> TreeCursor<'a> {
@@ -49,7 +51,7 @@ impl<'a> TreeCursor<'a> {
 }
 
 impl Providers {
-    /// From trees in the order of their numbers.
+    /// Builds the maps from trees in the order of their numbers.
     pub(crate) fn of(trees: Vec<(TreeNumber, Arc<Tree>)>) -> Self {
         let mut places = Vec::new();
         let mut by_uuid = Vec::new();
@@ -72,7 +74,7 @@ impl Providers {
         }
     }
 
-    /// How many names and UUIDs are of several providers.
+    /// Number of duplicate names and UUIDs.
     pub(crate) fn alike(&self) -> usize {
         2 * self.places.len() - self.by_uuid.len() - self.by_name.len()
     }
@@ -113,24 +115,24 @@ impl Providers {
         self.places.iter().map(|(id, place)| (*id, *place))
     }
 
-    /// Makes a provider that is not there yet, as a root or below a parent that is.
+    /// Inserts a new provider, as a root or below an existing parent.
     pub(crate) fn insert(&mut self, id: ProviderId, row: &ProviderRow) {
         self.by_uuid.insert(row.uuid, id);
         self.by_name.insert(row.name.clone(), id);
         self.hang(Tree::of(id, row), row.parent);
     }
 
-    /// Removes a provider without children, and its tree if it was alone.
+    /// Removes a provider without children, and its tree if that becomes empty.
     pub(crate) fn remove(&mut self, place: NodePlace) {
         let node = Arc::clone(self.node(place));
         assert_eq!(
             node.subtree_end,
             place.node + 1,
-            "a provider that goes has no children"
+            "a deleted provider has no children"
         );
         assert!(
             node.inventories.is_empty() && node.traits.is_empty() && node.aggregates.is_empty(),
-            "what belongs to a provider goes before it"
+            "inventories, traits and aggregates are deleted before their provider"
         );
         self.by_uuid.remove(&node.uuid);
         self.by_name.remove(&node.name);
@@ -138,7 +140,7 @@ impl Providers {
         self.cut(place);
     }
 
-    /// Gives a provider another name.
+    /// Changes the name of a provider.
     pub(crate) fn rename(&mut self, id: ProviderId, old: &ProviderName, new: ProviderName) {
         let of_old = self.by_name.remove(old);
         assert_eq!(of_old, Some(id), "a name belongs to one provider");
@@ -149,13 +151,13 @@ impl Providers {
         assert_eq!(of_new, None, "a name belongs to one provider");
     }
 
-    /// Moves a provider with all below it to another parent, or makes it a root.
+    /// Moves a provider with its descendants to another parent, or makes it a root.
     pub(crate) fn hang_elsewhere(&mut self, place: NodePlace, parent: Option<ProviderId>) {
         let branch = self.cut(place);
         self.hang(branch, parent);
     }
 
-    /// A tree of its own for writing; its nodes stay shared.
+    /// A mutable tree. Its nodes remain shared.
     pub(crate) fn tree_mut(&mut self, place: NodePlace) -> &mut Tree {
         let tree = self.trees.get_mut(&place.tree);
         Arc::make_mut(tree.expect("a place names a tree that exists"))
@@ -175,7 +177,7 @@ impl Providers {
         match parent {
             Some(parent) => {
                 let parent = self.place(parent);
-                let parent = parent.expect("a parent is there before its child");
+                let parent = parent.expect("a parent exists before its child");
                 let at = self.tree_mut(parent).attach(parent.node, branch);
                 self.note_places(parent.tree, at);
             }
@@ -187,7 +189,7 @@ impl Providers {
         }
     }
 
-    /// Notes where the nodes of a tree are, from an index on.
+    /// Updates the places of a tree's nodes from an index on.
     fn note_places(&mut self, number: TreeNumber, from: u32) {
         let tree = Arc::clone(&self.trees[&number]);
         for (node, index) in tree.nodes[from as usize..].iter().zip(from..) {
@@ -220,7 +222,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_cursor_finds_what_a_lookup_finds_in_any_order(
+        fn cursor_agrees_with_lookup_in_any_order(
             numbers in btree_set(0..400_u32, 0..200),
             rising in btree_set(0..410_u32, 0..200),
             any_order in vec(0..410_u32, 0..20),

@@ -1,4 +1,4 @@
-//! Every row of a state, out and back in.
+//! Export of all rows of a state, and loading them again.
 
 use super::State;
 use super::change::{Change, ProviderId, ResourceClassId, RowKey, TraitId};
@@ -6,8 +6,8 @@ use super::digest::Digest;
 use super::loading::{Dangling, Loading};
 
 impl State {
-    /// Every row of the state, as the changes that would make it from nothing, in an order that
-    /// [`State::commit`] takes.
+    /// Every row of the state, as changes that create the state from an empty one, in an order that
+    /// [`State::commit`] accepts.
     pub fn rows(&self) -> Box<dyn Iterator<Item = Change> + Send + '_> {
         let counters = self.counters.iter().map(|it| Change::PutCounters(*it));
         let level = self.level.map(Change::PutLevel);
@@ -37,14 +37,14 @@ impl State {
         Box::new(rows.chain(sessions).chain(outcomes).chain(joins))
     }
 
-    /// The present value of a row that was changed: the change that puts it, or that deletes it if
-    /// it is gone.
+    /// The current value of a row: the change that puts it, or that deletes it if it does not
+    /// exist.
     pub fn row(&self, key: &RowKey) -> Change {
         let row = self.current_row(key);
         row.unwrap_or_else(|| Change::Delete(key.clone()))
     }
 
-    /// The change that puts the present value of a row; `None` if there is no such row.
+    /// The change that puts the current value of a row; `None` if the row does not exist.
     pub(super) fn current_row(&self, key: &RowKey) -> Option<Change> {
         let provider = |id: &ProviderId| self.node_by_id(*id);
         Some(match key {
@@ -81,7 +81,8 @@ impl State {
         })
     }
 
-    /// The rows of providers, each followed by what belongs to it; parents before children.
+    /// The rows of providers, each followed by its inventories, traits and aggregates; parents come
+    /// before children.
     fn provider_rows(&self) -> impl Iterator<Item = Change> + Send + '_ {
         self.trees().flat_map(|(_, tree)| {
             (0_u32..).zip(&tree.nodes).flat_map(|(index, node)| {
@@ -102,38 +103,35 @@ impl State {
         })
     }
 
-    /// Whether all that follows from the rows (trees, indexes, running sums, who holds what, the
-    /// digest) is what a recount from the rows gives. Costs as much as loading the state.
+    /// Whether all derived data (trees, indexes, running sums, holders, the digest) equals a
+    /// recount from the rows. Costs as much as loading the state.
     pub fn agrees_with_recount(&self) -> bool {
         self.recount().is_empty()
     }
 
-    /// What of all that follows from the rows is not what a recount from the rows gives.
+    /// The parts of the derived data that differ from a recount from the rows.
     pub(super) fn recount(&self) -> Vec<&'static str> {
         let Ok(again) = Self::load(self.rows()) else {
-            return vec!["the rows: some refer to others that are not there"];
+            return vec!["the rows: some refer to missing rows"];
         };
         let parts = [
             (
                 self.providers == again.providers,
-                "provider trees, with what is used of each inventory",
+                "provider trees and the usage of inventories",
             ),
             (
                 self.resource_classes == again.resource_classes,
-                "resource classes, with how often each is used",
+                "resource classes and their use counts",
             ),
-            (
-                self.traits == again.traits,
-                "traits, with how often each is used",
-            ),
+            (self.traits == again.traits, "traits and their use counts"),
             (
                 self.consumers == again.consumers,
-                "consumers, with who holds what and the sums of projects and users",
+                "consumers, their holdings and the usage sums",
             ),
             (self.sessions == again.sessions, "sessions"),
             (self.counters == again.counters, "the next ids"),
             (self.level == again.level, "the feature level"),
-            (self.joins == again.joins, "the nodes that are to join"),
+            (self.joins == again.joins, "joining nodes"),
             (self.partitions == again.partitions, "partitions"),
             (
                 self.indexes == again.indexes,
@@ -145,10 +143,10 @@ impl State {
         wrong.map(|(_, part)| part).collect()
     }
 
-    /// A state from its rows in whatever order, as tables on disk or a snapshot give them.
+    /// Loads a state from its rows, in any order, as read from tables on disk or a snapshot.
     ///
     /// # Errors
-    /// [`Dangling`] if a row refers to another that is not there: rows are missing.
+    /// [`Dangling`] if a row refers to a missing row.
     pub fn load(rows: impl IntoIterator<Item = Change>) -> Result<Self, Dangling> {
         let mut loading = Loading::default();
         for row in rows {

@@ -1,4 +1,4 @@
-//! What is remembered of each node's writes, so that a retry is recognised.
+//! Write sessions of nodes, by which retries are recognized.
 
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -9,21 +9,21 @@ use super::change::SessionRow;
 use crate::outcome::Outcome;
 use crate::types::WriteId;
 
-/// How far each node's writes have come, and the outcomes that may still be asked for.
+/// The write progress of each node, and the outcomes that a retry may still request.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Sessions {
     rows: OrdMap<u64, SessionRow>,
-    /// By origin and sequence. Origins without outcomes are absent.
+    /// Outcomes by origin and sequence. Origins without outcomes are absent.
     outcomes: OrdMap<u64, OrdMap<u64, Arc<Outcome>>>,
 }
 
-/// What a write id says about a write.
+/// Whether a write has been applied before, by its write id.
 pub(crate) enum Seen {
-    /// It has not been carried out.
+    /// The write has not been applied.
     Never,
-    /// It was carried out, with this outcome.
+    /// The write was applied, with this outcome.
     Before(Arc<Outcome>),
-    /// It was answered so long ago that the outcome is forgotten.
+    /// The write was answered so long ago that its outcome is forgotten.
     LongAgo,
 }
 
@@ -36,7 +36,7 @@ impl Sessions {
         self.rows.iter().map(|(origin, row)| (*origin, row))
     }
 
-    /// The highest number of a node that has a row.
+    /// The highest node number with a session.
     pub(crate) fn last(&self) -> u64 {
         self.rows.get_max().map_or(0, |(origin, _)| *origin)
     }
@@ -52,13 +52,13 @@ impl Sessions {
         self.outcomes.get(&origin)?.get(&sequence)
     }
 
-    /// The sequences of which an origin's outcomes are kept, rising.
+    /// The sequences with a kept outcome of an origin, in ascending order.
     pub(crate) fn sequences(&self, origin: u64) -> impl Iterator<Item = u64> {
         let kept = self.outcomes.get(&origin).into_iter();
         kept.flat_map(|kept| kept.keys().copied())
     }
 
-    /// How many outcomes of an origin are kept.
+    /// Number of kept outcomes of an origin.
     pub(crate) fn count(&self, origin: u64) -> usize {
         self.outcomes.get(&origin).map_or(0, OrdMap::len)
     }
@@ -94,7 +94,7 @@ impl Sessions {
     pub(crate) fn delete_outcome(&mut self, origin: u64, sequence: u64) {
         let kept = self.outcomes.get_mut(&origin);
         let old = kept.and_then(|kept| kept.remove(&sequence));
-        old.expect("an outcome that goes is there");
+        old.expect("a deleted outcome exists");
         if self.count(origin) == 0 {
             self.outcomes.remove(&origin);
         }

@@ -1,7 +1,7 @@
-//! A provider tree as one immutable value, laid out for the candidate search.
+//! A provider tree as one immutable value, in a layout for the candidate search.
 //!
-//! A write clones the one tree it touches and publishes the clone; everything else is shared, so
-//! a search keeps the trees it started with for as long as it takes.
+//! A write clones the tree that it changes and publishes the clone. Everything else is shared, so a
+//! search keeps its trees until it ends.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -10,66 +10,66 @@ use super::change::{InventoryRow, ProviderId, ProviderRow, ResourceClassId, Trai
 use crate::mutant;
 use crate::types::{AggregateUuid, Generation, Inventory, ProviderName, ProviderUuid, Timestamp};
 
-/// Where a provider is: its tree, and its index in [`Tree::nodes`].
+/// The place of a provider: its tree, and its index in [`Tree::nodes`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct NodePlace {
-    /// The tree.
+    /// The number of the tree.
     pub tree: TreeNumber,
-    /// The index of the node.
+    /// The index in [`Tree::nodes`].
     pub node: u32,
 }
 
-/// Which tree: the id of its root, so that every node of the cluster numbers trees alike, however
-/// it came by its state.
+/// The number of a tree: the id of its root, so that all nodes of the cluster number trees alike,
+/// whether their state comes from the log or a snapshot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TreeNumber(pub u32);
 
-/// All providers that hang together, the root first.
+/// A tree of providers, starting with the root.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Tree {
-    /// In preorder: a node's descendants follow it directly, siblings in the order of their ids.
-    /// Never empty. Each node is shared with the tree's earlier values unless it changed, so that
+    /// The providers in preorder: a node's descendants follow it directly, siblings in the order of
+    /// their ids. Never empty. Unchanged nodes are shared with earlier values of the tree, so that
     /// a write to one of a thousand children does not copy the others.
     pub nodes: Vec<Arc<Node>>,
 }
 
-/// One provider with everything the search asks of it.
+/// A provider with all data that the search needs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Node {
-    /// Its dense id.
+    /// The dense id of the provider.
     pub id: ProviderId,
-    /// Its UUID.
+    /// The UUID of the provider.
     pub uuid: ProviderUuid,
-    /// Its name.
+    /// The name, unique within the partition.
     pub name: ProviderName,
     /// Index of the parent in [`Tree::nodes`]; `None` for the root.
     pub parent: Option<u32>,
-    /// Index behind the last descendant: `index..subtree_end` is the node with all below it.
+    /// Index behind the last descendant: `index..subtree_end` is the node with its descendants.
     pub subtree_end: u32,
-    /// Its generation.
+    /// The generation, for optimistic concurrency control.
     pub generation: Generation,
-    /// When it was created.
+    /// Time of the creation.
     pub created_at: Timestamp,
-    /// When it was last updated.
+    /// Time of the last update.
     pub updated_at: Timestamp,
-    /// Sorted by class.
+    /// The inventories, sorted by class.
     pub inventories: Vec<Stock>,
-    /// Its traits.
+    /// The traits of the provider itself.
     pub traits: Arc<BTreeSet<TraitId>>,
-    /// Its aggregates.
+    /// The aggregates that the provider is a member of.
     pub aggregates: Arc<BTreeSet<AggregateUuid>>,
 }
 
-/// One inventory together with what is taken of it.
+/// An inventory with its usage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stock {
-    /// The class.
+    /// The class of the inventory.
     pub class: ResourceClassId,
-    /// The record.
+    /// The inventory record as written.
     pub inventory: Inventory,
-    /// The sum of all allocations of it, in units of the class.
+    /// The sum of all allocations, in units of the class.
     pub used: u64,
-    /// When the record was written.
+    /// Time of the last write to the record.
     pub updated_at: Timestamp,
 }
 
@@ -79,21 +79,21 @@ impl TreeNumber {
         ProviderId(self.0)
     }
 
-    /// Where the node of this index is.
+    /// The place of the node with this index.
     pub(crate) fn node(self, node: u32) -> NodePlace {
         NodePlace { tree: self, node }
     }
 }
 
 impl Tree {
-    /// A tree of one provider.
+    /// Makes a tree of one provider.
     pub(crate) fn of(id: ProviderId, row: &ProviderRow) -> Self {
         Self {
             nodes: vec![Arc::new(Node::new(id, row))],
         }
     }
 
-    /// A tree of nodes that stand in preorder and know their parents.
+    /// Makes a tree of nodes in preorder with known parents, and computes the subtree ends.
     pub(crate) fn of_preorder(mut nodes: Vec<Node>) -> Self {
         for index in (0..nodes.len()).rev() {
             let end = nodes[index].subtree_end.max(index as u32 + 1);
@@ -108,7 +108,7 @@ impl Tree {
         }
     }
 
-    /// The provider that the others hang from.
+    /// The root provider of the tree.
     pub fn root(&self) -> &Node {
         &self.nodes[0]
     }
@@ -119,7 +119,7 @@ impl Tree {
         Some(&self.nodes[parent as usize])
     }
 
-    /// The row of a node, as it stands on disk.
+    /// The row of a node, as stored on disk.
     pub(crate) fn row(&self, index: u32) -> ProviderRow {
         let node = &self.nodes[index as usize];
         ProviderRow {
@@ -132,8 +132,8 @@ impl Tree {
         }
     }
 
-    /// Hangs a whole tree below `parent`, among its siblings in the order of ids. Returns the
-    /// index of its root; the nodes from there on have moved.
+    /// Attaches a whole tree below `parent`, among its siblings in the order of ids. Returns the
+    /// index of its root; the nodes behind it have moved.
     pub(crate) fn attach(&mut self, parent: u32, branch: Tree) -> u32 {
         let at = self.place_for(parent, branch.root().id);
         let len = branch.nodes.len() as u32;
@@ -158,8 +158,8 @@ impl Tree {
         at
     }
 
-    /// Cuts off a node with all below it, as a tree of its own. `index` is not the root. The nodes
-    /// from `index` on have moved.
+    /// Detaches a node with its descendants, as a separate tree. `index` must not be the root. The
+    /// nodes from `index` on have moved.
     pub(crate) fn detach(&mut self, index: u32) -> Tree {
         let end = self.nodes[index as usize].subtree_end;
         let len = end - index;
@@ -183,10 +183,10 @@ impl Tree {
         Tree { nodes: branch }
     }
 
-    /// Where a child with this id comes among the children of `parent`.
+    /// The position of a new child with this id among the children of `parent`.
     fn place_for(&self, parent: u32, id: ProviderId) -> u32 {
         let end = self.nodes[parent as usize].subtree_end;
-        // Most come in the order of their ids.
+        // Most children are attached in the order of their ids.
         let mut last = end - 1;
         while let Some(above) = self.nodes[last as usize]
             .parent
@@ -222,13 +222,13 @@ impl Node {
         }
     }
 
-    /// The stock of a class, if there is an inventory of it.
+    /// The inventory of a class, if the provider has one.
     pub fn stock(&self, class: ResourceClassId) -> Option<&Stock> {
         let at = Stock::position(&self.inventories, class).ok()?;
         Some(&self.inventories[at])
     }
 
-    /// Whether the provider is in at least one aggregate of each set.
+    /// Whether the provider is a member of at least one aggregate of each set.
     pub fn is_member(&self, member_of: &[BTreeSet<AggregateUuid>]) -> bool {
         let mut sets = member_of.iter();
         sets.all(|any| !any.is_disjoint(&self.aggregates))
@@ -255,7 +255,7 @@ impl Stock {
         }
     }
 
-    /// The row of the inventory.
+    /// The row of the inventory, as stored on disk.
     pub(crate) fn row(&self) -> InventoryRow {
         InventoryRow {
             inventory: self.inventory,
@@ -263,12 +263,12 @@ impl Stock {
         }
     }
 
-    /// Where a class is among stocks that are sorted by class, or where it would be.
+    /// The position of a class among inventories sorted by class, or its insertion point.
     pub(crate) fn position(stocks: &[Self], class: ResourceClassId) -> Result<usize, usize> {
         stocks.binary_search_by_key(&class, |stock| stock.class)
     }
 
-    /// Whether one more allocation of this amount is within units and capacity.
+    /// Whether another allocation of this amount satisfies units and capacity.
     pub fn has_room_for(&self, amount: u64) -> bool {
         self.inventory.permits_amount(amount)
             && self.used.saturating_add(amount) as f64 <= self.inventory.capacity_exact()

@@ -1,16 +1,16 @@
-//! A set of tree numbers: a bitmap in chunks that are copied on write, so that cloning costs
-//! nothing and a reader's copy stays whole.
+//! A set of tree numbers: a bitmap in copy-on-write chunks, so that cloning is cheap and a reader's
+//! copy is immutable.
 
 use std::sync::Arc;
 
 use imbl::OrdMap;
 
-/// Tree numbers in one chunk.
+/// Number of tree numbers per chunk.
 pub const CHUNK_TREES: u32 = 2048;
 
 const WORDS: usize = (CHUNK_TREES / 64) as usize;
 
-/// One bit for each of [`CHUNK_TREES`] consecutive tree numbers.
+/// A bitmap of [`CHUNK_TREES`] consecutive tree numbers.
 pub type Chunk = [u64; WORDS];
 
 /// A set of tree numbers. Chunks without any bit are absent, so equal sets are equal values.
@@ -25,7 +25,7 @@ fn position(number: u32) -> (u32, usize, u64) {
 }
 
 impl TreeSet {
-    /// Puts a tree in.
+    /// Adds a tree to the set.
     pub fn insert(&mut self, number: u32) {
         let (key, word, bit) = position(number);
         if let Some(chunk) = self.chunks.get_mut(&key) {
@@ -39,7 +39,7 @@ impl TreeSet {
         }
     }
 
-    /// Takes a tree out.
+    /// Removes a tree from the set.
     pub fn remove(&mut self, number: u32) {
         let (key, word, bit) = position(number);
         let Some(chunk) = self.chunks.get_mut(&key) else {
@@ -55,7 +55,7 @@ impl TreeSet {
         }
     }
 
-    /// Puts in all trees of another set.
+    /// Adds all trees of another set.
     pub fn absorb(&mut self, other: &Self) {
         if self.is_empty() {
             self.clone_from(other);
@@ -73,14 +73,14 @@ impl TreeSet {
         }
     }
 
-    /// Whether a tree is in.
+    /// Whether the set contains a tree.
     pub fn contains(&self, number: u32) -> bool {
         let (key, word, bit) = position(number);
         let chunk = self.chunks.get(&key);
         chunk.is_some_and(|chunk| chunk[word] & bit != 0)
     }
 
-    /// Whether no tree is in.
+    /// Whether the set contains no tree.
     pub fn is_empty(&self) -> bool {
         self.chunks.is_empty()
     }
@@ -90,16 +90,16 @@ impl TreeSet {
         self.chunks.get(&key).map(Arc::as_ref)
     }
 
-    /// The first key from this one on that has a chunk.
+    /// The first key at or after `from` with a chunk.
     pub fn next_chunk(&self, from: u32) -> Option<u32> {
-        // Often it is this one, and a lookup costs less than an iterator.
+        // Often this key has a chunk, and a lookup costs less than an iterator.
         if self.chunks.contains_key(&from) {
             return Some(from);
         }
         self.chunks.range(from..).next().map(|(key, _)| *key)
     }
 
-    /// The trees, in rising order.
+    /// The trees in ascending order.
     pub fn iter(&self) -> impl Iterator<Item = u32> + '_ {
         let chunks = self.chunks.iter();
         chunks.flat_map(|(key, chunk)| ChunkTrees::new(*key, **chunk))
@@ -116,13 +116,13 @@ impl FromIterator<u32> for TreeSet {
     }
 }
 
-/// The tree numbers of one chunk, in rising order.
+/// The tree numbers of one chunk, in ascending order.
 pub(crate) struct ChunkTrees {
-    /// The chunk's key.
+    /// The key of the chunk.
     pub(crate) key: u32,
-    /// What is left of it.
+    /// The remaining bits of the chunk.
     pub(crate) chunk: Chunk,
-    /// No bit is left before this word.
+    /// No bits remain before this word.
     word: usize,
 }
 
@@ -132,7 +132,7 @@ impl ChunkTrees {
         Self { key, chunk, word }
     }
 
-    /// How many trees are left.
+    /// Number of remaining trees.
     pub(crate) fn len(&self) -> u32 {
         self.chunk.iter().map(|word| word.count_ones()).sum()
     }
@@ -162,7 +162,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_put_in_comes_out_in_order_and_a_clone_stays_as_it_was() {
+    fn iteration_is_sorted_and_clones_are_independent() {
         let numbers = [0, 1, 63, 64, 2047, 2048, 70_000, u32::MAX];
         let mut set: TreeSet = numbers.iter().rev().copied().collect();
         let before = set.clone();
@@ -176,7 +176,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_set_that_absorbs_others_has_the_trees_of_all(
+        fn absorbing_sets_yields_their_union(
             sets in vec(btree_set(0..20 * CHUNK_TREES, 0..40), 1..5),
         ) {
             let mut all = TreeSet::default();

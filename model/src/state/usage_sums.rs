@@ -1,4 +1,4 @@
-//! Running sums of what projects and users take, per consumer type.
+//! Running usage sums of projects and users, per consumer type.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -8,12 +8,12 @@ use imbl::OrdMap;
 use super::change::{Amounts, ConsumerRow, ResourceClassId};
 use crate::types::{ConsumerTypeName, ProjectId, UserId};
 
-/// What consumers of one type take together.
+/// The total usage of consumers of one type.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct TypeSum {
-    /// Distinct consumers that hold something.
+    /// Number of consumers with allocations.
     pub(crate) consumers: u64,
-    /// Units per class; a class that no consumer holds is left out.
+    /// Units per class. Classes without usage are omitted.
     pub(crate) units: BTreeMap<ResourceClassId, u64>,
 }
 
@@ -26,19 +26,19 @@ impl TypeSum {
     }
 }
 
-/// Per consumer type; types that take nothing are left out. Clients name types as they like, so
-/// that a project may have any number of them: a write copies those that it is about.
+/// Sums per consumer type. Types without usage are omitted. Clients choose the names, so a project
+/// may have any number of types; therefore a write copies only the affected entries.
 pub(crate) type Sums = OrdMap<Option<ConsumerTypeName>, Arc<TypeSum>>;
 
-/// What one project takes, and each of its users.
+/// The usage of one project, and of each of its users.
 #[derive(Debug, Clone, PartialEq, Default)]
 struct Project {
     sums: Sums,
     users: OrdMap<UserId, Arc<Sums>>,
 }
 
-/// Sums per project, and per user within a project. Shared one by one: a map that is written to
-/// copies the neighbours of the entry that it writes.
+/// Sums per project, and per user within a project. Each value is in its own `Arc`, because a map
+/// copies the neighbors of a modified entry.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct UsageSums {
     projects: OrdMap<ProjectId, Arc<Project>>,
@@ -57,8 +57,8 @@ impl UsageSums {
         self.projects.values().map(|project| &project.sums)
     }
 
-    /// Counts what a consumer holds in, and makes its row share its texts with those of its project
-    /// that were counted in before: there are millions of consumers, and few texts.
+    /// Adds a consumer's allocations, and makes its row share texts with earlier consumers of its
+    /// project: there are millions of consumers, and few different texts.
     pub(crate) fn add(&mut self, row: &mut ConsumerRow) {
         if row.allocations.is_empty() {
             return;
@@ -74,7 +74,7 @@ impl UsageSums {
         });
     }
 
-    /// Takes out what a consumer held.
+    /// Subtracts a consumer's allocations.
     pub(crate) fn remove(&mut self, row: &ConsumerRow) {
         if row.allocations.is_empty() {
             return;
@@ -93,7 +93,8 @@ impl UsageSums {
     }
 }
 
-/// Changes what is under a key, or under a new one; the key becomes the equal one that is there.
+/// Changes the value of a key, which is inserted if missing. `key` is replaced by the equal key in
+/// the map, so that both share memory.
 fn change<K: Ord + Clone, V: Clone + Default>(
     map: &mut OrdMap<K, Arc<V>>,
     key: &mut K,
@@ -109,8 +110,8 @@ fn change<K: Ord + Clone, V: Clone + Default>(
     }
 }
 
-/// What a consumer held is in the sums until it is taken out.
-const COUNTED: &str = "what a consumer held was counted in";
+/// The message of a violated invariant: the sums contain all allocations.
+const COUNTED: &str = "the sums contain all allocations of a consumer";
 
 fn remove_from(sums: &mut Sums, row: &ConsumerRow) {
     let sum = Arc::make_mut(sums.get_mut(&row.consumer_type).expect(COUNTED));

@@ -1,4 +1,4 @@
-//! A consumer's UUID, in 24 bytes as long as it has the usual spelling.
+//! A consumer's UUID, in 24 bytes if it has the canonical spelling.
 
 use std::cmp::Ordering;
 use std::fmt;
@@ -10,22 +10,22 @@ use uuid::fmt::Hyphenated;
 
 use super::ids::ProviderUuid;
 
-/// A consumer, as the client spells it: the edge lets through 36 characters of
-/// `[0-9a-fA-F-]` and nothing is normalised, as upstream compares text. Sorted as text.
+/// A consumer's UUID as the client spells it. The edge accepts 36 characters of `[0-9a-fA-F-]` and
+/// does not normalize them, since upstream compares the text. Sorted as text.
 #[derive(Clone, PartialEq, Eq, Hash, Deserialize)]
 #[serde(from = "String")]
 pub struct ConsumerUuid(Spelling);
 
-/// A text has one spelling, so spellings are equal as their texts are.
+/// Every text has exactly one representation, so equal texts are equal values.
 #[derive(Clone, PartialEq, Eq, Hash)]
 enum Spelling {
-    /// In lower case with hyphens. The order of UUIDs is that of their texts.
+    /// Lower case with hyphens. UUIDs have the same order as their texts.
     Canonical(Uuid),
     Other(Arc<str>),
 }
 
 impl ConsumerUuid {
-    /// Sorts before all others; the name of no consumer.
+    /// Sorts before all others and identifies no consumer.
     pub(crate) fn first() -> Self {
         Self::from("")
     }

@@ -1,4 +1,4 @@
-//! Names as clients give them.
+//! Names as given by clients, valid or not.
 
 use std::convert::Infallible;
 use std::fmt;
@@ -7,22 +7,21 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize, Serializer};
 
-/// A name as a client spelled it, written as that text.
+/// A name as a client spelled it, serialized as that text.
 ///
-/// A malformed name can be the name of nothing. Whether and when a client is refused for it depends
-/// on facts that only the model knows, so it travels in commands and requests with the others, and
-/// comes back in refusals.
+/// A malformed name never exists in the state. Whether and when a malformed name is refused depends
+/// on the state, so it is passed along in commands and requests, and returned in refusals.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
 #[serde(from = "String", bound(deserialize = "T: FromStr"))]
 pub enum Given<T> {
-    /// What may be the name of something.
+    /// A well-formed name, which may exist.
     Valid(T),
-    /// What cannot.
+    /// A text that cannot be a name.
     Malformed(Arc<str>),
 }
 
 impl<T> Given<T> {
-    /// The name, if it may be one.
+    /// The name, if it is well-formed.
     pub fn valid(&self) -> Option<&T> {
         match self {
             Self::Valid(name) => Some(name),
@@ -32,7 +31,7 @@ impl<T> Given<T> {
 }
 
 impl<T: AsRef<str>> Given<T> {
-    /// The text that was given.
+    /// The text as given by the client.
     pub fn as_str(&self) -> &str {
         match self {
             Self::Valid(name) => name.as_ref(),
@@ -92,7 +91,7 @@ mod tests {
     use crate::types::{ProviderUuid, ResourceClassName};
 
     #[test]
-    fn a_name_comes_back_as_it_was_spelled() {
+    fn name_keeps_its_spelling() {
         for (text, valid) in [
             ("VCPU", true),
             ("vcpu", false),
@@ -106,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn a_uuid_has_one_spelling() {
+    fn only_canonical_uuid_is_valid() {
         let canonical = "5d0dc45d-8b6a-4ae5-9e07-2d05b3a5b0a4";
         let given = |text: &str| Given::<ProviderUuid>::from(text);
         assert!(given(canonical).valid().is_some());

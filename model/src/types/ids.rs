@@ -1,4 +1,4 @@
-//! Identifiers, generations and times.
+//! Identifiers, generations, timestamps and write ids.
 
 use std::fmt;
 use std::str::FromStr;
@@ -11,13 +11,13 @@ use uuid::Uuid;
 
 use super::names::shown_as_text;
 
-/// A resource provider's UUID. It has one spelling: lower case with hyphens.
+/// A resource provider's UUID. The only valid spelling is lower case with hyphens.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct ProviderUuid(pub Uuid);
 
 impl ProviderUuid {
-    /// The provider that this exact text names. Other spellings of the same UUID (upper case, no
-    /// hyphens) name no provider, as upstream compares text.
+    /// Parses the canonical spelling. Other spellings of the same UUID (upper case, no hyphens)
+    /// identify no provider, since upstream compares the text.
     pub fn from_canonical(text: &str) -> Option<Self> {
         let uuid = Uuid::try_parse(text).ok()?;
         let mut buffer = Uuid::encode_buffer();
@@ -25,7 +25,7 @@ impl ProviderUuid {
     }
 }
 
-/// A text that is not the one spelling of a provider's UUID.
+/// The text is not a UUID in its canonical spelling.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("not a UUID in lower case with hyphens")]
 pub struct NotCanonical;
@@ -81,7 +81,7 @@ macro_rules! text_id {
 }
 
 text_id!(
-    /// An aggregate, as the client spells it; two spellings of one UUID are two aggregates.
+    /// An aggregate's UUID as the client spells it. Two spellings of one UUID are two aggregates.
     AggregateUuid
 );
 text_id!(
@@ -92,8 +92,9 @@ text_id!(
     /// A user: 1 to 255 characters, opaque.
     UserId
 );
-/// How often a provider or consumer has changed; the client sends back what it saw. Signed, so
-/// that whatever integer a client sends can be compared (the edge clips to the range of `i64`).
+/// Version counter of a provider or consumer, for optimistic concurrency control: the client sends
+/// back the generation that it last saw. Signed, so that any integer of a client can be compared
+/// (the edge clips it to the range of `i64`).
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize,
 )]
@@ -121,25 +122,25 @@ impl fmt::Display for Generation {
 pub struct Timestamp(pub i64);
 
 impl Timestamp {
-    /// The last of the year 9999.
+    /// The last microsecond of the year 9999.
     pub const LAST: Self = Self(253_402_300_799_999_999);
 
-    /// Whether it is of the years that headers can show: 1970 to 9999.
+    /// Whether the time is within the years that HTTP headers can represent: 1970 to 9999.
     pub fn is_shown(self) -> bool {
         (Self(0)..=Self::LAST).contains(&self)
     }
 
-    /// The moment as RFC 3339 has it; `None` beyond the year 9999.
+    /// The time in RFC 3339 format; `None` beyond the year 9999.
     pub fn rfc3339(self) -> Option<String> {
         let nanos = i128::from(self.0) * 1_000;
         let moment = OffsetDateTime::from_unix_timestamp_nanos(nanos).ok()?;
         moment.format(&Rfc3339).ok()
     }
 
-    /// Writes it so, in whole seconds, for documents that people read.
+    /// Serializes the time in RFC 3339 format, truncated to seconds.
     ///
     /// # Errors
-    /// Those of the serializer.
+    /// Any error of the serializer.
     pub fn serialize_rfc3339<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let second = 1_000_000;
         let whole = Self(self.0.div_euclid(second) * second);
@@ -147,16 +148,17 @@ impl Timestamp {
     }
 }
 
-/// Names one write of one node, however often it is sent: a forwarded write happens exactly once.
+/// Identifies one write of one node across retries, so that a forwarded write is applied exactly
+/// once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct WriteId {
-    /// The node that the client spoke to.
+    /// Number of the node that received the client's request.
     pub origin: u64,
-    /// Which start of that node: rises with every start.
+    /// Boot counter of that node.
     pub boot: u64,
-    /// Rises by one with every write of this boot.
+    /// Sequence number of the write within the boot, increasing by one.
     pub sequence: u64,
-    /// Every write of this boot below this sequence has been answered and is never sent again,
-    /// so its outcome need not be remembered.
+    /// All writes of this boot below this sequence have been answered and are never sent again, so
+    /// their outcomes can be forgotten.
     pub answered_below: u64,
 }

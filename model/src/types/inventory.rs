@@ -1,4 +1,4 @@
-//! One provider's stock of one resource class.
+//! The inventory of one resource class on one provider.
 
 use std::fmt;
 use std::hash::{Hash, Hasher};
@@ -13,23 +13,23 @@ use serde::{Deserialize, Serialize, Serializer};
 /// `reserved > total` are representable, as they are upstream.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 pub struct Inventory {
-    /// Units that exist.
+    /// Total units, before overcommit.
     pub total: u32,
-    /// Units kept back from placement.
+    /// Units that are not available for allocation.
     pub reserved: u32,
-    /// Smallest amount of one allocation.
+    /// Minimum amount of one allocation.
     pub min_unit: u32,
-    /// Largest amount of one allocation.
+    /// Maximum amount of one allocation.
     pub max_unit: u32,
     /// Every amount is a multiple of this.
     pub step_size: u32,
-    /// Overcommit: capacity is `(total - reserved) * allocation_ratio`.
+    /// Overcommit factor: the capacity is `(total - reserved) * allocation_ratio`.
     pub allocation_ratio: f64,
 }
 
 impl Inventory {
-    /// `(total - reserved) * allocation_ratio`, exact: what one amount plus the usage is compared
-    /// with.
+    /// `(total - reserved) * allocation_ratio` without truncation. A claim is compared with this
+    /// value.
     pub fn capacity_exact(&self) -> f64 {
         (f64::from(self.total) - f64::from(self.reserved)) * self.allocation_ratio
     }
@@ -39,12 +39,12 @@ impl Inventory {
         Capacity(self.capacity_exact().trunc())
     }
 
-    /// The whole units of the capacity that are left besides these, at most `u64::MAX`.
+    /// The whole units of the capacity minus `used`, at most `u64::MAX`.
     pub fn free(&self, used: u64) -> u64 {
         /// 2^64: `u64::MAX` has no float.
         const BOUND: f64 = 18_446_744_073_709_551_616.0;
         let capacity = self.capacity_exact();
-        // `as` truncates, and clips to what the integer can be. The wide integer is slow.
+        // `as` truncates and saturates. The wide integer is slow.
         if capacity < BOUND {
             return (capacity as u64).saturating_sub(used);
         }
@@ -60,9 +60,9 @@ impl Inventory {
     }
 }
 
-/// Whole units: an integer of up to 160 bits, as a float can be much larger than any integer type.
-/// Negative if more is reserved than there is. Displayed with all its digits, which are those of
-/// Python's `int()` of the same float.
+/// A capacity in whole units: an integer of up to 160 bits, since a float can exceed any integer
+/// type. Negative if `reserved` exceeds `total`. `Display` prints the same digits as Python's
+/// `int()` of the float.
 #[derive(Debug, Clone, Copy, PartialEq, PartialOrd, Default)]
 pub struct Capacity(f64);
 
@@ -70,15 +70,15 @@ pub struct Capacity(f64);
 impl Eq for Capacity {}
 
 impl Capacity {
-    /// Nothing at all.
+    /// A capacity of 0 units.
     pub const ZERO: Self = Self(0.0);
 
-    /// The units, as near as a float comes.
+    /// The units as a float, which may be rounded.
     pub fn as_f64(self) -> f64 {
         self.0
     }
 
-    /// The units, if they fit.
+    /// The units as an `i64`, if they fit.
     pub fn small(self) -> Option<i64> {
         // 2^63: `i64::MAX` has no float.
         const BOUND: f64 = 9_223_372_036_854_775_808.0;
@@ -92,7 +92,7 @@ impl AddAssign for Capacity {
     }
 }
 
-/// A number: an integer if it fits, a float otherwise.
+/// Serializes as an integer if it fits into `i64`, otherwise as a float.
 impl Serialize for Capacity {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self.small() {
@@ -104,13 +104,14 @@ impl Serialize for Capacity {
 
 impl fmt::Display for Capacity {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Zero has two signs, of which the sum has the positive one.
+        // Adding 0.0 turns a negative zero into a positive one.
         write!(f, "{:.0}", self.0 + 0.0)
     }
 }
 
 impl Inventory {
-    /// What is compared and hashed: the ratio bit by bit, so that equality is one even for a NaN.
+    /// The value to compare and hash. The ratio is compared bitwise, so that equality is reflexive
+    /// even for NaN.
     fn bits(&self) -> ([u32; 5], u64) {
         let whole = [
             self.total,
@@ -152,9 +153,9 @@ mod tests {
         }
     }
 
-    /// Facts from Python 3.11: `int((total - reserved) * allocation_ratio)`.
+    /// Expected values from Python 3.11: `int((total - reserved) * allocation_ratio)`.
     #[test]
-    fn a_capacity_has_the_digits_that_python_gives_it() {
+    fn capacity_has_the_same_digits_as_in_python() {
         for (total, reserved, ratio, digits) in [
             (8, 1, 1.5, "10"),
             (8, 8, 1.5, "0"),
@@ -175,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_left_is_never_negative_and_never_wraps() {
+    fn free_units_are_never_negative_and_never_wrap() {
         assert_eq!(inventory(8, 0, 1.0).free(3), 5);
         assert_eq!(inventory(8, 1, 1.5).free(3), 7);
         assert_eq!(inventory(8, 0, 1.0).free(u64::MAX), 0);

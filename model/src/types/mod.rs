@@ -1,4 +1,4 @@
-//! Values that cannot be wrong: parsed once at the edge, trusted everywhere else.
+//! Validated values, parsed once at the edge and trusted everywhere else.
 
 mod consumer_uuid;
 mod given;

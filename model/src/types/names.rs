@@ -6,30 +6,30 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-/// A name that does not have the required form.
+/// The error for a name in the wrong form.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{value:?} is not a valid {noun}: {expected}")]
 pub struct InvalidName {
-    /// What was to be named: "resource class", "trait", "consumer type", "provider name".
+    /// The kind of name: "resource class", "trait", "consumer type", "provider name".
     pub noun: &'static str,
-    /// The value that was given.
+    /// The value that was rejected.
     pub value: String,
-    /// The form a valid value has, as text.
+    /// Description of the valid form.
     pub expected: &'static str,
 }
 
-const UPPER: &str = "1 to 255 characters out of A-Z, 0-9 and _";
+const UPPER: &str = "1 to 255 characters from A-Z, 0-9 and _";
 
 fn is_upper(value: &str) -> bool {
     (1..=255).contains(&value.len()) && value.bytes().all(is_upper_byte)
 }
 
-/// Whether a byte may stand in the name of a resource class, trait or consumer type.
+/// Whether a byte is allowed in the name of a resource class, trait or consumer type.
 pub fn is_upper_byte(byte: u8) -> bool {
     byte.is_ascii_uppercase() || byte.is_ascii_digit() || byte == b'_'
 }
 
-/// Writes a type as its text (`as_str`), and reads it by its `FromStr`.
+/// Converts a type to its text (`as_str`), and back by its `FromStr`.
 macro_rules! written_as_text {
     ($name:ident, $debug:literal) => {
         impl TryFrom<String> for $name {
@@ -51,7 +51,7 @@ macro_rules! written_as_text {
 }
 pub(super) use written_as_text;
 
-/// Shows a type as its text (`as_str`).
+/// Displays a type as its text (`as_str`).
 macro_rules! shown_as_text {
     ($name:ident, $debug:literal) => {
         impl fmt::Display for $name {
@@ -69,7 +69,7 @@ macro_rules! shown_as_text {
 }
 pub(super) use shown_as_text;
 
-/// A name that is any text of one form.
+/// Defines a name type with a validity check.
 macro_rules! name {
     ($(#[$doc:meta])* $name:ident, $noun:literal, $is_valid:ident, $expected:expr, $debug:literal) => {
         $(#[$doc])*
@@ -109,7 +109,7 @@ macro_rules! upper_name {
         name!($(#[$doc])* $name, $noun, is_upper, UPPER, "{}");
 
         impl $name {
-            /// True for names that operators make up, which begin with `CUSTOM_`.
+            /// True for custom names, which begin with `CUSTOM_`.
             pub fn is_custom(&self) -> bool {
                 self.0.starts_with("CUSTOM_")
             }
@@ -140,8 +140,8 @@ fn is_short(value: &str) -> bool {
     value.chars().count() <= 200
 }
 
-// In quotes when debugged: it may hold any character.
+// `Debug` adds quotes, since the name may contain any character.
 name!(
-    /// A provider's name: at most 200 characters, unique in the cloud.
+    /// A provider's name: at most 200 characters, unique within a partition.
     ProviderName, "provider name", is_short, "at most 200 characters", "{:?}"
 );

@@ -1,4 +1,4 @@
-//! Partitions: what they are called, and what stands for them in rows.
+//! Identifiers and names of partitions.
 
 use std::fmt;
 use std::str::FromStr;
@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::InvalidName;
 use super::names::{name, shown_as_text, written_as_text};
 
-/// Stands for a partition in the log, in rows and in keys. It is handed out once.
+/// The id of a partition in the log, in rows and in keys. Ids are never reused.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize,
 )]
@@ -17,10 +17,11 @@ use super::names::{name, shown_as_text, written_as_text};
 pub struct PartitionId(pub u16);
 
 impl PartitionId {
-    /// The partition that is always there. What was written before there were others is in it.
+    /// The default partition, which always exists. It contains all rows from before partitions were
+    /// introduced.
     pub const DEFAULT: Self = Self(0);
 
-    /// Whether it is the one that is always there: it is not written down.
+    /// Whether this is the default partition, whose id is not serialized.
     pub fn is_default(&self) -> bool {
         *self == Self::DEFAULT
     }
@@ -32,25 +33,25 @@ impl fmt::Display for PartitionId {
     }
 }
 
-/// The partition that a write is for, and by which of its routes it came: how often they had
-/// changed when the request was routed. As a number: the id in the lower 16 bits.
+/// The partition of a write, and the number of its route changes when the request was routed.
+/// Serialized as one number with the id in the lower 16 bits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(from = "u64", into = "u64")]
 pub struct Destination {
-    /// The partition.
+    /// The partition of the write.
     pub partition: PartitionId,
-    /// [`Routing::changes`](crate::state::change::Routing::changes), as the node knew it.
+    /// [`Routing::changes`](crate::state::change::Routing::changes) as known to the routing node.
     pub routes: u32,
 }
 
 impl Destination {
-    /// The default partition, by its first routes. Commands for the whole cluster go there.
+    /// The default partition with its initial routes, also used for commands of the whole cluster.
     pub const DEFAULT: Self = Self {
         partition: PartitionId::DEFAULT,
         routes: 0,
     };
 
-    /// Whether it is [`Destination::DEFAULT`]: that is not written down.
+    /// Whether this is [`Destination::DEFAULT`], which is not serialized.
     pub fn is_default(&self) -> bool {
         *self == Self::DEFAULT
     }
@@ -58,10 +59,10 @@ impl Destination {
 
 impl From<u64> for Destination {
     fn from(both: u64) -> Self {
-        let low = |number: u64| u16::try_from(number & 0xffff).expect("16 bits are left");
+        let low = |number: u64| u16::try_from(number & 0xffff).expect("the mask leaves 16 bits");
         Self {
             partition: PartitionId(low(both)),
-            // More bits were never written.
+            // Larger values are never serialized.
             routes: u32::try_from(both >> 16).unwrap_or(u32::MAX),
         }
     }
@@ -73,7 +74,8 @@ impl From<Destination> for u64 {
     }
 }
 
-const FORM: &str = "1 to 64 characters out of a-z, 0-9, -, _ and ., the first a letter or a digit";
+const FORM: &str =
+    "1 to 64 characters from a-z, 0-9, -, _ and ., starting with a letter or a digit";
 
 fn is_partition_name(text: &str) -> bool {
     let plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
@@ -82,33 +84,33 @@ fn is_partition_name(text: &str) -> bool {
 }
 
 name!(
-    /// The name of a partition, by which operators know it.
+    /// The name of a partition, as used by operators.
     PartitionName, "partition name", is_partition_name, FORM, "{}"
 );
 
 impl PartitionName {
-    /// What the partition that is always there is called.
+    /// The name of the default partition.
     pub const DEFAULT: &str = "default";
 
-    /// Whether it is the name of the partition that is always there.
+    /// Whether this is the name of the default partition.
     pub fn is_default(&self) -> bool {
         self.as_str() == Self::DEFAULT
     }
 }
 
-/// [`PartitionName::DEFAULT`].
+/// The name of the default partition.
 impl Default for PartitionName {
     fn default() -> Self {
         Self(Arc::from(Self::DEFAULT))
     }
 }
 
-/// How many rows a partition has.
+/// Number of rows in a partition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 pub struct Filled {
-    /// Resource providers.
+    /// Number of resource providers.
     pub providers: u64,
-    /// Consumers.
+    /// Number of consumer records.
     pub consumers: u64,
 }
 
@@ -117,7 +119,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_destination_is_one_number() {
+    fn destination_converts_to_one_number() {
         for (partition, routes, number) in [(0, 0, 0), (7, 0, 7), (0, 1, 1 << 16)] {
             let destination = Destination {
                 partition: PartitionId(partition),
@@ -131,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_fits_into_urls_logs_and_shells() {
+    fn name_is_safe_in_urls_logs_and_shells() {
         let longest = "a".repeat(64);
         for name in ["a", "region-one", "9.b_c", &longest] {
             assert_eq!(name.parse::<PartitionName>().unwrap().as_str(), name);

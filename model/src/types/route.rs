@@ -1,4 +1,4 @@
-//! Routes: which requests are a partition's, by the path or by the host that they ask for.
+//! Routes, which assign requests to a partition by path prefix or host.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -10,16 +10,16 @@ use serde::{Deserialize, Serialize};
 use super::InvalidName;
 use super::names::{shown_as_text, written_as_text};
 
-/// Longest path prefix, in bytes.
+/// Maximum length of a path prefix, in bytes.
 const PREFIX_MAX_BYTES: usize = 256;
-/// Longest DNS name (RFC 1035), in bytes.
+/// Maximum length of a DNS name (RFC 1035), in bytes.
 const HOST_MAX_BYTES: usize = 253;
-/// Most routes of one partition.
+/// Maximum number of routes per partition.
 const ROUTES_MAX: usize = 32;
 
-/// The first segments of the paths that each node answers for the default partition, below `[api]
-/// prefix`. No other prefix has such a segment, so it takes no path of the default partition,
-/// whatever `[api] prefix` is.
+/// The first segments of all paths that a node serves for the default partition, below `[api]
+/// prefix`. A route prefix must not contain such a segment, so it cannot hide a path of the default
+/// partition, whatever `[api] prefix` is.
 pub const RESERVED_SEGMENTS: [&str; 12] = [
     "allocation_candidates",
     "allocations",
@@ -35,17 +35,17 @@ pub const RESERVED_SEGMENTS: [&str; 12] = [
     "usages",
 ];
 
-/// A path below which something is served: empty, or `/` and segments. It never ends with `/`.
+/// A path prefix: empty, or `/` and segments. It never ends with `/`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PathPrefix(Arc<str>);
 
 impl PathPrefix {
-    /// Whether all that is below the other one is below this one.
+    /// Whether every path below `other` is also below this prefix.
     pub fn covers(&self, other: &Self) -> bool {
         self.below(&other.0).is_some()
     }
 
-    /// The rest of a path below this prefix; begins with `/`.
+    /// The rest of a path below this prefix, starting with `/`; `None` if the path is not below it.
     pub fn below<'a>(&self, path: &'a str) -> Option<&'a str> {
         match path.strip_prefix(&*self.0)? {
             "" => Some("/"),
@@ -53,8 +53,7 @@ impl PathPrefix {
         }
     }
 
-    /// This path with `new` at its end in the place of `old`; just `new` if it does not end with
-    /// `old`.
+    /// Replaces the suffix `old` by `new`. Returns `new` alone if the path does not end with `old`.
     #[must_use]
     pub fn with_end(&self, old: &Self, new: &Self) -> Self {
         let begin = self.0.strip_suffix(&*old.0).unwrap_or_default();
@@ -66,7 +65,7 @@ impl PathPrefix {
         self.0.is_empty()
     }
 
-    /// As it stands in a URL; empty for the root.
+    /// The path as in a URL; empty for the root.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -98,21 +97,20 @@ impl FromStr for PathPrefix {
                 "" => return Err("has an empty segment (`//`)"),
                 "." | ".." => return Err("has a segment `.` or `..`"),
                 segment if segment.bytes().all(allowed) => {}
-                _ => return Err("has other characters than letters, digits and `-._~/`"),
+                _ => return Err("has characters other than letters, digits and `-._~/`"),
             }
         }
         Ok(Self(path.into()))
     }
 }
 
-/// The name or the address of a host, without a port, in lower case. An IPv6 address stands in
-/// brackets.
+/// The name or address of a host in lower case, without a port. An IPv6 address is in brackets.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct HostName(Arc<str>);
 
 impl HostName {
-    /// As text.
+    /// The host as text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -129,7 +127,7 @@ impl FromStr for HostName {
 
     fn from_str(text: &str) -> Result<Self, InvalidName> {
         let allowed = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_');
-        // A name may end with the dot of the DNS root.
+        // A name may end with the DNS root's dot.
         let text = text.strip_suffix('.').unwrap_or(text);
         let fits = match text.strip_prefix('[').map(|rest| rest.strip_suffix(']')) {
             Some(address) => address.is_some_and(is_ipv6_like),
@@ -150,21 +148,21 @@ impl FromStr for HostName {
     }
 }
 
-/// Whether a text looks like an IPv6 address (RFC 4291, section 2.2). No client asks for a host
-/// that only looks like one.
+/// Whether a text looks like an IPv6 address (RFC 4291, section 2.2). An approximation suffices,
+/// since no client sends a malformed address.
 fn is_ipv6_like(text: &str) -> bool {
     let allowed = |byte: u8| byte.is_ascii_hexdigit() || matches!(byte, b':' | b'.');
     text.len() <= 45 && text.bytes().all(allowed) && text.matches(':').count() >= 2
 }
 
-/// A path below which a partition's API is: not the root, and without a [reserved
+/// The path prefix of a partition's API. It is not the root, and contains no [reserved
 /// segment](RESERVED_SEGMENTS).
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct RoutePrefix(PathPrefix);
 
 impl RoutePrefix {
-    /// The path.
+    /// The prefix as a path.
     pub fn path(&self) -> &PathPrefix {
         &self.0
     }
@@ -185,12 +183,12 @@ impl FromStr for RoutePrefix {
         };
         let prefix: PathPrefix = text.parse().map_err(invalid)?;
         if prefix.is_root() {
-            return Err(invalid("the root is the default partition's"));
+            return Err(invalid("the root belongs to the default partition"));
         }
         let mut segments = prefix.as_str().split('/');
         if segments.any(|segment| RESERVED_SEGMENTS.contains(&segment)) {
             return Err(invalid(
-                "it has a segment that is a path of the default partition's API, such as `traits`",
+                "it contains a path segment of the default partition's API, such as `traits`",
             ));
         }
         Ok(Self(prefix))
@@ -200,24 +198,24 @@ impl FromStr for RoutePrefix {
 written_as_text!(HostName, "{}");
 written_as_text!(RoutePrefix, "{}");
 
-/// What a partition is recognised by in a request.
+/// A property of requests that assigns them to a partition.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Route {
-    /// The path begins with this.
+    /// The path of the request is below this prefix.
     Prefix(RoutePrefix),
-    /// The client asks for this host.
+    /// The request is addressed to this host.
     Host(HostName),
 }
 
 impl Route {
-    /// Whether a request can have both, and so would be two partitions'.
+    /// Whether one request can match both routes.
     pub fn meets(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Prefix(RoutePrefix(one)), Self::Prefix(RoutePrefix(other))) => {
                 one.covers(other) || other.covers(one)
             }
             (Self::Host(one), Self::Host(other)) => one == other,
-            // A path counts before a host.
+            // A path takes precedence over a host.
             _ => false,
         }
     }
@@ -238,17 +236,17 @@ impl fmt::Display for Route {
 pub struct Routes(BTreeSet<Route>);
 
 impl Routes {
-    /// Whether there are no routes.
+    /// Whether the partition has no routes.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Each of them, prefixes first.
+    /// All routes, prefixes first.
     pub fn iter(&self) -> impl Iterator<Item = &Route> {
         self.0.iter()
     }
 
-    /// The hosts among them.
+    /// The hosts among the routes.
     pub fn hosts(&self) -> impl Iterator<Item = &HostName> {
         self.iter().filter_map(|route| match route {
             Route::Host(host) => Some(host),
@@ -283,7 +281,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_prefix_cannot_become_a_host_or_climb() {
+    fn prefix_rejects_hosts_and_dot_segments() {
         for (text, path) in [
             ("", ""),
             ("/", ""),
@@ -312,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn only_whole_segments_are_below_a_prefix() {
+    fn prefix_matches_whole_segments() {
         let prefix: PathPrefix = "/placement".parse().unwrap();
         assert_eq!(prefix.below("/placement"), Some("/"));
         assert_eq!(prefix.below("/placement/"), Some("/"));
@@ -324,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn a_route_takes_no_path_of_the_default_api() {
+    fn route_cannot_hide_paths_of_the_default_api() {
         for text in ["/north", "/north/placement/", "/v1.0/n_o~rth"] {
             assert!(text.parse::<RoutePrefix>().is_ok(), "{text}");
         }
@@ -343,7 +341,7 @@ mod tests {
     }
 
     #[test]
-    fn a_host_has_no_port_and_is_kept_in_lower_case() {
+    fn host_is_lower_case_without_port() {
         for (text, host) in [
             ("South.Example", "south.example"),
             ("south.example.", "south.example"),
@@ -362,7 +360,7 @@ mod tests {
     }
 
     #[test]
-    fn routes_meet_if_one_request_can_have_both() {
+    fn routes_overlap_if_one_request_matches_both() {
         let prefix = |text: &str| Route::Prefix(text.parse().unwrap());
         let host = |text: &str| Route::Host(text.parse().unwrap());
         assert!(prefix("/north").meets(&prefix("/north/p")));
@@ -373,7 +371,7 @@ mod tests {
     }
 
     #[test]
-    fn routes_are_few() {
+    fn number_of_routes_is_limited() {
         let many = (0..33).map(|number| Route::Host(format!("h{number}").parse().unwrap()));
         assert!(Routes::try_from(many.clone().collect::<Vec<_>>()).is_err());
         assert!(Routes::try_from(many.take(32).collect::<Vec<_>>()).is_ok());

@@ -1,4 +1,4 @@
-//! Allocations of consumers.
+//! Commands that change allocations.
 
 use super::{Decide, Decision, claims, consumers};
 use crate::command::{DeleteAllocations, ReplaceAllocations};
@@ -7,8 +7,8 @@ use crate::state::State;
 use crate::state::change::{Change, Changes, RowKey};
 use crate::types::Timestamp;
 
-/// `PUT /allocations/{consumer}` and `POST /allocations`: replaces what consumers hold, all or
-/// nothing.
+/// `PUT /allocations/{consumer}` and `POST /allocations`: replaces the allocations of consumers,
+/// all or nothing.
 impl Decide for ReplaceAllocations {
     fn decide(&self, state: &State, at: Timestamp) -> Decision {
         let request = consumers::inspect(state, at, &self.consumers)?;
@@ -18,8 +18,8 @@ impl Decide for ReplaceAllocations {
     }
 }
 
-/// `DELETE /allocations/{consumer}`: gives back all that a consumer holds, and forgets the
-/// consumer. No provider's generation rises.
+/// `DELETE /allocations/{consumer}`: deletes all allocations of a consumer, and the consumer.
+/// Generations of providers do not change.
 impl Decide for DeleteAllocations {
     fn decide(&self, state: &State, _at: Timestamp) -> Decision {
         let consumer = self.consumer.clone();

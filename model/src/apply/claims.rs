@@ -1,4 +1,4 @@
-//! Taking: whether the amounts fit, and what changes if they do.
+//! Claims: checks amounts against inventories, and computes the changes.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,14 +10,14 @@ use crate::state::State;
 use crate::state::change::{Change, Changes, ProviderId, ResourceClassId, RowKey};
 use crate::types::Timestamp;
 
-/// Providers that clients name were looked up first, and those of which something is held stay.
-const FOUND: &str = "a claim is about a provider that is there";
+/// Requested providers were looked up before, and providers with allocations cannot be deleted.
+const FOUND: &str = "the provider of a claim exists";
 
 /// Units by provider and class.
 type Units = BTreeMap<(ProviderId, ResourceClassId), u64>;
 
-/// Replaces what the consumers hold by what they ask for, all or nothing: unknown classes first,
-/// then missing inventories, then, line by line, units and capacity.
+/// Replaces the allocations of the consumers, all or nothing. Checks unknown classes first, then
+/// missing inventories, then units and capacity of each amount.
 pub(super) fn claim(
     state: &State,
     at: Timestamp,
@@ -39,14 +39,15 @@ pub(super) fn claim(
     Ok(())
 }
 
-/// The claims of one consumer, which stand together: a request may name many thousands.
+/// The claims of one consumer, which are contiguous. Binary search, since a request may contain
+/// many thousands of claims.
 fn of_consumer(claims: &[Claim], index: usize) -> &[Claim] {
     let from = claims.partition_point(|claim| claim.consumer < index);
     let to = claims.partition_point(|claim| claim.consumer <= index);
     &claims[from..to]
 }
 
-/// Every provider has an inventory of at least one of the request's classes, whichever.
+/// Checks that every provider has an inventory of at least one of the request's classes.
 fn check_inventories(
     state: &State,
     claims: &[Claim],
@@ -68,7 +69,7 @@ fn check_inventories(
     })
 }
 
-/// What the request's consumers hold, and so give back first.
+/// The current allocations of the request's consumers, which are released first.
 fn freed(state: &State, inspected: &Inspected<'_>) -> Units {
     let mut freed = Units::new();
     for (index, consumer) in inspected.consumers.iter().enumerate() {
@@ -84,8 +85,8 @@ fn freed(state: &State, inspected: &Inspected<'_>) -> Units {
     freed
 }
 
-/// Each amount against its units, then the sum with all before it against the capacity. More than
-/// the capacity is let through if it is no more than was taken before.
+/// Checks each amount against the units, then the sum up to it against the capacity. A sum above
+/// the capacity is accepted if it does not exceed the previous usage.
 fn check_amounts(state: &State, claims: &[Claim], freed: &Units) -> Result<(), Refusal> {
     let mut asked = Units::new();
     for claim in claims.iter().filter(|claim| claim.amount > 0) {
@@ -99,8 +100,8 @@ fn check_amounts(state: &State, claims: &[Claim], freed: &Units) -> Result<(), R
         let key = (claim.provider, claim.class);
         let freed = freed.get(&key).copied().unwrap_or(0);
         let rest = stock.used.checked_sub(freed);
-        let rest = rest.expect("what consumers hold is part of what is taken");
-        // The amount is the client's, and not yet known to be within bounds.
+        let rest = rest.expect("allocations are part of the usage");
+        // The amount comes from the client and is not checked yet.
         let asked = asked.entry(key).or_default();
         *asked = u64::saturating_add(*asked, claim.amount);
         let sum = rest.saturating_add(*asked);
@@ -116,8 +117,8 @@ fn check_amounts(state: &State, claims: &[Claim], freed: &Units) -> Result<(), R
     Ok(())
 }
 
-/// A consumer that is named by a claim rises by one generation, or goes if it ends with nothing.
-/// One that had nothing to give back keeps its generation, and is made if it is new.
+/// Increments the generation of each consumer with claims, or deletes the consumer if no
+/// allocations remain. A consumer without claims keeps its generation, and is created if it is new.
 fn put_consumers(state: &State, at: Timestamp, inspected: &Inspected<'_>, changes: &mut Changes) {
     for (index, consumer) in inspected.consumers.iter().enumerate() {
         let name = &consumer.consumer;

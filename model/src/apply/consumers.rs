@@ -1,4 +1,4 @@
-//! Which consumers a request is about, before anything is taken.
+//! Checks of the consumers and providers in a request, before any claim.
 
 use std::collections::BTreeSet;
 
@@ -9,8 +9,8 @@ use crate::state::State;
 use crate::state::change::{Amount, Change, ConsumerRow, ProviderId, ResourceClassId};
 use crate::types::{Generation, Timestamp};
 
-/// One amount that one consumer asks of one provider. A provider whose consumer gives back all is
-/// named too, with the amount 0.
+/// One amount that a consumer requests from a provider. A consumer that releases all allocations
+/// has claims with the amount 0 for its current providers.
 #[derive(Clone, Copy)]
 pub(super) struct Claim {
     /// Index into [`Inspected::consumers`].
@@ -30,20 +30,20 @@ impl Claim {
     }
 }
 
-/// A request of which consumers and providers are known to be right.
+/// A request with checked consumers and providers.
 #[derive(Default)]
 pub(super) struct Inspected<'a> {
     pub(super) consumers: Vec<&'a ConsumerAllocations>,
-    /// In the order of the request.
+    /// The claims in the order of the request.
     pub(super) claims: Vec<Claim>,
-    /// The first class that does not exist. Much else is refused before it.
+    /// The refusal of the first unknown class. Many other checks come before it.
     pub(super) unknown_class: Option<Refusal>,
 }
 
-/// Checks the generations of all consumers, then whether all providers exist.
+/// Checks the generations of all consumers, then the existence of all providers.
 ///
-/// An unknown provider leaves the request's new consumers behind, at generation 0 and without
-/// allocations, as upstream does: it makes them before it looks for the providers.
+/// If a provider is unknown, the request's new consumers are still created, with generation 0 and
+/// without allocations, as upstream does: it creates consumers before it looks up the providers.
 pub(super) fn inspect<'a>(
     state: &State,
     at: Timestamp,
@@ -123,8 +123,8 @@ impl Inspected<'_> {
     }
 }
 
-/// A consumer as the request wants it, but for allocations and generation, which are as before
-/// (none and 0 for a new one).
+/// The new row of a consumer, except that allocations and generation are the current ones (none and
+/// 0 for a new consumer).
 pub(super) fn row(state: &State, consumer: &ConsumerAllocations, at: Timestamp) -> ConsumerRow {
     let old = state.consumers.row(&consumer.consumer);
     let consumer_type = match &consumer.consumer_type {
@@ -141,7 +141,7 @@ pub(super) fn row(state: &State, consumer: &ConsumerAllocations, at: Timestamp) 
     }
 }
 
-/// Of several entries with one key only the last, as in a JSON object.
+/// Keeps the last of several entries with one key, as in a JSON object.
 fn last_of_each<T, K: Ord>(entries: &[T], key: impl Fn(&T) -> &K) -> Vec<&T> {
     if entries.len() < 2 {
         return entries.iter().collect();

@@ -1,4 +1,4 @@
-//! What a claim costs, before it is carried out.
+//! Estimates the cost of a claim before it is applied.
 
 use crate::cluster::Cluster;
 use crate::command::{Command, ConsumerAllocations, Stamped, WriteId};
@@ -6,16 +6,15 @@ use crate::state::State;
 use crate::state::tree::NodePlace;
 use crate::types::ConsumerUuid;
 
-/// Of each claim: its rows are written, and stand in the digest, before and after.
+/// Fixed steps per claim: its rows are written, and hashed before and after.
 const STEPS_OF_ROWS: usize = 8;
-/// Where there are more classes, a sum of what a project takes may be long, and a claim copies it.
+/// With more classes than this, a usage sum of a project may be large, and a claim copies it.
 const CLASSES_MAX: usize = 1024;
 
 impl Cluster {
-    /// The steps that a claim or its end takes to decide and carry out, about a microsecond each:
-    /// its rows, the amounts, what its consumers hold, the inventories of the trees in which they
-    /// hold it, and the outcomes that are forgotten with it. `None`: more than `most`, or another
-    /// command.
+    /// Estimates the steps to apply and commit a claim or its deletion, about a microsecond each.
+    /// Steps are counted for rows, amounts, current allocations, the inventories of affected trees,
+    /// and outcomes to forget. Returns `None` for more than `most` steps, or for another command.
     pub fn steps_of_claim(&self, stamped: &Stamped, most: usize) -> Option<usize> {
         let state = self.partition(stamped.partition)?;
         let mut steps = Steps { state, left: most };
@@ -38,7 +37,7 @@ impl Cluster {
     }
 }
 
-/// Counts until there are too many.
+/// Counts steps up to a limit.
 struct Steps<'a> {
     state: &'a State,
     left: usize,
@@ -58,7 +57,7 @@ impl Steps<'_> {
         self.give_back(&consumer.consumer)
     }
 
-    /// All that a consumer holds.
+    /// Counts the current allocations of a consumer.
     fn give_back(&mut self, consumer: &ConsumerUuid) -> Option<()> {
         self.take(1)?;
         let Some(row) = self.state.consumers.row(consumer) else {
@@ -69,7 +68,7 @@ impl Steps<'_> {
         providers.try_for_each(|(provider, _)| self.tree(self.state.place_by_id(provider)))
     }
 
-    /// A tree is copied when one of its providers changes.
+    /// Counts a tree, which is copied when one of its providers changes.
     fn tree(&mut self, place: Option<NodePlace>) -> Option<()> {
         let Some(tree) = place.and_then(|place| self.state.tree(place.tree)) else {
             return Some(());
@@ -78,7 +77,8 @@ impl Steps<'_> {
         nodes.try_for_each(|node| self.take(1 + node.inventories.len()))
     }
 
-    /// The outcomes that go when one is remembered: all, once the node has started again.
+    /// Counts the outcomes that are forgotten when a new one is remembered; after a restart of the
+    /// node, all of them.
     fn forget(&mut self, of_all: &State, id: &WriteId) -> Option<()> {
         let sessions = &of_all.sessions;
         let new_boot = (sessions.row(id.origin)).is_some_and(|row| row.boot != id.boot);

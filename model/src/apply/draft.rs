@@ -1,18 +1,18 @@
-//! Commands of several steps, each of which is decided on the state after those before.
+//! Commands of several steps, each decided on the state after the previous steps.
 
 use crate::outcome::Refusal;
 use crate::state::change::Changes;
 use crate::state::{Commit, State};
 
-/// What the steps are tried on: one commit for all of them, which copies a tree once, and is never
-/// finished.
+/// Applies the steps to a scratch state in a single commit, which copies each tree once and is
+/// never finished.
 pub(super) struct Draft<'a> {
     commit: Commit<'a>,
     changes: Changes,
 }
 
 impl<'a> Draft<'a> {
-    /// `scratch` is a copy of the state.
+    /// Starts on `scratch`, which must be a copy of the state.
     pub(super) fn on(scratch: &'a mut State) -> Self {
         Self {
             commit: Commit::new(scratch),
@@ -31,7 +31,7 @@ impl<'a> Draft<'a> {
         Ok(())
     }
 
-    /// Those of all steps.
+    /// The changes of all steps.
     pub(super) fn into_changes(self) -> Changes {
         self.changes
     }

@@ -1,5 +1,5 @@
-//! Rows of another cluster, which come into a partition that no client uses. That it is one,
-//! [`Cluster::apply`](crate::Cluster::apply) decides.
+//! Import of rows of another cluster into a partition that no client uses.
+//! [`Cluster::apply`](crate::Cluster::apply) checks that no routes lead to the partition.
 
 use std::collections::BTreeSet;
 
@@ -15,10 +15,10 @@ use crate::state::change::{
 };
 use crate::types::{Inventory, ProviderUuid, ResourceClassName, Timestamp};
 
-/// Largest amount and largest number of an inventory.
+/// Largest allocation, and largest value of an inventory's integer fields.
 const UNITS_MAX: u32 = i32::MAX as u32;
 
-/// Each row is looked at in the state with those before it.
+/// Each row is checked against the state with all previous rows.
 impl Decide for FillPartition {
     fn decide(&self, state: &State, _at: Timestamp) -> Decision {
         let (has, expected) = (state.filled(), self.after);
@@ -59,7 +59,7 @@ impl Decide for FillPartition {
 }
 
 impl State {
-    /// How much of what a client could have made is here, but for names.
+    /// The number of providers and consumers in the partition.
     pub fn filled(&self) -> Filled {
         let sizes = self.sizes();
         Filled {
@@ -133,8 +133,9 @@ fn is_in_range(inventory: &Inventory) -> bool {
         && inventory.allocation_ratio.is_finite()
 }
 
-/// A root goes below a parent of another tree, so there is no loop. It may be there already: rows
-/// of this kind are not counted, and are sent again when it is not known what has become of them.
+/// Moves a root below a parent of another tree, which cannot create a loop. The root may already be
+/// there: these rows are not counted, so they are sent again if the outcome of a command is
+/// unknown.
 fn put_below(
     state: &State,
     child: &ProviderUuid,
@@ -186,7 +187,7 @@ fn put_consumer(state: &State, new: &FilledConsumer, changes: &mut Changes) -> R
     Ok(())
 }
 
-/// The ids of an inventory that is there.
+/// The ids of an existing inventory.
 fn of_inventory(
     state: &State,
     provider: &ProviderUuid,

@@ -1,4 +1,4 @@
-//! Inventories of a provider.
+//! Commands that change inventories.
 
 use std::collections::BTreeMap;
 
@@ -13,10 +13,10 @@ use crate::state::State;
 use crate::state::change::{Change, Changes, InventoryRow, ResourceClassId, RowKey};
 use crate::types::{Capacity, Given, Inventory, ResourceClassName, Timestamp};
 
-/// Inventories with their classes looked up.
+/// Inventories by the id of their class.
 pub(super) type Stocks = BTreeMap<ResourceClassId, Inventory>;
 
-/// Refuses the first inventory that keeps too much back.
+/// Refuses the first inventory that reserves too much.
 pub(super) fn check_capacity<'a>(
     found: &Found<'_>,
     inventories: impl IntoIterator<Item = (&'a Given<ResourceClassName>, &'a Inventory)>,
@@ -36,7 +36,7 @@ pub(super) fn check_capacity<'a>(
     Ok(())
 }
 
-/// Looks the classes up.
+/// Resolves the classes of inventories.
 pub(super) fn stocks(
     state: &State,
     inventories: &BTreeMap<Given<ResourceClassName>, Inventory>,
@@ -47,7 +47,7 @@ pub(super) fn stocks(
         .collect()
 }
 
-/// Puts inventories, whether they exist or not.
+/// Puts inventories, new or existing.
 pub(super) fn put(found: &Found<'_>, stocks: &Stocks, at: Timestamp, changes: &mut Changes) {
     for (class, inventory) in stocks {
         let row = InventoryRow {
@@ -58,7 +58,7 @@ pub(super) fn put(found: &Found<'_>, stocks: &Stocks, at: Timestamp, changes: &m
     }
 }
 
-/// Makes these the only inventories of a provider and raises its generation.
+/// Replaces all inventories of a provider and increments its generation.
 pub(super) fn replace(
     found: &Found<'_>,
     stocks: &Stocks,
@@ -78,7 +78,7 @@ pub(super) fn replace(
     Ok(())
 }
 
-/// Writes one inventory, new or not, and raises the provider's generation.
+/// Writes one inventory, new or existing, and increments the provider's generation.
 fn put_one(
     found: &Found<'_>,
     class: ResourceClassId,
@@ -90,7 +90,7 @@ fn put_one(
     found.bumped(at, changes)
 }
 
-/// Refuses if a provider has no inventory of a class.
+/// Refuses if the provider has no inventory of the class.
 fn check_found(found: &Found<'_>, class: ResourceClassId) -> Result<(), Refusal> {
     let stock = found.node.stock(class);
     ensure(stock.is_some(), || {
@@ -98,7 +98,8 @@ fn check_found(found: &Found<'_>, class: ResourceClassId) -> Result<(), Refusal>
     })
 }
 
-/// `POST /resource_providers/{uuid}/inventories`: adds one inventory. No generation is asked for.
+/// `POST /resource_providers/{uuid}/inventories`: adds one inventory. The generation is not
+/// checked.
 impl Decide for CreateInventory {
     fn decide(&self, state: &State, at: Timestamp) -> Decision {
         let found = providers::find(state, &self.provider)?;
@@ -113,8 +114,8 @@ impl Decide for CreateInventory {
     }
 }
 
-/// `PUT /resource_providers/{uuid}/inventories/{class}`: replaces one inventory. It may shrink
-/// below what is taken of it.
+/// `PUT /resource_providers/{uuid}/inventories/{class}`: replaces one inventory. The capacity may
+/// fall below the usage.
 impl Decide for UpdateInventory {
     fn decide(&self, state: &State, at: Timestamp) -> Decision {
         let found = providers::find(state, &self.provider)?;
@@ -127,8 +128,7 @@ impl Decide for UpdateInventory {
     }
 }
 
-/// `DELETE /resource_providers/{uuid}/inventories/{class}`: removes one inventory of which nothing
-/// is taken.
+/// `DELETE /resource_providers/{uuid}/inventories/{class}`: deletes one unused inventory.
 impl Decide for DeleteInventory {
     fn decide(&self, state: &State, at: Timestamp) -> Decision {
         let found = providers::find(state, &self.provider)?;
@@ -145,8 +145,8 @@ impl Decide for DeleteInventory {
     }
 }
 
-/// `DELETE /resource_providers/{uuid}/inventories`: removes all inventories. The generation rises
-/// even if there were none.
+/// `DELETE /resource_providers/{uuid}/inventories`: deletes all inventories. The generation is
+/// incremented even if there are none.
 impl Decide for DeleteInventories {
     fn decide(&self, state: &State, at: Timestamp) -> Decision {
         let found = providers::find(state, &self.provider)?;
@@ -156,8 +156,8 @@ impl Decide for DeleteInventories {
     }
 }
 
-/// `PUT /resource_providers/{uuid}/inventories`: replaces all inventories of a provider:
-/// generation, capacities, classes, use, in this order.
+/// `PUT /resource_providers/{uuid}/inventories`: replaces all inventories of a provider. Checks
+/// generation, capacities, classes and usage, in this order.
 impl Decide for ReplaceInventories {
     fn decide(&self, state: &State, at: Timestamp) -> Decision {
         let found = providers::find(state, &self.provider)?;

@@ -1,8 +1,8 @@
-//! Commands, a file per noun: each is a struct that decides for itself (`Decide`), as a pure
-//! function.
+//! Application of commands, one file per noun. Each command is a struct with a pure function
+//! (`Decide`).
 //!
-//! Each looks at the state in the order in which upstream does, as of several reasons to refuse
-//! the client gets the first.
+//! Commands check the state in the same order as upstream, because the client receives the first of
+//! several refusals.
 
 mod allocations;
 mod claims;
@@ -28,12 +28,12 @@ use crate::state::change::Changes;
 use crate::state::{Seen, State};
 use crate::types::Timestamp;
 
-/// Decides what `stamped` does to the default partition, as if there were no other: the answer, and
-/// the rows that change. [`Cluster::apply`](crate::Cluster::apply) decides for all.
+/// Computes the outcome and the changed rows of a command in the default partition.
+/// [`Cluster::apply`](crate::Cluster::apply) supports all partitions.
 ///
-/// Pure and total: the same arguments give the same result on every node, and no command can make
-/// it panic. The state is changed only by [`State::commit`] with the returned changes. A write
-/// id seen before gives the outcome of the first time and no changes.
+/// Pure and total: the same arguments give the same result on every node, and no command causes a
+/// panic. Only [`State::commit`] with the returned changes modifies the state. A known write id
+/// returns the outcome of the first application and no changes.
 pub fn apply(state: &State, stamped: &Stamped) -> (Outcome, Changes) {
     if let Some(outcome) = answered(state, stamped) {
         return (outcome, Changes::new());
@@ -43,7 +43,7 @@ pub fn apply(state: &State, stamped: &Stamped) -> (Outcome, Changes) {
     (outcome, changes)
 }
 
-/// What a command was answered that has been carried out before.
+/// The outcome of a command that has been applied before.
 fn answered(state: &State, stamped: &Stamped) -> Option<Outcome> {
     match state.sessions.seen(stamped.write_id.as_ref()?) {
         Seen::Before(outcome) => Some(outcome.as_ref().clone()),
@@ -52,16 +52,15 @@ fn answered(state: &State, stamped: &Stamped) -> Option<Outcome> {
     }
 }
 
-/// What a command comes to: a reply with the rows that change, or a refusal.
+/// The result of a command: a reply with the changed rows, or a refusal.
 pub(crate) type Decision = Result<(Reply, Changes), Box<Refused>>;
 
-/// A command, which decides what it comes to. Pure and total, as [`apply`] is.
+/// A command that can be applied. Pure and total, like [`apply`].
 pub(crate) trait Decide {
     fn decide(&self, state: &State, at: Timestamp) -> Decision;
 }
 
-/// A refusal with what it changes nevertheless, which is nothing but for the cases that the
-/// [`Refusal`] names.
+/// A refusal with its changes, which are empty except where the [`Refusal`] documents otherwise.
 #[derive(Debug)]
 pub(crate) struct Refused {
     refusal: Refusal,
@@ -77,7 +76,7 @@ impl From<Refusal> for Box<Refused> {
     }
 }
 
-/// Refuses unless the condition holds.
+/// Returns the refusal unless the condition holds.
 fn ensure(holds: bool, refusal: impl FnOnce() -> Refusal) -> Result<(), Refusal> {
     match holds {
         true => Ok(()),
@@ -87,7 +86,7 @@ fn ensure(holds: bool, refusal: impl FnOnce() -> Refusal) -> Result<(), Refusal>
 
 macro_rules! decider {
     ($($(#[$only:meta])* $name:ident,)*) => {
-        /// What decides a command.
+        /// The implementation of a command.
         fn decider(command: &Command) -> &dyn Decide {
             match command {
                 $($(#[$only])* Command::$name(command) => command,)*

@@ -1,4 +1,4 @@
-//! Names: traits and resource classes are made alike, the standard ones all at once.
+//! Creation of traits and resource classes, custom and standard ones.
 
 use std::collections::BTreeSet;
 
@@ -9,9 +9,9 @@ use crate::state::State;
 use crate::state::change::{Change, Changes, Counters, NameRow, ResourceClassId, TraitId};
 use crate::types::{Given, ResourceClassName, Timestamp, TraitName};
 
-/// A name that has a row and a dense id of its own.
+/// A name with a row and a dense id.
 pub(super) trait Name: Clone {
-    /// The next id to hand out.
+    /// The counter with the next free id.
     fn next_id(counters: &mut Counters) -> &mut u32;
 
     fn put(id: u32, row: NameRow<Self>) -> Change;
@@ -37,7 +37,7 @@ impl Name for ResourceClassName {
     }
 }
 
-/// Makes one name under the next id. The counters are left to be put.
+/// Creates a name with the next id. The caller puts the counters.
 pub(super) fn make<N: Name>(
     name: &N,
     at: Timestamp,
@@ -55,7 +55,7 @@ pub(super) fn make<N: Name>(
     Ok(())
 }
 
-/// Makes a name that a client asked for and that does not exist.
+/// Creates a new name that a client requested.
 pub(super) fn create<N: Name>(state: &State, at: Timestamp, name: &N) -> Decision {
     let mut counters = state.counters();
     let mut changes = Changes::new();
@@ -64,7 +64,7 @@ pub(super) fn create<N: Name>(state: &State, at: Timestamp, name: &N) -> Decisio
     Ok((reply(true, at), changes))
 }
 
-/// Leaves a name alone that a client asked for and that exists.
+/// Keeps an existing name that a client requested.
 pub(super) fn keep(modified: Timestamp) -> Decision {
     Ok((reply(false, modified), Changes::new()))
 }
@@ -73,7 +73,7 @@ pub(super) fn reply(created: bool, modified: Timestamp) -> Reply {
     Reply::Named { created, modified }
 }
 
-/// The id of a class. An unknown one is refused.
+/// The id of a class, or a refusal if the class is unknown.
 pub(super) fn class_id(
     state: &State,
     name: &Given<ResourceClassName>,
@@ -82,7 +82,7 @@ pub(super) fn class_id(
     id.ok_or_else(|| Refusal::ResourceClassNotFound(name.clone()))
 }
 
-/// Makes what is missing, and removes nothing: an older binary's shorter list takes nothing away.
+/// Creates missing names and deletes none, so the shorter list of an older binary has no effect.
 impl Decide for SyncStandards {
     fn decide(&self, state: &State, at: Timestamp) -> Decision {
         let mut counters = state.counters();

@@ -1,4 +1,4 @@
-//! Nodes of the cluster: tokens with which they join, replacements, removal; and the feature level.
+//! Commands on nodes: join tokens, replacement, removal; and the feature level.
 
 use super::{Decide, Decision};
 use crate::command::{
@@ -9,8 +9,8 @@ use crate::state::State;
 use crate::state::change::{Change, Changes, JoinRow, RowKey, SessionRow};
 use crate::types::Timestamp;
 
-/// From here on, whatever the log holds under the node's number is a late duplicate. The outcomes
-/// that were kept for it go, as they are not needed any more.
+/// From here on, all writes of the node in the log are late duplicates. Its kept outcomes are
+/// deleted, since they are no longer needed.
 impl Decide for RetireNode {
     fn decide(&self, state: &State, _at: Timestamp) -> Decision {
         let mut changes: Changes = state
@@ -25,11 +25,11 @@ impl Decide for RetireNode {
     }
 }
 
-/// The most nodes that are to join at once; further ones are given no number.
+/// Limit of pending joins; further nodes get no number.
 const WAITING_MAX: usize = 1000;
 
-/// The number is above all known ones, so it was never used. What is over goes: the new row has the
-/// highest number from here on.
+/// The number is above all known ones, so it was never used. Rows that are no longer needed are
+/// deleted, because the new row now holds the highest number.
 impl Decide for IssueJoinToken {
     fn decide(&self, state: &State, at: Timestamp) -> Decision {
         let is_known = |row: &JoinRow| row.token == self.token;
@@ -60,8 +60,7 @@ impl Decide for IssueJoinToken {
     }
 }
 
-/// Expires it, and its number is not kept for any node. A token that a node has used is spent, and
-/// nothing is revoked.
+/// Expires the token, so its number is no longer reserved. A redeemed token cannot be revoked.
 impl Decide for RevokeJoinToken {
     fn decide(&self, state: &State, at: Timestamp) -> Decision {
         let unused = state.join(self.node).filter(|row| row.nonce.is_none());
@@ -76,7 +75,8 @@ impl Decide for RevokeJoinToken {
     }
 }
 
-/// Once: a later node with the same token has another nonce, and finds that of the first.
+/// A token can be redeemed once: a later node with the same token has another nonce, and finds the
+/// nonce of the first.
 impl Decide for RedeemJoinToken {
     fn decide(&self, state: &State, at: Timestamp) -> Decision {
         let good = |row: &&JoinRow| {
@@ -93,7 +93,7 @@ impl Decide for RedeemJoinToken {
     }
 }
 
-/// No node is replaced twice at once, and no node takes two places.
+/// A node cannot be replaced by two nodes at once, and cannot replace two nodes.
 impl Decide for SetReplacement {
     fn decide(&self, state: &State, at: Timestamp) -> Decision {
         let known = state.join(self.by);
@@ -102,7 +102,7 @@ impl Decide for SetReplacement {
                 let under_way = known.filter(|row| row.replaces.is_some());
                 under_way.map(|row| JoinRow {
                     replaces: None,
-                    // A node that has not joined by now takes no place any more.
+                    // A node that has not joined by now can no longer join.
                     nonce: row.nonce.clone().or(Some(String::new())),
                     ..row.clone()
                 })
@@ -129,8 +129,8 @@ impl Decide for SetReplacement {
     }
 }
 
-/// From the next entry on, all nodes decide by the rules of the new level. A level that was reached
-/// before changes nothing.
+/// From the next log entry on, all nodes apply the rules of the new level. A level that is already
+/// reached changes nothing.
 impl Decide for RaiseLevel {
     fn decide(&self, state: &State, _at: Timestamp) -> Decision {
         let rises = self.to > state.level();
@@ -138,7 +138,7 @@ impl Decide for RaiseLevel {
     }
 }
 
-/// What is not possible changes nothing, and is no refusal.
+/// Returns a decision without a refusal: an impossible request changes nothing.
 fn done(change: Option<Change>) -> Decision {
     Ok((Reply::Done, change.into_iter().collect()))
 }

@@ -1,7 +1,7 @@
-//! Partitions: how they come, go and are routed; and which of them a command concerns.
+//! Creation, deletion and routing of partitions, and the partition of a command.
 //!
-//! Most are for one, and are decided on its state alone. The default partition has the rows of the
-//! whole cluster: what was answered, and which partitions there are.
+//! Most commands concern one partition and are decided on its state alone. The default partition
+//! contains the rows of the whole cluster, such as outcomes and partitions.
 
 use super::remember::remember;
 use super::{Decide, Decision, Outcome, answered, decide, ensure, names};
@@ -13,9 +13,9 @@ use crate::state::change::{Change, Changes, PartitionRow, Routing};
 use crate::types::{PartitionId, PartitionName, Route, Routes, Timestamp};
 
 impl Cluster {
-    /// Decides what a command does: the answer, and the rows that change.
+    /// Computes the outcome and the changed rows of a command.
     ///
-    /// Pure and total, as [`apply`](super::apply) is.
+    /// Pure and total, like [`apply`](super::apply).
     pub fn apply(&self, stamped: &Stamped) -> (Outcome, ClusterChanges) {
         let whole = self.default_partition();
         if let Some(outcome) = answered(whole, stamped) {
@@ -70,9 +70,9 @@ impl Cluster {
         }
     }
 
-    /// What concerns all partitions alike. The default one decides whether it is refused. Another
-    /// one that cannot follow, as its ids are used up, stays as it is and does not hold up the
-    /// others.
+    /// Decides a command for every partition. The default partition determines whether the command
+    /// is refused. Another partition that cannot apply it, because its ids are used up, is left
+    /// unchanged and does not block the others.
     fn decide_for_each(&self, at: Timestamp, command: &Command) -> (Outcome, ClusterChanges) {
         let mut changes = ClusterChanges::new();
         for (id, state) in self.states() {
@@ -85,14 +85,14 @@ impl Cluster {
         (Outcome::Done(Reply::Done), changes)
     }
 
-    /// Whether the partition was given other routes after the write was routed to it. The node
-    /// cannot know, and the request may be another partition's now.
+    /// Whether the routes of the partition changed after the write was routed. The routing node
+    /// cannot know this, and the request may now belong to another partition.
     fn is_misrouted(&self, stamped: &Stamped) -> bool {
         !stamped.command.is_of_the_cluster()
             && stamped.routes != self.routing(stamped.partition).changes
     }
 
-    /// Whether clients may use a partition, as far as routes say.
+    /// Whether routes lead to a partition, so that clients can use it.
     pub fn is_routed_to(&self, id: PartitionId) -> bool {
         id.is_default() || !self.routing(id).routes.is_empty()
     }
@@ -108,28 +108,27 @@ fn refused(refusal: Refusal) -> (Outcome, ClusterChanges) {
     (Outcome::Refused(refusal), ClusterChanges::new())
 }
 
-/// The rows that a new partition begins with: the standard names as the default partition has them,
-/// and the level.
+/// The initial rows of a partition: the standard names of the default partition, and the level.
 fn beginning(default: &State, at: Timestamp) -> Changes {
     let mut counters = State::default().counters();
     let mut changes = vec![Change::PutLevel(default.level())];
     let classes = default.resource_classes.rows().map(|(_, row)| &row.name);
     for name in classes.filter(|name| !name.is_custom()) {
-        names::make(name, at, &mut counters, &mut changes).expect("the first ids are free");
+        names::make(name, at, &mut counters, &mut changes).expect("the first ids are unused");
     }
     let traits = default.traits.by_name().map(|(_, row)| &row.name);
     for name in traits.filter(|name| !name.is_custom()) {
-        names::make(name, at, &mut counters, &mut changes).expect("the first ids are free");
+        names::make(name, at, &mut counters, &mut changes).expect("the first ids are unused");
     }
     changes.push(Change::PutCounters(counters));
     changes
 }
 
-/// Most partitions besides the default one. Each has the standard names, and is a part of each
-/// digest.
+/// Limit of partitions besides the default one. Each contains the standard names and contributes to
+/// each digest.
 const PARTITIONS_MAX: usize = 256;
 
-/// The row of the partition. What it begins with is decided above, by [`Cluster::apply`].
+/// Creates the row of the partition. [`Cluster::apply`] adds its initial rows.
 impl Decide for CreatePartition {
     fn decide(&self, state: &State, at: Timestamp) -> Decision {
         let known = &state.partitions;
@@ -140,7 +139,7 @@ impl Decide for CreatePartition {
         let is_new = !self.name.is_default() && named(state, &self.name).is_none();
         ensure(is_new, || Refusal::PartitionExists(self.name.clone()))?;
         let last = known.get_max().map_or(PartitionId::DEFAULT, |(id, _)| *id);
-        // Keys begin with the id, and end before the last there could be.
+        // Keys begin with the id; the largest id is reserved as the upper bound of key ranges.
         let next = last.0.checked_add(1).filter(|id| *id < u16::MAX);
         let (Some(next), None) = (next, living().nth(PARTITIONS_MAX - 1)) else {
             return Err(Refusal::PartitionsExhausted.into());
@@ -162,15 +161,15 @@ fn new_row(name: &PartitionName, at: Timestamp, routing: Routing) -> PartitionRo
     }
 }
 
-/// The partition of this name that was not deleted, if it has a row.
+/// The live partition with this name, if it has a row.
 fn named<'a>(state: &'a State, name: &PartitionName) -> Option<(PartitionId, &'a PartitionRow)> {
     let mut rows = state.partitions.iter();
     let found = rows.find(|(_, row)| row.deleted_at.is_none() && row.name == *name);
     found.map(|(id, row)| (*id, row))
 }
 
-/// The row of the partition says that it is gone, and all that was in it goes with that.
-/// Whether anybody holds something in it is decided above, by [`Cluster::apply`].
+/// Marks the row as deleted, which deletes the partition's content. [`Cluster::apply`] checks for
+/// allocations before.
 impl Decide for DeletePartition {
     fn decide(&self, state: &State, at: Timestamp) -> Decision {
         ensure(!self.name.is_default(), || Refusal::PartitionDefault)?;
@@ -185,7 +184,7 @@ impl Decide for DeletePartition {
     }
 }
 
-/// The same routes again change nothing, so that what was routed by them is carried out.
+/// Setting the same routes again changes nothing, so that writes already routed are still applied.
 impl Decide for RoutePartition {
     fn decide(&self, state: &State, at: Timestamp) -> Decision {
         let (id, row) = match named(state, &self.name) {
@@ -209,8 +208,8 @@ impl Decide for RoutePartition {
     }
 }
 
-/// No request may be two partitions'. Hosts tell requests apart only if the default partition has
-/// some, too: without, a request for another host would be the default partition's.
+/// A request must not belong to two partitions. If any partition has a host, the default partition
+/// needs one too; otherwise it would match every other host.
 fn may_be_routed(state: &State, name: &PartitionName, routes: &Routes) -> Result<(), Refusal> {
     let others = || {
         let rows = state.partitions.values();

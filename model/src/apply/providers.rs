@@ -1,4 +1,4 @@
-//! Resource providers: writing them, and what all writes to one have in common.
+//! Commands on resource providers, and helpers for all writes to one.
 
 use std::collections::BTreeSet;
 
@@ -12,7 +12,7 @@ use crate::state::tree::{Node, Tree, TreeNumber};
 use crate::state::{NodePlace, State};
 use crate::types::{Generation, Given, ProviderUuid, ResourceClassName, Timestamp};
 
-/// A provider that is to be written to, as the state has it.
+/// A provider to write to, in its current state.
 #[derive(Clone, Copy)]
 pub(super) struct Found<'a> {
     state: &'a State,
@@ -20,14 +20,14 @@ pub(super) struct Found<'a> {
     pub(super) node: &'a Node,
 }
 
-/// The provider that a path names.
+/// Finds the provider of a path.
 pub(super) fn find<'a>(state: &'a State, uuid: &ProviderUuid) -> Result<Found<'a>, Refusal> {
     let place = state.place(uuid).ok_or(Refusal::ProviderNotFound(*uuid))?;
     Ok(Found::at(state, place))
 }
 
 impl<'a> Found<'a> {
-    /// The provider at a place of this state.
+    /// The provider at `place`, which must belong to `state`.
     pub(super) fn at(state: &'a State, place: NodePlace) -> Self {
         Self {
             state,
@@ -36,7 +36,7 @@ impl<'a> Found<'a> {
         }
     }
 
-    /// Refuses if the client has seen another generation than there is.
+    /// Refuses if the client's generation differs from the current one.
     pub(super) fn check_generation(&self, given: Generation) -> Result<(), Refusal> {
         let actual = self.node.generation;
         ensure(given == actual, || Refusal::ProviderGenerationConflict {
@@ -46,7 +46,7 @@ impl<'a> Found<'a> {
         })
     }
 
-    /// The name of a class that a row of the state refers to.
+    /// The name of an existing class.
     pub(super) fn class_name(&self, class: ResourceClassId) -> ResourceClassName {
         self.state.resource_class_name(class).clone()
     }
@@ -56,7 +56,7 @@ impl<'a> Found<'a> {
         tree.expect("a place names a tree that exists")
     }
 
-    /// The provider's row at its next generation.
+    /// Puts the provider's row with the next generation.
     pub(super) fn bump(&self, at: Timestamp) -> Change {
         let mut row = self.tree().row(self.place.node);
         row.generation = row.generation.next();
@@ -64,7 +64,7 @@ impl<'a> Found<'a> {
         Change::PutProvider(self.node.id, row)
     }
 
-    /// The reply to a write that raised the generation by one.
+    /// The reply to a write that increments the generation.
     pub(super) fn written(&self, at: Timestamp) -> Reply {
         Reply::ProviderWritten {
             generation: self.node.generation.next(),
@@ -72,33 +72,33 @@ impl<'a> Found<'a> {
         }
     }
 
-    /// Carries changes out that raise the generation by one.
+    /// Returns changes that increment the generation.
     pub(super) fn bumped(&self, at: Timestamp, mut changes: Changes) -> Decision {
         changes.push(self.bump(at));
         Ok((self.written(at), changes))
     }
 
-    /// Carries changes out that leave the generation alone.
+    /// Returns changes that keep the generation.
     pub(super) fn kept(&self, at: Timestamp, changes: Changes) -> Decision {
         let generation = self.node.generation;
         Ok((Reply::ProviderWritten { generation, at }, changes))
     }
 
-    /// The rows of all providers below this one.
+    /// The rows of all descendants of the provider.
     pub(super) fn descendants(&self) -> impl Iterator<Item = (ProviderId, ProviderRow)> {
         let tree = self.tree();
         let below = self.place.node + 1..self.node.subtree_end;
         below.map(move |index| (tree.nodes[index as usize].id, tree.row(index)))
     }
 
-    /// Whether a place of the same state is this provider or below it.
+    /// Whether a place of the same state is this provider or a descendant.
     pub(super) fn spans(&self, place: NodePlace) -> bool {
         place.tree == self.place.tree
             && (self.place.node..self.node.subtree_end).contains(&place.node)
     }
 }
 
-/// A provider after a write, below its parent.
+/// The reply with a provider after a write.
 fn reply(state: &State, row: &ProviderRow, parent: Option<NodePlace>) -> Reply {
     Reply::Provider(Provider {
         uuid: row.uuid,
@@ -110,14 +110,14 @@ fn reply(state: &State, row: &ProviderRow, parent: Option<NodePlace>) -> Reply {
     })
 }
 
-/// The parent that a request names.
+/// Finds the parent given in a request.
 fn parent(state: &State, given: &Given<ProviderUuid>) -> Result<NodePlace, Refusal> {
     let place = state.place_given(given);
     place.ok_or_else(|| Refusal::ParentNotFound(given.clone()))
 }
 
-/// `POST /resource_providers`: makes a provider of generation 0. The parent is looked at before
-/// duplicates are.
+/// `POST /resource_providers`: creates a provider with generation 0. The parent is checked before
+/// duplicates.
 impl Decide for CreateProvider {
     fn decide(&self, state: &State, at: Timestamp) -> Decision {
         let (uuid, name) = (self.uuid, &self.name);
@@ -146,9 +146,9 @@ impl Decide for CreateProvider {
     }
 }
 
-/// `PUT /resource_providers/{uuid}`: renames a provider and moves it, with all below it.
-/// Generations stay as they are. A provider that gets another root counts as changed, as upstream
-/// keeps the root in its row. The parent is looked at before a duplicate name is.
+/// `PUT /resource_providers/{uuid}`: renames a provider and moves it with its descendants.
+/// Generations do not change. A provider with a new root counts as modified, since upstream stores
+/// the root in the provider's row. The parent is checked before a duplicate name.
 impl Decide for UpdateProvider {
     fn decide(&self, state: &State, at: Timestamp) -> Decision {
         let found = find(state, &self.uuid)?;
@@ -156,7 +156,7 @@ impl Decide for UpdateProvider {
         let parent = match &self.parent {
             ParentUpdate::Keep => old.parent.map(|id| {
                 let place = state.place_by_id(id);
-                place.expect("a provider's parent is there")
+                place.expect("a provider's parent exists")
             }),
             ParentUpdate::Clear if old.parent.is_some() && !self.may_reparent => {
                 return Err(Refusal::ReparentForbidden(self.uuid).into());
@@ -189,8 +189,8 @@ impl Decide for UpdateProvider {
 }
 
 impl UpdateProvider {
-    /// A first parent may be set at any time; another one only from 1.37 on; one below the
-    /// provider itself never.
+    /// The first parent may always be set, and may be changed from 1.37 on. A descendant of the
+    /// provider is never accepted.
     fn new_parent(
         &self,
         state: &State,
@@ -208,8 +208,8 @@ impl UpdateProvider {
     }
 }
 
-/// `DELETE /resource_providers/{uuid}`: removes a provider with its inventories, traits and
-/// aggregates. Children are found before allocations are.
+/// `DELETE /resource_providers/{uuid}`: deletes a provider with its inventories, traits and
+/// aggregates. Children are checked before allocations.
 impl Decide for DeleteProvider {
     fn decide(&self, state: &State, _at: Timestamp) -> Decision {
         let found = find(state, &self.uuid)?;
@@ -232,8 +232,8 @@ impl Decide for DeleteProvider {
     }
 }
 
-/// `PUT /resource_providers/{uuid}/aggregates`: replaces the aggregates of a provider. From 1.19
-/// the generation is checked and always rises; before, neither.
+/// `PUT /resource_providers/{uuid}/aggregates`: replaces the aggregates of a provider. From 1.19 on
+/// the generation is checked and always incremented; before, neither.
 impl Decide for ReplaceProviderAggregates {
     fn decide(&self, state: &State, at: Timestamp) -> Decision {
         let found = find(state, &self.provider)?;

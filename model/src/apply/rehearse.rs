@@ -1,5 +1,6 @@
-//! What a binary that rehearses an upgrade brings ([`Level::REHEARSED`](crate::Level::REHEARSED)):
-//! a command, with a field of a row, and a rule, each as a later version would add it.
+//! The features of a binary that rehearses an upgrade
+//! ([`Level::REHEARSED`](crate::Level::REHEARSED)): a command, a field of a row, and a rule, each
+//! as a later version would add it.
 
 use super::{Decide, Decision};
 use crate::command::{CreateProvider, EnsureTrait, Rehearse};
@@ -8,7 +9,7 @@ use crate::state::State;
 use crate::state::change::{Change, Counters};
 use crate::types::{Generation, Timestamp};
 
-/// Makes a trait, and counts in the new field how often it was asked to.
+/// Creates a trait, and counts these commands in the new field.
 impl Decide for Rehearse {
     fn decide(&self, state: &State, at: Timestamp) -> Decision {
         let ensure = EnsureTrait {
@@ -28,7 +29,7 @@ impl Decide for Rehearse {
     }
 }
 
-/// The new rule: a provider begins at generation 1.
+/// The new rule: a provider starts with generation 1.
 pub(super) fn create_provider(command: &CreateProvider, state: &State, at: Timestamp) -> Decision {
     let (mut reply, mut changes) = command.decide(state, at)?;
     if let Reply::Provider(provider) = &mut reply {

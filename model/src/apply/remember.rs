@@ -1,20 +1,21 @@
-//! Remembering an outcome, so that a retry of the same request gets it again.
+//! Stores outcomes, so that a retry of a request returns the same outcome.
 
 use crate::command::{Command, Stamped};
 use crate::outcome::Outcome;
 use crate::state::State;
 use crate::state::change::{Change, Changes, RowKey, SessionRow};
 
-/// At most this many outcomes are kept per node, whatever it says it still waits for. Beyond, the
-/// oldest is given up: a retry of it is recognised still, and gets [`Outcome::AnsweredBefore`].
-/// The figure is part of what every node computes alike; another one needs a new command.
+/// Maximum number of outcomes kept per node, regardless of the outcomes that the node still waits
+/// for. Beyond this limit the oldest outcome is dropped: a retry is still recognized, and returns
+/// [`Outcome::AnsweredBefore`]. All nodes must use the same value; changing it requires a new
+/// command.
 pub(super) const OUTCOMES_MAX: usize = 16_384;
 
-/// Adds the rows by which a retry of the command is recognised, and drops those that are not needed
-/// any more.
+/// Adds the rows by which a retry of the command is recognized, and deletes rows that are no longer
+/// needed.
 pub(super) fn remember(state: &State, stamped: &Stamped, outcome: &Outcome, changes: &mut Changes) {
     let Some(id) = &stamped.write_id else { return };
-    // Nothing is remembered under the number of a node that goes.
+    // No outcome is stored for the number of a removed node.
     if matches!(&stamped.command, Command::RetireNode(retired) if retired.node == id.origin) {
         return;
     }

@@ -1,4 +1,4 @@
-//! `POST /reshaper`
+//! `POST /reshaper`, which moves inventories together with their allocations.
 
 use super::draft::Draft;
 use super::inventories;
@@ -10,11 +10,11 @@ use crate::state::State;
 use crate::state::change::ProviderId;
 use crate::types::Timestamp;
 
-/// Moves inventories and allocations in one step.
+/// Moves inventories and allocations atomically.
 ///
-/// Inside it goes as upstream goes, and each of its steps raises generations: first every
-/// provider has its new inventories next to the old ones, then the allocations move, then the old
-/// inventories go. What an inventory reserves is not checked.
+/// The internal steps are the same as upstream's, and each step increments generations: first every
+/// provider gets the new inventories next to the old ones, then the allocations move, then the old
+/// inventories are deleted. Reserved amounts are not checked.
 impl Decide for Reshape {
     fn decide(&self, state: &State, at: Timestamp) -> Decision {
         let providers = inspect_inventories(state, &self.inventories)?;
@@ -44,7 +44,7 @@ impl Decide for Reshape {
     }
 }
 
-/// Finds the providers and checks their generations, one after the other.
+/// Finds the providers and checks their generations, one by one.
 fn inspect_inventories<'a>(
     state: &State,
     inventories: &'a [ReshapedInventories],
@@ -60,7 +60,7 @@ fn inspect_inventories<'a>(
     inventories.iter().map(inspect).collect()
 }
 
-/// A provider that the request named, at the present step.
+/// A provider of the request, in the state of the current step.
 fn found(state: &State, id: ProviderId) -> Found<'_> {
     let place = state.place_by_id(id);
     Found::at(state, place.expect("a reshape removes no provider"))

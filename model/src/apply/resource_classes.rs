@@ -1,4 +1,4 @@
-//! Resource classes.
+//! Commands on resource classes.
 
 use super::{Decide, Decision, ensure, names};
 use crate::command::{
@@ -15,7 +15,7 @@ fn ensure_custom(name: &ResourceClassName) -> Result<(), Refusal> {
     })
 }
 
-/// `POST /resource_classes`: makes a custom class that does not exist yet.
+/// `POST /resource_classes`: creates a new custom class.
 impl Decide for CreateResourceClass {
     fn decide(&self, state: &State, at: Timestamp) -> Decision {
         let is_new = state.resource_class_id(&self.name).is_none();
@@ -25,7 +25,7 @@ impl Decide for CreateResourceClass {
     }
 }
 
-/// `PUT /resource_classes/{name}` from 1.7: makes a custom class, unless it exists.
+/// `PUT /resource_classes/{name}` from 1.7 on: creates a custom class, unless it exists.
 impl Decide for EnsureResourceClass {
     fn decide(&self, state: &State, at: Timestamp) -> Decision {
         if let Some(modified) = state.resource_class(&self.name) {
@@ -36,8 +36,7 @@ impl Decide for EnsureResourceClass {
     }
 }
 
-/// `PUT /resource_classes/{name}` of 1.2 to 1.6: gives a custom class another name, also while it
-/// is in use.
+/// `PUT /resource_classes/{name}` from 1.2 to 1.6: renames a custom class, even if it is in use.
 impl Decide for RenameResourceClass {
     fn decide(&self, state: &State, at: Timestamp) -> Decision {
         let Self { name, new_name } = self;
@@ -58,7 +57,7 @@ impl Decide for RenameResourceClass {
     }
 }
 
-/// `DELETE /resource_classes/{name}`: removes a custom class of which there is no inventory.
+/// `DELETE /resource_classes/{name}`: deletes a custom class without inventories.
 impl Decide for DeleteResourceClass {
     fn decide(&self, state: &State, _at: Timestamp) -> Decision {
         let name = &self.name;

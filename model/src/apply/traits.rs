@@ -1,4 +1,4 @@
-//! Traits, and the traits of a provider.
+//! Commands on traits, and on the traits of a provider.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +10,7 @@ use crate::state::State;
 use crate::state::change::{Change, Changes, RowKey, TraitId};
 use crate::types::{Given, Timestamp, TraitName};
 
-/// Replaces the traits of a provider. The generation rises only if the set changes.
+/// Replaces the traits of a provider. The generation is incremented only if the set changes.
 fn put_traits(found: &Found<'_>, traits: BTreeSet<TraitId>, at: Timestamp) -> Decision {
     if traits == *found.node.traits {
         return found.kept(at, Changes::new());
@@ -28,8 +28,8 @@ impl Decide for ReplaceProviderTraits {
     }
 }
 
-/// `DELETE /resource_providers/{uuid}/traits`: takes all traits off a provider. No generation is
-/// asked for.
+/// `DELETE /resource_providers/{uuid}/traits`: removes all traits from a provider. The generation
+/// is not checked.
 impl Decide for DeleteProviderTraits {
     fn decide(&self, state: &State, at: Timestamp) -> Decision {
         put_traits(
@@ -44,7 +44,7 @@ fn ensure_custom(name: &TraitName) -> Result<(), Refusal> {
     ensure(name.is_custom(), || Refusal::TraitStandard(name.clone()))
 }
 
-/// `PUT /traits/{name}`: makes a custom trait, unless it exists.
+/// `PUT /traits/{name}`: creates a custom trait, unless it exists.
 impl Decide for EnsureTrait {
     fn decide(&self, state: &State, at: Timestamp) -> Decision {
         if let Some(modified) = state.trait_(&self.name) {
@@ -55,7 +55,7 @@ impl Decide for EnsureTrait {
     }
 }
 
-/// `DELETE /traits/{name}`: removes a custom trait that no provider has.
+/// `DELETE /traits/{name}`: deletes a custom trait that no provider has.
 impl Decide for DeleteTrait {
     fn decide(&self, state: &State, _at: Timestamp) -> Decision {
         let name = &self.name;

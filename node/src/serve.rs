@@ -251,7 +251,7 @@ impl<A: Answers> HttpServer<A> {
             };
             if let Err(error) = ended {
                 if error.is_parse() {
-                    access::no_request(peer, &error);
+                    access::malformed_request(peer, &error);
                 }
                 // Clients hang up as they like.
                 tracing::debug!(%error, purpose, "connection ended");

@@ -3,8 +3,8 @@
 //!
 //! It gets another cluster id, so that no node of the old cluster can talk to it, and another
 //! epoch, so that old session tokens become invalid. Its log continues in a new term with a
-//! membership of this node alone. That commits all earlier entries, whether or not a majority had
-//! them.
+//! membership of this node alone. The new entry commits all earlier entries, whether or not a
+//! majority had them.
 
 use std::collections::{BTreeMap, BTreeSet};
 

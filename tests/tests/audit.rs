@@ -450,7 +450,7 @@ async fn unwritable_audit_file_is_refused_at_start() {
     assert!(!ended.success());
     let log = cluster.log(1, 10);
     assert!(
-        log.contains("audit.file") && log.contains("cannot be written to"),
+        log.contains("audit.file") && log.contains("cannot write to"),
         "{log}"
     );
 }

@@ -269,7 +269,7 @@ async fn replayed_backup_answers_the_tools_of_a_cluster() {
     for client in [&past, &Admin::new(past.clone()).placement("north")] {
         let (status, words) = refused(client, "late").await;
         assert_eq!(status, refused_here, "{words}");
-        assert!(words.contains("can be read, and not changed"), "{words}");
+        assert!(words.contains("is read-only"), "{words}");
     }
     let body = json!({
         "changes": [{ "method": "POST", "path": "/resource_providers", "body": { "name": "late" } }],

@@ -221,7 +221,7 @@ async fn openstack_client_reads_a_replayed_backup() {
     let list = past.asks(&["resource", "provider", "list"]);
     assert_eq!(column(&list, "name"), BTreeSet::from(["host"]));
     let error = past.is_refused(&["resource", "provider", "create", "late"]);
-    assert!(error.contains("as a backup has it"), "{error}");
+    assert!(error.contains("the state of a backup"), "{error}");
     let mut without = Command::new(&program);
     without
         .env_clear()

@@ -151,7 +151,7 @@ async fn too_large_command_is_refused_with_the_limit() {
         let answer = client.request_once(request).await.unwrap();
         assert_eq!(answer.status, StatusCode::PAYLOAD_TOO_LARGE);
         let text = String::from_utf8_lossy(&answer.body);
-        assert!(text.contains("4194304 are the most"), "{text}");
+        assert!(text.contains("the maximum is 4194304"), "{text}");
         assert!(text.contains("placement.limit_exceeded"), "{text}");
     }
     still_writes(&cluster.client()).await;

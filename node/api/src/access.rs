@@ -1,8 +1,8 @@
-//! The access log: one line for each request, from any client and however it was answered.
+//! The access log: one line per request, from every client and with every outcome.
 //!
-//! Lines have a target of their own, so `[log] level = "info,placement::access=warn"` silences
-//! them. They never hold a token. What clients choose is bounded in length and logged as text
-//! fields, which the formats escape: a request makes one line and cannot make it look like two.
+//! Lines have their own target, so `[log] level = "info,placement::access=warn"` silences them.
+//! They never contain a token. Client-supplied values are bounded in length and logged as text
+//! fields, which the formats escape, so a request cannot forge a second line.
 
 use std::borrow::Cow;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
@@ -15,44 +15,45 @@ use http::request::Parts;
 use http::{Method, Uri};
 use tokio::time::Instant;
 
-/// The target of all lines.
+/// The tracing target of all lines.
 pub const TARGET: &str = "placement::access";
 
-/// Longest path with its query.
+/// Maximum length of the path with its query.
 pub(crate) const URI_MAX_BYTES: usize = 2048;
-/// Longest method, and longest address that a proxy names.
+/// Maximum length of the method and of a proxy-supplied address.
 pub(crate) const WORD_MAX_BYTES: usize = 64;
-/// Longest id of a user or a project (Keystone's have 64 characters at most). Under `noauth2` a
-/// client that sends a real token would be known by it; that is longer, and is left out.
+/// Maximum length of a user or project id (Keystone's have at most 64 characters). Under `noauth2`,
+/// a client that sends a real token would be identified by it; tokens are longer, and are omitted.
 pub(crate) const ID_MAX_BYTES: usize = 64;
 
-/// Who made the connection of a request, among the request's extensions.
+/// Request extension: the peer address of the connection.
 #[derive(Debug, Clone, Copy)]
 pub struct Peer(pub SocketAddr);
 
-/// Among the extensions of a request: it came encrypted.
+/// Request extension: the connection is encrypted.
 #[derive(Debug, Clone, Copy)]
 pub struct Encrypted {
-    /// Whether the client has shown a certificate that the listener's authority vouches for.
+    /// Whether the client presented a certificate issued by the listener's CA.
     pub vouched: bool,
 }
 
-/// Among the extensions of a response: the API has written the request's line and its audit record.
+/// Response extension: the API has already written the access line and the audit record.
 #[derive(Debug, Clone, Copy)]
 pub struct Recorded;
 
-/// Among the extensions of a request: its client's address in the words of a trusted proxy.
+/// Request extension: the client address according to a trusted proxy.
 #[derive(Debug, Clone)]
 pub struct NamedClient(pub String);
 
 impl NamedClient {
-    /// The address, with or without a port; a proxy may also give a word that hides one.
+    /// The address, with or without a port; `None` if the proxy sent an obfuscated identifier.
     pub fn address(&self) -> Option<IpAddr> {
         address_in(&self.0)
     }
 }
 
-/// The address in what a proxy says, with or without a port; it may also be a word that hides one.
+/// Parses a proxy-supplied address, with or without a port; `None` if it is an obfuscated
+/// identifier.
 pub(crate) fn address_in(text: &str) -> Option<IpAddr> {
     if let Ok(address) = text.parse() {
         return Some(address);
@@ -64,7 +65,8 @@ pub(crate) fn address_in(text: &str) -> Option<IpAddr> {
     bare.parse().ok()
 }
 
-/// What counts as one address: of IPv6 a network of 64 bits, as one machine has so many.
+/// The unit for per-address limits: an IPv4 address, or an IPv6 /64, as one host often has a whole
+/// /64.
 pub fn network(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(address) => {
@@ -75,7 +77,8 @@ pub fn network(address: IpAddr) -> IpAddr {
     }
 }
 
-/// The line of one request. If it is dropped before the answer, it says so.
+/// The access line of one request. If it is dropped before the answer, it is logged as not
+/// answered.
 pub(crate) struct Line {
     begun: Instant,
     answered: bool,
@@ -83,11 +86,11 @@ pub(crate) struct Line {
     client: String,
     method: Method,
     uri: Uri,
-    // What the API finds out about the request.
+    // Set by the API while it handles the request.
     pub(crate) request_id: Option<String>,
-    /// The id that the caller's own request has.
+    /// The request id that the caller sent.
     pub(crate) global_request_id: Option<String>,
-    /// Its trace, if it is traced.
+    /// Its trace id, if it is traced.
     pub(crate) trace_id: Option<String>,
     pub(crate) microversion: Option<&'static str>,
     pub(crate) user: Option<String>,
@@ -97,7 +100,8 @@ pub(crate) struct Line {
 }
 
 impl Line {
-    /// A request has come from `peer`. `client` is its address in the words of a trusted proxy.
+    /// Starts the line of a request from `peer`. `client` is the client address according to a
+    /// trusted proxy.
     pub(crate) fn begin(parts: &Parts, peer: Option<Peer>, client: Option<&str>) -> Self {
         let client = match (client, peer) {
             (Some(client), _) => bounded(client, WORD_MAX_BYTES).into_owned(),
@@ -125,7 +129,7 @@ impl Line {
         }
     }
 
-    /// It was answered.
+    /// Logs the line with the answer.
     pub(crate) fn answered<B: HttpBody>(mut self, response: &http::Response<B>) {
         self.answered = true;
         let bytes = response.body().size_hint().exact();
@@ -138,7 +142,7 @@ impl Line {
         let uri = uri.map_or_else(|| self.uri.path(), |uri| uri.as_str());
         let uri = bounded(uri, URI_MAX_BYTES);
         let method = bounded(self.method.as_str(), WORD_MAX_BYTES);
-        // A level is part of the place in the code, so there are two.
+        // A tracing level must be a constant, so there are two calls.
         macro_rules! line {
             ($level:ident) => {
                 tracing::$level!(
@@ -173,23 +177,23 @@ impl Line {
 impl Drop for Line {
     fn drop(&mut self) {
         if !self.answered {
-            let why = "not answered: the client went away, or this node stops";
+            let why = "not answered: the client disconnected or this node is stopping";
             self.write(None, None, why);
         }
     }
 }
 
-/// What can be the id of a user or a project.
+/// The id of a user or a project; `None` if it is too long.
 fn id(text: &Option<String>) -> Option<&str> {
     text.as_deref().filter(|id| id.len() <= ID_MAX_BYTES)
 }
 
-/// The name of a user or a project, bounded.
+/// The name of a user or a project, bounded in length.
 pub(crate) fn name(text: &Option<String>) -> Option<Cow<'_, str>> {
     text.as_deref().map(|name| bounded(name, ID_MAX_BYTES))
 }
 
-/// Logs the requests of a router that is not the API's: health, numbers, operators.
+/// Middleware: logs the requests of the other routers: health, metrics, operators.
 pub async fn logged(request: Request, next: Next) -> Response {
     let (parts, body) = request.into_parts();
     let named = parts.extensions.get::<NamedClient>();
@@ -203,17 +207,17 @@ pub async fn logged(request: Request, next: Next) -> Response {
     response
 }
 
-/// Something came over a connection that is no request.
-pub fn no_request(peer: SocketAddr, error: &hyper::Error) {
+/// Logs a connection that sent a malformed request.
+pub fn malformed_request(peer: SocketAddr, error: &hyper::Error) {
     tracing::info!(
         target: TARGET,
         client = %peer.ip(),
         %error,
-        "refused what is no HTTP request"
+        "rejected a malformed HTTP request"
     );
 }
 
-/// The beginning of a text, with a mark if there is more.
+/// The text, truncated to `max_bytes` and marked with `…` if longer.
 pub(crate) fn bounded(text: &str, max_bytes: usize) -> Cow<'_, str> {
     if text.len() <= max_bytes {
         return Cow::Borrowed(text);

@@ -1,5 +1,5 @@
-//! The two traits between the REST API and the replicated state. Handlers know nothing else of the
-//! cluster: neither openraft nor RocksDB.
+//! The traits between the REST API and the replicated state. Handlers depend on nothing else of the
+//! cluster, in particular not on openraft or RocksDB.
 
 use std::ops::Deref;
 use std::sync::Arc;
@@ -15,52 +15,52 @@ use serde::Serialize;
 use uuid::Uuid;
 use uuid::fmt::Hyphenated;
 
-/// Where a state stands in the history of the cluster: `epoch.index`, opaque to clients.
+/// A position in the history of the cluster: `epoch.index`, opaque to clients.
 ///
-/// The index is the Raft log index. The epoch tells histories apart that do not continue each
+/// The index is the Raft log index. The epoch distinguishes histories that do not continue each
 /// other (another cluster, a restored snapshot).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize)]
 pub struct PlacementIndex {
-    /// Which history.
+    /// Identifies the history of a cluster.
     pub epoch: u64,
-    /// How far in it.
+    /// Index in the Raft log.
     pub index: u64,
 }
 
-/// What a read promises (`Placement-Consistency`).
+/// Consistency of a read (`Placement-Consistency`).
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Consistency {
-    /// At or after every write that was acknowledged anywhere before the request came in.
+    /// Includes every write that was acknowledged anywhere before the request arrived.
     Linearizable,
-    /// At or after the token, without contact to the leader.
+    /// Includes every write up to the token; does not contact the leader.
     Session(PlacementIndex),
-    /// Provably at most this old.
+    /// At most this old, verifiably.
     Bounded(Duration),
-    /// What this node has, quorum or not.
+    /// The state of this node, with or without a quorum.
     Local,
-    /// At most this old, but what this node has while it is cut off from the cluster: the answer
-    /// says which.
+    /// At most this old, or the state of this node while it is disconnected from the cluster; the
+    /// answer shows which.
     BoundedOrLocal(Duration),
 }
 
-/// Where an answer stands; every response carries it in its headers.
+/// Position of an answer, sent in the headers of every response.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Position {
-    /// The state that was asked; `None` on a node that belongs to no cluster and so to no history.
+    /// The position of the state; `None` on a node that belongs to no cluster.
     pub index: Option<PlacementIndex>,
-    /// This node.
+    /// Id of this node.
     pub node: u64,
-    /// The leader as far as this node knows.
+    /// The leader, as far as this node knows.
     pub known_leader: Option<u64>,
-    /// How old the state may be at most; `None`: it is not known.
+    /// Maximum age of the state; `None` if unknown.
     pub staleness: Option<Duration>,
 }
 
-/// The state of a partition that all who ask at the same moment share.
+/// The state of a partition, shared by concurrent requests.
 #[derive(Debug, Clone)]
 pub struct SharedState {
     cluster: Arc<Cluster>,
-    /// One that is there.
+    /// A partition that exists.
     partition: PartitionId,
 }
 
@@ -74,8 +74,8 @@ impl Deref for SharedState {
 }
 
 impl SharedState {
-    /// Becomes the state after a command, for those who have this one; with what the command
-    /// changes, as the entry with this index.
+    /// Applies a command to this copy of the state. Returns the outcome and the changes as ledger
+    /// entries with index `index`.
     pub(crate) fn apply(&mut self, index: u64, command: &Stamped) -> (Outcome, Vec<LedgerEntry>) {
         let mut cluster = Cluster::clone(&self.cluster);
         let (outcome, changes) = cluster.apply(command);
@@ -85,13 +85,13 @@ impl SharedState {
         (outcome, changed)
     }
 
-    /// Becomes the state before changes, for those who have this one.
+    /// Reverts changes in this copy of the state.
     pub(crate) fn undo(&mut self, undone: Changes) {
         Arc::make_mut(&mut self.cluster).commit(&vec![(self.partition, undone)]);
     }
 }
 
-/// The default partition.
+/// Selects the default partition.
 impl From<Arc<Cluster>> for SharedState {
     fn from(cluster: Arc<Cluster>) -> Self {
         Self {
@@ -101,17 +101,17 @@ impl From<Arc<Cluster>> for SharedState {
     }
 }
 
-/// An immutable state together with where it stands.
+/// An immutable state with its position.
 #[derive(Debug, Clone)]
 pub struct View {
-    /// A partition at `position.index`.
+    /// The partition at `position.index`.
     pub state: SharedState,
-    /// Where it stands.
+    /// The position of the state.
     pub position: Position,
 }
 
 impl View {
-    /// The same moment in the partition of this name.
+    /// The same position in the partition with this name.
     ///
     /// # Errors
     /// [`Unavailable::NoPartition`].
@@ -122,14 +122,14 @@ impl View {
         Ok(self)
     }
 
-    /// The same moment in the partition with this id; `None` if it does not exist.
+    /// The same position in the partition with this id; `None` if it does not exist.
     pub fn of(mut self, partition: PartitionId) -> Option<Self> {
         self.state.cluster.partition(partition)?;
         self.state.partition = partition;
         Some(self)
     }
 
-    /// The partition that it is of, with its routes at that moment.
+    /// The partition with its number of route changes, for a command.
     pub fn destination(&self) -> Destination {
         let SharedState { cluster, partition } = &self.state;
         Destination {
@@ -138,78 +138,76 @@ impl View {
         }
     }
 
-    /// Whether what was routed so to its partition is its own at that moment.
+    /// Whether a request routed by `by` belongs to this partition at this position.
     pub fn is_routed(&self, by: &RoutedBy) -> bool {
         let SharedState { cluster, partition } = &self.state;
         cluster.is_routed(by, *partition)
     }
 }
 
-/// A write that was committed by a majority and applied by this node.
+/// A write that a majority committed and this node applied.
 #[derive(Debug, Clone)]
 pub struct Written {
-    /// What the model answered; a refusal is an answer.
+    /// The model's answer, possibly a refusal.
     pub outcome: Outcome,
-    /// Where the write itself stands in the log; `view` may be further. The response carries this
-    /// as its `Placement-Index`: the smallest token that sees the write, and its place in the one
-    /// order of all writes.
+    /// Log position of the write; `view` may be later. The response sends it as `Placement-Index`:
+    /// the smallest token that includes the write, and its position in the total order of writes.
     pub index: PlacementIndex,
-    /// The term of its entry.
+    /// Term of its entry.
     pub term: u64,
-    /// A state that contains the write, of this node.
+    /// A state of this node that contains the write.
     pub view: View,
 }
 
-/// No node could answer. Never a conflict. Reasons are for a person.
+/// No node could answer. Never a conflict. Reasons are for people.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum Unavailable {
-    /// The write provably never entered the log, or the read was never answered: safe to repeat.
+    /// The write certainly never entered the log, or the read was not answered: safe to repeat.
     #[error("{0}; nothing was committed")]
     NothingCommitted(String),
     /// The write may or may not be committed.
     #[error("{0}; the outcome of the write is unknown")]
     OutcomeUnknown(String),
-    /// The disks have no room for what the write adds. Nothing was committed.
+    /// The disks lack space for the write, which was not committed.
     #[error("{0}; nothing was committed")]
     NoSpace(String),
-    /// The cluster has too many writes to answer already. Nothing was committed.
+    /// Too many writes are waiting in the cluster. The write was not committed.
     #[error("{0}; nothing was committed")]
     Busy(String),
-    /// The write has a longer record than the cluster takes. Nothing was committed.
-    #[error("the request takes {bytes} bytes in the log, and {bytes_max} are the most")]
+    /// The record of the write exceeds the cluster's limit. The write was not committed.
+    #[error("the request takes {bytes} bytes in the log; the maximum is {bytes_max}")]
     TooLarge {
-        /// How long it is.
+        /// Length of the record in bytes.
         bytes: u64,
-        /// How long it may be.
+        /// Maximum length in bytes.
         bytes_max: u64,
     },
-    /// The `Placement-Min-Index` token is not of this cluster's epoch, which is named: no wait will
-    /// make it true.
+    /// The `Placement-Min-Index` token has another epoch than this cluster, whose epoch is given.
+    /// Waiting does not help.
     #[error("the index token belongs to another history than this cluster's ({0})")]
     ForeignIndex(u64),
-    /// The state is that of this entry of a backup, and stays so. Nothing was committed.
-    #[error(
-        "this is the state after entry {0}, as a backup has it: it can be read, and not changed"
-    )]
+    /// The state is read-only: it is restored from a backup, up to this entry. The write was not
+    /// committed.
+    #[error("this is the state of a backup after entry {0}; it is read-only")]
     Past(u64),
-    /// The cluster has no partition of this name. Nothing was committed.
+    /// The cluster has no partition of this name. The write was not committed.
     #[error("this cluster has no partition {0}")]
     NoPartition(PartitionName),
-    /// The routes of the partition have changed, and the request may be another partition's.
+    /// The routes of the partition have changed, and the request may belong to another partition.
     /// Nothing was committed.
     #[error(
-        "the routes of this cluster's partitions have changed while the request was under way; nothing was committed"
+        "the routes of this cluster's partitions changed during the request; nothing was committed"
     )]
     Rerouted,
 }
 
 impl Unavailable {
-    /// The write never entered the log, or the read was not answered.
+    /// An error for a write that never entered the log, or a read that was not answered.
     pub fn nothing_committed(reason: impl Into<String>) -> Self {
         Self::NothingCommitted(reason.into())
     }
 
-    /// Why nothing was committed; `None` if the write may be in the log.
+    /// The reason if nothing was committed; `None` if the write may be in the log.
     pub fn reason_of_nothing(&self) -> Option<String> {
         match self {
             Self::OutcomeUnknown(_) => None,
@@ -220,16 +218,16 @@ impl Unavailable {
         }
     }
 
-    /// The write may be in the log.
+    /// An error for a write that may be in the log.
     pub fn outcome_unknown(reason: impl Into<String>) -> Self {
         Self::OutcomeUnknown(reason.into())
     }
 }
 
-/// What commits commands.
+/// Commits commands to the log.
 pub trait WriteBackend: Send + Sync {
-    /// Whether this node has more writes to answer than it can while their clients wait; one more
-    /// would only be turned away.
+    /// Whether the node accepts another write. With too many waiting writes, another one would only
+    /// time out.
     ///
     /// # Errors
     /// [`Unavailable::Busy`].
@@ -237,11 +235,11 @@ pub trait WriteBackend: Send + Sync {
         Ok(())
     }
 
-    /// Has the command committed by the cluster and applied here, once, under any leader. Waits for
-    /// a leader up to the configured time.
+    /// Commits the command exactly once, under any leader, and applies it on this node. Waits for a
+    /// leader up to the configured time.
     ///
-    /// `request_id` is that of the HTTP request, `req-UUID`, for the logs of all nodes and for the
-    /// ledger. What is no such id stands in the logs alone.
+    /// `request_id` is the id of the HTTP request, `req-UUID`, for the logs of all nodes and for
+    /// the ledger. An id of another form appears only in the logs.
     fn submit(
         &self,
         command: Command,
@@ -249,47 +247,46 @@ pub trait WriteBackend: Send + Sync {
     ) -> BoxFuture<'_, Result<Written, Unavailable>>;
 }
 
-/// The UUID in a request id: `req-` and 36 characters.
+/// The UUID in a request id, which is `req-` and 36 characters.
 pub fn uuid_of_request(id: &str) -> Option<Uuid> {
     let uuid = id.strip_prefix("req-")?;
     let is_hyphenated = uuid.len() == Hyphenated::LENGTH;
     Uuid::try_parse(uuid).ok().filter(|_| is_hyphenated)
 }
 
-/// What gives states to read.
+/// Provides states to read.
 pub trait ReadBackend: Send + Sync {
-    /// A state of this node that keeps the promise. Waits for it up to the configured time.
+    /// A state of this node with the given consistency. Waits for it up to the configured time.
     fn view(&self, consistency: Consistency) -> BoxFuture<'_, Result<View, Unavailable>>;
 
-    /// Where this node stands, for responses that asked for no state (errors).
+    /// The position of this node, for responses that read no state (errors).
     fn position(&self) -> Position;
 }
 
-/// Whether this node can serve what it promises: what `/readyz` asks.
+/// Whether this node can serve requests, for `/readyz`.
 pub trait Readiness: Send + Sync {
-    /// Why not, as text for operators; `None` if it can.
+    /// Why this node is not ready, as text for operators; `None` if it is ready.
     fn why_not(&self) -> BoxFuture<'_, Option<String>>;
 }
 
 /// Why changes cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum LedgerUnavailable {
-    /// They are not kept any more.
+    /// The ledger no longer contains them.
     #[error("the changes up to entry {} are not kept any more", .0.index)]
     Gone(Floor),
-    /// The disk has failed, or what it has is damaged; as text for operators.
+    /// The disk failed or the ledger is damaged; the text is for operators.
     #[error("{0}")]
     Failed(String),
 }
 
-/// What this node keeps of what was changed, of all partitions. Reading may take as long as its
-/// disk does.
+/// The ledger of this node, with the changes of all partitions. Reads may block on the disk.
 pub trait LedgerBackend: Send + Sync {
-    /// Where it begins.
+    /// The entry after which the ledger begins.
     fn floor(&self) -> Floor;
 
-    /// The entries after `after` up to `up_to`, in order, of about so many bytes at most; one at
-    /// least, if there is one. `up_to` is applied on this node.
+    /// The entries after `after` up to and including `up_to`, in order, about `at_most_bytes`, and
+    /// at least one if there is one. This node must have applied `up_to`.
     ///
     /// # Errors
     /// [`LedgerUnavailable`].
@@ -300,8 +297,8 @@ pub trait LedgerBackend: Send + Sync {
         at_most_bytes: usize,
     ) -> Result<Vec<Arc<LedgerEntry>>, LedgerUnavailable>;
 
-    /// The entries up to `from`, the newest first, of about so many bytes at most; nothing, if none
-    /// is left above the floor.
+    /// The entries up to `from`, newest first, about `at_most_bytes`; none if all are below the
+    /// floor.
     ///
     /// # Errors
     /// [`LedgerUnavailable`].
@@ -311,9 +308,9 @@ pub trait LedgerBackend: Send + Sync {
         at_most_bytes: usize,
     ) -> Result<Vec<Arc<LedgerEntry>>, LedgerUnavailable>;
 
-    /// Waits until this node has applied more than this index.
+    /// Waits until this node has applied an entry after this index.
     fn applied_after(&self, index: u64) -> BoxFuture<'_, ()>;
 
-    /// Waits until this node is about to go.
+    /// Waits until this node begins to shut down.
     fn going(&self) -> BoxFuture<'_, ()>;
 }

@@ -1,4 +1,4 @@
-//! A panic in a request ends the request alone.
+//! Contains panics: a panic in a request ends only that request.
 
 use std::cell::Cell;
 use std::panic::AssertUnwindSafe;
@@ -11,16 +11,16 @@ thread_local! {
     static CONTAINED: Cell<bool> = const { Cell::new(false) };
 }
 
-/// A request panicked.
+/// The error for a request that panicked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Panicked;
 
-/// Whether this thread is in a part of a request, which a panic ends alone.
+/// Whether this thread runs a contained part of a request.
 pub fn is_contained() -> bool {
     CONTAINED.get()
 }
 
-/// Runs a part of a request on this thread: a panic in it does not end the process.
+/// Runs a part of a request on this thread; a panic in it does not end the process.
 pub fn contain_call<T>(call: impl FnOnce() -> T) -> Result<T, Panicked> {
     let before = CONTAINED.replace(true);
     let result = std::panic::catch_unwind(AssertUnwindSafe(call));
@@ -28,7 +28,7 @@ pub fn contain_call<T>(call: impl FnOnce() -> T) -> Result<T, Panicked> {
     result.map_err(|_| Panicked)
 }
 
-/// The same for a part that waits.
+/// Like [`contain_call`] for a future.
 pub async fn contain<F: Future>(part: F) -> Result<F::Output, Panicked> {
     let mut part = pin!(part);
     std::future::poll_fn(|context| match contain_call(|| part.poll_unpin(context)) {

@@ -1,4 +1,5 @@
-//! A state that is written to and thrown away: the model's own apply and commit, no Raft, no disk.
+//! A temporary copy of a state that can be written to: uses the model's apply and commit, without
+//! Raft or disk.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,14 +14,14 @@ use crate::backend::{
 };
 use crate::world::{Clock, micros};
 
-/// The partition of a view, as it would become.
+/// A modifiable copy of the partition of a view.
 pub struct Fork {
     view: Mutex<View>,
     clock: Arc<dyn Clock>,
 }
 
 impl Fork {
-    /// From this state on.
+    /// Starts from this state.
     pub fn of(view: View, clock: Arc<dyn Clock>) -> Self {
         Self {
             view: Mutex::new(view),
@@ -28,12 +29,12 @@ impl Fork {
         }
     }
 
-    /// How it stands.
+    /// The present state of the fork.
     pub fn now(&self) -> View {
         self.view.lock().clone()
     }
 
-    /// Applies a command, as the cluster would. Returns what it has changed as well.
+    /// Applies a command as the cluster would. Returns its result and the ledger entries.
     pub fn write(&self, command: Command, request_id: &str) -> (Written, Vec<LedgerEntry>) {
         let mut view = self.view.lock();
         let destination = view.destination();

@@ -1,47 +1,47 @@
-//! A caller, as policy rules see it.
+//! Callers, as policy rules see them.
 
 use crate::access::ID_MAX_BYTES;
 
 /// A caller, as policy rules see it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Identity {
-    /// The user.
+    /// Id of the user.
     pub user_id: String,
-    /// What Keystone calls the user, for people: names are unique in a domain only, and change.
+    /// Keystone's name of the user, for people: names are unique only within a domain, and change.
     pub user_name: Option<String>,
-    /// The project the caller acts in.
+    /// Id of the project that the token is scoped to.
     pub project_id: Option<String>,
-    /// What Keystone calls the project.
+    /// Keystone's name of the project.
     pub project_name: Option<String>,
-    /// The domain the caller acts in.
+    /// Id of the domain that the token is scoped to.
     pub domain_id: Option<String>,
-    /// `all` if the caller acts on the whole system.
+    /// `all` if the token is scoped to the system.
     pub system_scope: Option<String>,
-    /// The user's domain.
+    /// Id of the user's domain.
     pub user_domain_id: Option<String>,
-    /// The project's domain.
+    /// Id of the project's domain.
     pub project_domain_id: Option<String>,
-    /// Roles as they were given.
+    /// Role names as sent by Keystone.
     pub roles: Vec<String>,
-    /// Whether the project is the admin project. In a cloud that names none, every project counts
-    /// as it.
+    /// Whether the project is the admin project. In a cloud without an admin project, every project
+    /// counts as one.
     pub is_admin_project: bool,
-    /// The service that came with the caller's token (`X-Service-Token`), if one did.
+    /// The service that sent the caller's token (`X-Service-Token`); empty without one.
     pub service: CallingService,
 }
 
 impl Identity {
-    /// An operator, by the name in the certificate or in the words of another node; without one, of
-    /// this machine.
+    /// An operator, with the name from the certificate or from another node; without a name, an
+    /// operator on this machine.
     ///
-    /// Who reaches the operators' listener is authorized: nothing that a client of the API sends
-    /// leads to this.
+    /// Access to the operators' listener implies authorization; no request to the API can obtain
+    /// this identity.
     pub fn operator(name: Option<&str>) -> Self {
         let mut user_id = "operator".to_owned();
         if let Some(name) = name {
             user_id = format!("{user_id}:{name}");
         }
-        // A longer one is left out of the access line and the audit record.
+        // A longer id would be omitted from the access line and the audit record.
         user_id.truncate(user_id.floor_char_boundary(ID_MAX_BYTES));
         Self {
             user_id,
@@ -54,17 +54,17 @@ impl Identity {
     }
 }
 
-/// A service that acts for a caller, as policy rules see it; without one, all of it is empty.
+/// A service that acts for a caller, as policy rules see it. All fields are empty without one.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct CallingService {
-    /// The user.
+    /// Id of the service user.
     pub user_id: Option<String>,
-    /// The user's domain.
+    /// Id of the user's domain.
     pub user_domain_id: Option<String>,
-    /// The project the service acts in.
+    /// Id of the project that the service token is scoped to.
     pub project_id: Option<String>,
-    /// The project's domain.
+    /// Id of the project's domain.
     pub project_domain_id: Option<String>,
-    /// Roles as they were given.
+    /// Role names as sent by Keystone.
     pub roles: Vec<String>,
 }

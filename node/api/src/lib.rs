@@ -1,7 +1,7 @@
-//! The REST edge: the OpenStack Placement API over HTTP, and what it needs.
+//! The REST edge: the OpenStack Placement API over HTTP.
 //!
-//! It knows the model, and the cluster by the traits of [`backend`]: one for writes, one for reads.
-//! It knows neither openraft nor RocksDB.
+//! It depends on the model and, through the traits of [`backend`], on the cluster: one trait for
+//! writes, one for reads. It does not depend on openraft or RocksDB.
 
 pub mod access;
 pub mod audit;

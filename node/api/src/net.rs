@@ -1,4 +1,5 @@
-//! The network, injected: the binary passes TCP of the operating system, simulations their own.
+//! The network as a dependency: the binary uses TCP of the operating system, simulations their own
+//! network.
 
 use std::io;
 use std::net::SocketAddr;
@@ -17,32 +18,32 @@ pub trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
 
 impl<T: AsyncRead + AsyncWrite + Send + Unpin> Stream for T {}
 
-/// A connection, whatever carries it.
+/// A connection over any transport.
 pub type BoxStream = Box<dyn Stream>;
 
-/// Makes connections. A certificate for a listener is another `Net` around this one.
+/// Opens connections and listeners. TLS wraps another `Net`.
 pub trait Net: Send + Sync {
-    /// Listens on `address`, `host:port`; port 0 picks a free one.
+    /// Listens on `address`, `host:port`; port 0 selects a free one.
     fn bind<'a>(&'a self, address: &'a str) -> BoxFuture<'a, io::Result<Box<dyn Listener>>>;
 
-    /// Connects to `address`, `host:port`. The caller sets the deadline.
+    /// Connects to `address`, `host:port`. Has no timeout of its own.
     fn connect<'a>(&'a self, address: &'a str) -> BoxFuture<'a, io::Result<BoxStream>>;
 }
 
-/// Takes connections.
+/// Accepts connections on an address.
 pub trait Listener: Send {
-    /// The next connection and who made it. Cancel-safe.
+    /// The next connection and the address of its peer. Cancel-safe.
     fn accept(&mut self) -> BoxFuture<'_, io::Result<(BoxStream, SocketAddr)>>;
 
-    /// Where it listens.
+    /// The address it listens on.
     fn local_addr(&self) -> io::Result<SocketAddr>;
 }
 
-/// How long one address of a name may be tried before the next one is tried as well.
+/// Time after which the next address of a name is tried in parallel.
 const NEXT_ADDRESS: Duration = Duration::from_millis(250);
 
-/// Connects to the address of a name that answers first. It is looked up each time, as names move;
-/// and one address that swallows what it is sent does not keep the others from being tried in time.
+/// Connects to the first address of a name that answers. The name is resolved each time, as its
+/// addresses change. An unresponsive address does not delay the others for long.
 #[expect(clippy::disallowed_methods, reason = "this is the real world")]
 async fn connect_to(
     resolve: impl Future<Output = io::Result<Vec<SocketAddr>>>,
@@ -71,7 +72,7 @@ async fn connect_to(
     }
 }
 
-/// TCP of the operating system.
+/// TCP sockets of the operating system.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct TokioNet;
 
@@ -94,16 +95,16 @@ impl Net for TokioNet {
     }
 }
 
-/// How long a connection is idle before the system asks whether the other end is still there.
+/// Idle time of a connection before the first keepalive probe.
 const KEEPALIVE_IDLE: Duration = Duration::from_secs(30);
-/// How often it asks then.
+/// Interval between keepalive probes.
 const KEEPALIVE_EVERY: Duration = Duration::from_secs(10);
-/// How long what was sent may stay unacknowledged.
+/// Maximum time that sent data may stay unacknowledged.
 const USER_TIMEOUT: Duration = Duration::from_secs(60);
-/// How many bytes may wait in the system to be sent: what is urgent waits behind them.
+/// Maximum unsent bytes in the socket buffer: urgent data waits behind them.
 const NOT_SENT_MAX: u32 = 32 * 1024;
 
-/// No connection to an end that has vanished is kept, and what is written goes out soon.
+/// Closes connections to vanished peers, and sends small writes without delay.
 fn prepare(stream: &TcpStream) -> io::Result<()> {
     stream.set_nodelay(true)?;
     let socket = SockRef::from(stream);
@@ -140,7 +141,7 @@ mod tests {
 
     use super::*;
 
-    /// A name whose addresses change.
+    /// A host name whose addresses change.
     struct Moving(Mutex<Vec<SocketAddr>>);
 
     #[expect(clippy::disallowed_methods, reason = "this is the real world")]
@@ -168,14 +169,14 @@ mod tests {
         assert_eq!(reached(&name).await.unwrap(), first);
         *name.0.lock() = vec![closed, second];
         assert_eq!(reached(&name).await.unwrap(), second);
-        // Of this network no one answers, and no one says so.
+        // This network never answers, not even with an error.
         *name.0.lock() = vec!["192.0.2.1:9".parse().unwrap(), closed, first];
         let begun = tokio::time::Instant::now();
         let found = timeout(Duration::from_secs(30), reached(&name)).await;
         assert_eq!(found.unwrap().unwrap(), first);
         assert!(
             begun.elapsed() < Duration::from_secs(10),
-            "the first one kept the others waiting"
+            "the first address delayed the others"
         );
         for addresses in [vec![closed], vec![]] {
             *name.0.lock() = addresses;

@@ -1,5 +1,5 @@
-//! HTTP that this node asks of others' services, over its own network: a connection for each
-//! request, given up at its deadline. Nothing of it outlives the request.
+//! HTTP client for external services, over the node's own network: one connection per request, with
+//! a timeout. No state outlives a request.
 
 use std::fmt;
 use std::io;
@@ -33,19 +33,19 @@ pub struct NoAnswer(String);
 
 impl NoAnswer {
     fn no_address(uri: &Uri) -> Self {
-        Self(format!("{uri} is no address"))
+        Self(format!("{uri} is not a valid address"))
     }
 
     fn broken(error: impl fmt::Display) -> Self {
-        Self(format!("the connection broke off: {error}"))
+        Self(format!("the connection failed: {error}"))
     }
 }
 
-/// Makes requests.
+/// An HTTP client with a timeout.
 #[derive(Clone)]
 pub struct Outgoing {
     net: Arc<dyn Net>,
-    /// Needed for `https`.
+    /// Required for `https` URLs.
     tls: Option<TlsConnector>,
     deadline: Duration,
     answer_bytes_max: usize,
@@ -58,8 +58,8 @@ impl fmt::Debug for Outgoing {
 }
 
 impl Outgoing {
-    /// Each request is given up after `deadline`, and an answer that is longer than
-    /// `answer_bytes_max` is an error.
+    /// `deadline` is the timeout of each request; an answer longer than `answer_bytes_max` is an
+    /// error.
     pub fn new(
         net: Arc<dyn Net>,
         tls: Option<TlsConnector>,
@@ -74,7 +74,7 @@ impl Outgoing {
         }
     }
 
-    /// Sends a request to the host of its URI, and gives the whole answer.
+    /// Sends a request to the host of its URI and returns the whole answer.
     pub async fn request<B>(&self, request: Request<B>) -> Result<Response<Bytes>, NoAnswer>
     where
         B: Body<Data: Send, Error: Into<Box<dyn std::error::Error + Send + Sync>>> + Send + 'static,
@@ -82,7 +82,7 @@ impl Outgoing {
         let answer = timeout(self.deadline, self.exchange(request)).await;
         answer.unwrap_or_else(|_| {
             let seconds = self.deadline.as_secs_f32();
-            Err(NoAnswer(format!("it has not answered within {seconds} s")))
+            Err(NoAnswer(format!("no answer within {seconds} s")))
         })
     }
 
@@ -132,8 +132,8 @@ impl Outgoing {
     }
 }
 
-/// Who is believed to be a service: a server with a certificate of these authorities, or of those
-/// that this machine trusts.
+/// TLS for services whose certificate is issued by a CA in `ca_file`, or by a trusted CA of this
+/// machine.
 pub fn tls(ca_file: Option<&Path>) -> Result<TlsConnector, String> {
     let mut roots = RootCertStore::empty();
     match ca_file {
@@ -145,13 +145,13 @@ pub fn tls(ca_file: Option<&Path>) -> Result<TlsConnector, String> {
                 roots.add(certificate).map_err(|error| wrong(&error))?;
             }
         }
-        // One that cannot be parsed is skipped.
+        // Unparsable certificates are skipped.
         None => {
             roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
         }
     }
     if roots.is_empty() {
-        return Err("no certificate of an authority was found that could vouch for it".to_owned());
+        return Err("no CA certificate found to verify the server with".to_owned());
     }
     let config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
         .with_safe_default_protocol_versions()

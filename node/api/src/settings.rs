@@ -1,6 +1,5 @@
-//! How one setting is known by four names: a field of a struct, a key of the file, a variable of
-//! the environment and a flag. Each room declares its table with [`settings!`]; `config` puts the
-//! tables together.
+//! Settings. A setting has four names: a struct field, a key of the file, an environment variable
+//! and a flag. Each module declares its table with [`settings!`]; `config` combines the tables.
 
 use std::any::TypeId;
 use std::fmt::{self, Display};
@@ -11,18 +10,18 @@ use std::str::FromStr;
 use serde::de::{DeserializeOwned, Error};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// A setting has the right form and cannot be used.
+/// A setting with a valid type but an unusable value.
 #[derive(Debug, thiserror::Error)]
 #[error("`{key}`: {message}")]
 pub struct Invalid {
-    /// The setting, as `section.key`.
+    /// Path of the setting, as `section.key`.
     pub key: String,
-    /// Why, and what would be right.
+    /// The reason, with a correct alternative.
     pub message: String,
 }
 
 impl Invalid {
-    /// A setting, as `section.key`, and what is wrong with it.
+    /// Combines the path of a setting, `section.key`, with a reason.
     pub fn new(key: &str, message: impl Into<String>) -> Self {
         Self {
             key: key.to_owned(),
@@ -31,10 +30,10 @@ impl Invalid {
     }
 }
 
-/// Whether `address` is of the form `host:port`.
+/// Checks that `address` has the form `host:port`.
 ///
 /// # Errors
-/// It is not, or its port is 0 and `zero_port` is not set.
+/// Another form, or port 0 unless `zero_port` is set.
 pub fn check_address(key: &str, address: &str, zero_port: bool) -> Result<(), Invalid> {
     let wrong = |message: &str| Invalid::new(key, format!("{address:?}: {message}"));
     let parts = address.rsplit_once(':');
@@ -49,48 +48,48 @@ pub fn check_address(key: &str, address: &str, zero_port: bool) -> Result<(), In
     }
 }
 
-/// Whether no other machine reaches it.
+/// Whether only this machine can reach the address.
 pub fn is_loopback(address: &str) -> bool {
     let host = address.rsplit_once(':').map_or(address, |(host, _)| host);
     let host = host.trim_matches(['[', ']']);
     host == "localhost" || (host.parse::<IpAddr>()).is_ok_and(|address| address.is_loopback())
 }
 
-/// What text from the environment or the command line is read as.
+/// The type as which text from the environment or the command line is parsed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// Any text.
+    /// Any text, taken literally.
     Text,
-    /// A whole number.
+    /// An integer that fits an `i64`.
     Integer,
-    /// A number that need not be whole.
+    /// A floating-point number, `f64`.
     Number,
-    /// `true` or `false`.
+    /// `true` or `false`, or a synonym.
     Flag,
     /// Texts separated by commas.
     List,
-    /// A [`Secret`]: it has no flag, and is shown nowhere.
+    /// A [`Secret`]: it has no flag and is never shown.
     Secret,
 }
 
-/// One setting.
+/// A setting with its default and description.
 #[derive(Debug, Clone)]
 pub struct Setting {
-    /// The table of the file; empty: the top.
+    /// Table of the file; empty for the top level.
     pub section: &'static str,
-    /// The key in that table.
+    /// Key in that table.
     pub key: &'static str,
-    /// What its text is read as.
+    /// Type of its text form.
     pub kind: Kind,
-    /// Its default as the file would write it; `None`: unset.
+    /// Default as the file would write it; `None` if unset.
     pub default: Option<String>,
-    /// What it is for, with the unit.
+    /// Description, with the unit.
     pub doc: &'static str,
     check: fn(toml::Value) -> Result<(), String>,
 }
 
 impl Setting {
-    /// One of this type; its kind follows from its default.
+    /// A setting of type `T`; its kind follows from its default.
     pub fn new<T: Serialize + DeserializeOwned + 'static>(
         section: &'static str,
         key: &'static str,
@@ -121,7 +120,7 @@ impl Setting {
         }
     }
 
-    /// `section.key`, as errors name it.
+    /// The path in errors: `section.key`.
     pub fn path(&self) -> String {
         match self.section {
             "" => self.key.to_owned(),
@@ -134,23 +133,23 @@ impl Setting {
         self.path().replace(['.', '_'], "-")
     }
 
-    /// The variable: `PLACEMENTD_API_LISTEN`.
+    /// The environment variable: `PLACEMENTD_API_LISTEN`.
     pub fn variable(&self) -> String {
         let path = self.path().replace('.', "_");
         format!("PLACEMENTD_{}", path.to_uppercase())
     }
 
-    /// Whether this setting can have a value.
+    /// Checks that the value has the type of the setting.
     pub fn check(&self, value: toml::Value) -> Result<(), String> {
         (self.check)(value)
     }
 
-    /// Whether a value leaves it unset: an empty text does where nothing is the default.
+    /// Whether a value unsets the setting: an empty text does if there is no default.
     pub fn is_unset_by(&self, value: &toml::Value) -> bool {
         self.default.is_none() && value.as_str() == Some("")
     }
 
-    /// Reads text of the environment or the command line as this setting's kind.
+    /// Parses text from the environment or the command line.
     pub fn parse(&self, text: &str) -> Result<toml::Value, String> {
         match self.kind {
             Kind::Text | Kind::Secret => Ok(toml::Value::String(text.to_owned())),
@@ -180,7 +179,7 @@ impl Setting {
     }
 }
 
-/// A value that the file gives as a text.
+/// A value that is written as a text in the file.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Text<T>(pub T);
 
@@ -209,17 +208,17 @@ impl<'de, T: FromStr<Err: Display>> Deserialize<'de> for Text<T> {
     }
 }
 
-/// A text that is shown nowhere. What is written in its place says only whether it is set.
+/// A text that is never shown. Its serialized form only shows whether it is set.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct Secret(String);
 
 impl Secret {
-    /// The text itself.
+    /// Returns the secret text.
     pub(crate) fn reveal(&self) -> &str {
         &self.0
     }
 
-    /// Whether it is not set.
+    /// Whether the secret is unset.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -251,13 +250,13 @@ impl<'de> Deserialize<'de> for Secret {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         match toml::Value::deserialize(deserializer)? {
             toml::Value::String(text) => Ok(Self(text)),
-            _ => Err(D::Error::custom("it has to be a text, in quotes")),
+            _ => Err(D::Error::custom("must be a text in quotes")),
         }
     }
 }
 
-/// Declares a table of the configuration: the struct, its defaults and its list of settings. What
-/// is `fixed` is no setting: the file cannot name it, and only tests and simulations choose it.
+/// Declares a table of the configuration: the struct, its defaults and its list of settings.
+/// `fixed` fields are not settings: the file cannot set them, only tests and simulations do.
 #[macro_export]
 macro_rules! settings {
     (
@@ -291,7 +290,7 @@ macro_rules! settings {
         }
 
         impl $name {
-            /// The table of this name, with its settings.
+            /// The table with this name and its subtables.
             #[allow(
                 clippy::allow_attributes, unused_mut, unused_variables,
                 reason = "most have no tables, some have no settings"
@@ -317,10 +316,10 @@ pub use settings;
 /// A table of the file.
 #[derive(Debug, Clone)]
 pub struct Table {
-    /// Its name; empty: the top.
+    /// Table name; empty for the top level.
     pub name: &'static str,
-    /// What it is about.
+    /// Description of the table.
     pub about: &'static str,
-    /// Its settings, in the order of the file.
+    /// Settings in the order of the file.
     pub settings: Vec<Setting>,
 }

@@ -1,9 +1,8 @@
-//! Which requests are traced, and how a trace goes on from node to node.
+//! Decides which requests are traced, and propagates traces between nodes.
 //!
-//! That is decided before the first span of a request is made. The decision is OpenTelemetry's
-//! current context: only spans that are made where it is sampled are exported (`traces.rs` of the
-//! node), so other requests have none. The layer that exports makes each span the context of what
-//! happens in it.
+//! The decision precedes the first span of a request. It is stored as OpenTelemetry's current
+//! context: only spans created in a sampled context are exported (`traces.rs` of the node), so
+//! other requests have none. The exporting layer makes each span the context of its children.
 
 use std::sync::OnceLock;
 
@@ -17,47 +16,47 @@ use crate::backend::uuid_of_request;
 /// W3C Trace Context, 3.2.
 const TRACEPARENT: &str = "traceparent";
 
-/// The share of requests that are traced where callers do not decide it; not set: none.
+/// Ratio of requests to trace if the caller does not decide; unset: none.
 static RATIO: OnceLock<f64> = OnceLock::new();
 
-/// Has requests traced from now on, by a process that exports spans.
+/// Enables tracing of requests, in a process that exports spans.
 pub fn begin(ratio: f64) {
-    // A second exporter would be of the same process.
+    // A second call is from another exporter of the same process.
     let _ = RATIO.set(ratio);
 }
 
-/// Where the trace of a request begins or goes on; `None`: it is not traced. `request_id` decides
-/// where the caller does not.
+/// The context of a request's trace; `None` if it is not traced. `request_id` decides if the caller
+/// does not.
 pub(crate) fn of_request(headers: &HeaderMap, request_id: &str) -> Option<Context> {
     let ratio = *RATIO.get()?;
     let mut given = headers.get_all(TRACEPARENT).iter();
     let first = given.next();
-    // Several count as none, as does a malformed one.
+    // Several headers, or a malformed one, count as none.
     let parent = first.filter(|_| given.next().is_none());
     let parent = parent.and_then(|parent| parse(parent.to_str().ok()?));
-    // Without one it is of no trace yet.
+    // Without a parent, the request starts a new trace.
     let none = (TraceId::INVALID, SpanId::INVALID);
     sampled(parent.unwrap_or_else(|| remote(none, u8::from(drawn(request_id) < ratio))))
 }
 
-/// Where a trace goes on that another node, or another task, has given as a `traceparent`.
+/// The context of a trace that another node or task sent as a `traceparent`.
 pub fn continued(traceparent: Option<&str>) -> Option<Context> {
     RATIO.get()?;
     sampled(parse(traceparent?)?)
 }
 
-/// Makes a span in this context; `None`: in that of this thread.
+/// Creates a span in this context; `None` uses the thread's current one.
 pub fn span_in(context: Option<Context>, make: impl FnOnce() -> Span) -> Span {
     let _within = context.map(Context::attach);
     make()
 }
 
-/// The current span, as a `traceparent`, if it is exported.
+/// The current span as a `traceparent`, if it is exported.
 pub fn traceparent() -> Option<String> {
     of_here(|here| format!("00-{}-{}-01", here.trace_id(), here.span_id()))
 }
 
-/// The trace of the current span, if it is exported.
+/// The trace id of the current span, if it is exported.
 pub(crate) fn id() -> Option<String> {
     of_here(|here| here.trace_id().to_string())
 }
@@ -76,13 +75,13 @@ fn sampled(parent: SpanContext) -> Option<Context> {
     parent.is_sampled().then(context)
 }
 
-/// A number from 0 to 1, without 1: a UUID is random.
+/// A number from 0 to below 1, drawn from the random UUID.
 fn drawn(request_id: &str) -> f64 {
     let low = uuid_of_request(request_id).map_or(0, |id| id.as_u128() as u32);
     f64::from(low) / (f64::from(u32::MAX) + 1.0)
 }
 
-/// Reads a `traceparent`. The state of other vendors (`tracestate`) is left out.
+/// Parses a `traceparent`. Vendor state (`tracestate`) is ignored.
 fn parse(text: &str) -> Option<SpanContext> {
     let is_hex = |field: &&str| {
         let mut digits = field.bytes();

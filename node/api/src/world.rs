@@ -1,4 +1,5 @@
-//! Clock, UUIDs, long computations and tasks: injected, so that simulations stay deterministic.
+//! Clock, UUIDs, long computations and tasks as dependencies, so that simulations are
+//! deterministic.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -16,57 +17,57 @@ use uuid::Uuid;
 
 use crate::contain::contain_call;
 
-/// Linux runs such threads when a processor has nothing else to do, and interrupts them at once
-/// when it has. Those with the highest `nice` would keep others waiting for some milliseconds.
+/// Linux runs such threads only on otherwise idle processors and preempts them at once. Even
+/// threads with the highest `nice` value would delay others by some milliseconds.
 const IDLE: ThreadSchedulePolicy = ThreadSchedulePolicy::Normal(NormalThreadSchedulePolicy::Idle);
 
-/// Tells the time: for headers that say "now", and for the stamps that the leader puts on commands.
-/// The model itself reads no clock; its time is in its log.
+/// A clock, for headers that contain the current time and for the timestamps that the leader puts
+/// on commands. The model itself reads no clock; its time is in its log.
 pub trait Clock: Send + Sync {
-    /// The wall clock.
+    /// Time of the wall clock.
     fn now(&self) -> SystemTime;
 
-    /// Time since some fixed moment; never goes back. Used for deadlines.
+    /// Monotonic time since a fixed moment, for deadlines.
     fn monotonic(&self) -> Duration;
 
-    /// How long the machine was suspended since some fixed moment: timers stand still in the
-    /// meantime.
+    /// Total time that the machine was suspended since a fixed moment; timers do not run meanwhile.
     fn suspended(&self) -> Duration {
         Duration::ZERO
     }
 }
 
-/// A time of a wall clock in microseconds since 1970; 0 before.
+/// A wall-clock time in microseconds since 1970; 0 for earlier times.
 pub fn micros(time: SystemTime) -> Timestamp {
     let since = time.duration_since(UNIX_EPOCH).unwrap_or_default();
     Timestamp(i64::try_from(since.as_micros()).unwrap_or(i64::MAX))
 }
 
-/// Makes UUIDs: of providers that are created without one, and of requests.
+/// Generates UUIDs: for providers created without one, and for requests.
 pub trait UuidSource: Send + Sync {
-    /// A UUID that was never used.
+    /// A new UUID, never returned before.
     fn uuid(&self) -> Uuid;
 }
 
-/// Runs long computations where they hold up neither other requests nor apply.
+/// Runs long computations without delaying other requests or apply.
 pub trait Offload: Send + Sync {
-    /// Runs `work` to its end, whether or not the returned future is still waited for. In
-    /// production on a thread for blocking work, in simulations at once.
+    /// Runs `work` to completion, even if the returned future is dropped. In production on a thread
+    /// for blocking work, in simulations immediately.
     fn run(&self, work: Box<dyn FnOnce() + Send>) -> BoxFuture<'static, ()>;
 
-    /// The same for what only people wait for: it gets the time that requests and Raft leave.
+    /// Like [`Offload::run`] for work that only people wait for: it gets the processor time left by
+    /// requests and Raft.
     fn run_idly(&self, work: Box<dyn FnOnce() + Send>) -> BoxFuture<'static, ()> {
         self.run(work)
     }
 }
 
-/// Runs what goes on after the future of a request has ended.
+/// Runs tasks that outlive a request.
 pub trait Background: Send + Sync {
-    /// Runs a task until it ends, or this process does.
+    /// Runs a task until it or this process ends.
     fn spawn(&self, task: BoxFuture<'static, ()>);
 }
 
-/// What a long computation makes; `None` if it panicked.
+/// Result of a long computation; `None` if it panicked.
 pub async fn compute<T: Send + 'static>(
     run: impl FnOnce(Box<dyn FnOnce() + Send>) -> BoxFuture<'static, ()>,
     work: impl FnOnce() -> T + Send + 'static,
@@ -77,7 +78,8 @@ pub async fn compute<T: Send + 'static>(
     made.try_recv().ok()
 }
 
-/// The real world: the system's clock, its random numbers, tokio's threads for blocking work.
+/// The production environment: the system's clock and random numbers, and tokio's threads for
+/// blocking work.
 #[derive(Debug, Clone, Copy)]
 pub struct RealWorld {
     started: std::time::Instant,
@@ -104,7 +106,7 @@ impl Clock for RealWorld {
 
     fn suspended(&self) -> Duration {
         let since_boot = |clock| Duration::try_from(clock_gettime(clock)).unwrap_or_default();
-        // In this order, so that it is never less than it was.
+        // The order ensures that the result never decreases.
         let awake = since_boot(ClockId::Monotonic);
         since_boot(ClockId::Boottime).saturating_sub(awake)
     }
@@ -121,16 +123,16 @@ impl UuidSource for RealWorld {
 impl Offload for RealWorld {
     fn run(&self, work: Box<dyn FnOnce() + Send>) -> BoxFuture<'static, ()> {
         let handle = tokio::task::spawn_blocking(|| contain_call(work));
-        // A request that panicked is logged, and misses what it was to be given; one that was not
-        // begun is of a node that stops.
+        // The caller of work that panicked finds no result. Work that never began belongs to a node
+        // that is stopping.
         Box::pin(handle.map(drop))
     }
 
     fn run_idly(&self, work: Box<dyn FnOnce() + Send>) -> BoxFuture<'static, ()> {
         let (sender, ended) = oneshot::channel::<()>();
         let idle = move || {
-            // Of this thread alone, and for good: so it is one of its own. Without it, it only runs
-            // as others do.
+            // The policy affects only this thread and cannot be undone, so the work has a dedicated
+            // thread. If setting it fails, the work runs at normal priority.
             let _ = set_thread_priority_and_policy(thread_native_id(), ThreadPriority::Min, IDLE);
             let _ = contain_call(work);
             drop(sender);
@@ -140,7 +142,7 @@ impl Offload for RealWorld {
             .spawn(idle);
         match begun {
             Ok(_) => Box::pin(ended.map(drop)),
-            // What was to be made is missed.
+            // The caller finds no result.
             Err(_) => Box::pin(std::future::ready(())),
         }
     }
@@ -160,7 +162,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn idle_work_gets_what_others_leave() {
+    async fn idle_work_runs_with_idle_policy() {
         let (sender, policy) = oneshot::channel();
         let work = Box::new(move || _ = sender.send(thread_schedule_policy()));
         RealWorld::default().run_idly(work).await;

@@ -1,4 +1,4 @@
-//! A file of records. Something else renames it and has it reopened.
+//! The audit file. An external tool renames it and requests a reopen.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -7,18 +7,18 @@ use std::path::{Path, PathBuf};
 
 use super::sink::Sink;
 
-/// For its owner alone: records tell who works with what.
+/// Readable only by the owner: records describe the activity of users.
 const MODE: u32 = 0o600;
 
 pub(super) struct AuditFile {
     path: PathBuf,
     file: File,
-    /// Up to here it holds whole records.
+    /// Length up to the last complete record.
     bytes: u64,
 }
 
 impl AuditFile {
-    /// Opens it where its last whole record ends.
+    /// Opens the file and positions it after its last complete record.
     pub(super) fn open(path: &Path) -> io::Result<Self> {
         let is_new = !path.exists();
         let mut file = OpenOptions::new()
@@ -28,7 +28,7 @@ impl AuditFile {
             .mode(MODE)
             .open(path)?;
         if is_new {
-            // Its name outlives a loss of power, as its records do.
+            // The name must survive a loss of power, as the records do.
             let parent = path.parent();
             let directory = parent.filter(|parent| !parent.as_os_str().is_empty());
             File::open(directory.unwrap_or(Path::new(".")))?.sync_all()?;
@@ -39,7 +39,7 @@ impl AuditFile {
             let mut last = [0];
             file.read_exact(&mut last)?;
             if last != *b"\n" {
-                // What a crash has cut off stays, on a line of its own.
+                // A truncated record stays, on its own line.
                 file.write_all(b"\n")?;
                 bytes += 1;
             }
@@ -56,8 +56,7 @@ impl Sink for AuditFile {
     fn write(&mut self, lines: &mut Vec<u8>) -> io::Result<()> {
         let written = self.file.write_all(lines);
         if let Err(error) = written {
-            // No half record stays before the next one. If that fails too, the next attempt says
-            // so.
+            // Remove a partial record. If that fails, the next attempt fails, too.
             let _ = self.file.set_len(self.bytes);
             return Err(error);
         }

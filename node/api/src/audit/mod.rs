@@ -1,10 +1,10 @@
-//! The audit trail: who asked for what, and what became of it. One record for each write, for each
-//! refused request and for each operator's action.
+//! The audit trail: who requested what, and the outcome. One record for each write, each rejected
+//! request and each operator action.
 //!
-//! A request only puts its record into a bounded queue; a thread writes many of them at once. With
-//! `[audit] mode = "strict"` a write is acknowledged when its record is on the disk, so that no
-//! crash leaves a change without its record. Raft and reads wait for nothing here. Records hold
-//! what was asked, never a body or a token.
+//! A request only puts its record into a bounded queue; a thread writes many records at once. With
+//! `[audit] mode = "strict"` a write is acknowledged only after its record is on disk, so that no
+//! crash leaves a change without a record. Raft and reads never wait for it. Records describe
+//! requests and contain no bodies or tokens.
 
 mod file;
 mod queue;

@@ -1,5 +1,5 @@
-//! The way of a record from the request to the thread that writes it. It has an end: what has no
-//! room is lost and counted.
+//! The bounded queue from requests to the writer thread. Records that do not fit are dropped and
+//! counted.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -12,37 +12,37 @@ use tokio::sync::oneshot;
 
 use super::record::{Outcome, Record};
 
-/// Records that wait to be written. A record has some kilobytes at most.
+/// Maximum number of waiting records. A record has at most some kilobytes.
 const WAITING_MAX: usize = 8_192;
-/// Of these, so many may be of requests that were refused: a client that sends what is refused, as
-/// much as it likes, keeps no one else's record out.
+/// Maximum number of waiting records of rejected requests, so that a client that floods the node
+/// with bad requests cannot displace other records.
 const REFUSED_MAX: usize = WAITING_MAX / 2;
 
-/// What the thread is given.
+/// Input of the writer thread.
 pub(super) enum Item {
     Record {
         record: Box<Record>,
-        /// Who waits until it is kept.
+        /// Notified when the record is kept.
         kept: Option<oneshot::Sender<()>>,
     },
-    /// Something else is to be done: [`State`] says what.
+    /// Wakes the thread to check the flags of [`State`].
     Wake,
-    /// All that came before is to be tried once.
+    /// Notified after one attempt to write everything queued before.
     Flush(oneshot::Sender<()>),
 }
 
-/// What is counted.
+/// Counters of the audit log.
 #[derive(Debug)]
 pub struct Numbers {
-    /// Records that were kept.
+    /// Number of records kept.
     pub records: AtomicU64,
-    /// Their bytes.
+    /// Bytes of the records kept.
     pub bytes: AtomicU64,
-    /// Records that were not kept.
+    /// Number of records dropped.
     pub lost: AtomicU64,
-    /// Whether records cannot be kept now.
+    /// Whether writing currently fails.
     pub failed: AtomicBool,
-    /// How long the file took to sync.
+    /// Durations of file syncs, in seconds.
     pub sync: Histogram,
 }
 
@@ -58,36 +58,36 @@ impl Default for Numbers {
     }
 }
 
-/// What requests and the thread know of each other.
+/// State shared by requests and the thread.
 #[derive(Debug, Default)]
 pub(super) struct State {
     pub(super) numbers: Arc<Numbers>,
-    /// Records that wait to be written.
+    /// Number of records waiting.
     pub(super) waiting: AtomicUsize,
-    /// When the call began that the thread is in, by the monotonic clock.
+    /// Start of the sink call in progress, by the monotonic clock.
     pub(super) in_call_since: Mutex<Option<Duration>>,
-    /// Whether the file is to be opened again.
+    /// Whether the file must be reopened.
     pub(super) reopen: AtomicBool,
-    /// Whether the node stops.
+    /// Set when the node stops.
     pub(super) ends: AtomicBool,
 }
 
 impl State {
-    /// Why no record can be kept now; `hung` is how long a call may take.
+    /// Why no record can be kept now; `hung` is the maximum duration of a sink call.
     pub(super) fn why_not(&self, now: Duration, hung: Duration) -> Option<&'static str> {
         if self.numbers.failed.load(Ordering::Relaxed) {
-            return Some("they cannot be written");
+            return Some("audit records cannot be written");
         }
         let since = *self.in_call_since.lock();
         if since.is_some_and(|since| now.saturating_sub(since) > hung) {
-            return Some("what they are written to does not answer");
+            return Some("the audit log's disk or pipe does not answer");
         }
         (self.waiting.load(Ordering::Relaxed) >= WAITING_MAX)
-            .then_some("too many wait to be written")
+            .then_some("too many audit records are waiting")
     }
 }
 
-/// Where records are put in.
+/// The sending end of the queue.
 #[derive(Debug)]
 pub(super) struct Queue {
     items: SyncSender<Item>,
@@ -102,13 +102,13 @@ impl Drop for Queue {
 
 impl Queue {
     pub(super) fn new() -> (Self, Receiver<Item>) {
-        // Two more, for what is no record.
+        // Two more, for items that are not records.
         let (items, receiver) = sync_channel(WAITING_MAX + 2);
         let state = Arc::default();
         (Self { items, state }, receiver)
     }
 
-    /// Puts a record in, if there is room. `kept` is notified when it is kept, and dropped if it is
+    /// Queues a record, if there is room. `kept` is notified when it is kept, and dropped if it is
     /// lost.
     pub(super) fn put(&self, record: Record, kept: Option<oneshot::Sender<()>>) {
         let most = match record.outcome {
@@ -122,9 +122,10 @@ impl Queue {
         if room.is_ok() {
             match self.items.try_send(Item::Record { record, kept }) {
                 Ok(()) => return,
-                // Other items have the place.
+                // Other items filled the queue.
                 Err(TrySendError::Full(_)) => drop(waiting.fetch_sub(1, Ordering::Relaxed)),
-                // The thread is gone. Once as many as may wait are lost, no write is taken.
+                // The thread has ended. `waiting` stays increased, so that writes are rejected once
+                // it reaches the limit.
                 Err(TrySendError::Disconnected(_)) => {}
             }
         }
@@ -133,11 +134,11 @@ impl Queue {
 
     pub(super) fn reopen(&self) {
         self.state.reopen.store(true, Ordering::Relaxed);
-        // If there is no room, the thread is awake.
+        // If the queue is full, the thread is awake.
         let _ = self.items.try_send(Item::Wake);
     }
 
-    /// Resolves once all that was put in before was tried.
+    /// Resolves after one attempt to write everything queued before.
     pub(super) fn flushed(&self) -> Option<oneshot::Receiver<()>> {
         let (done, flushed) = oneshot::channel();
         self.items.try_send(Item::Flush(done)).ok()?;
@@ -151,7 +152,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn record_that_found_no_place_takes_none() {
+    fn dropped_record_frees_its_place() {
         let (queue, _receiver) = Queue::new();
         (0..WAITING_MAX + 2).for_each(|_| queue.reopen());
         queue.put(unauthenticated(), None);

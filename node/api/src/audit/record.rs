@@ -1,4 +1,4 @@
-//! What is recorded of a request, and its form in JSON.
+//! Audit records of requests and their JSON form.
 
 use std::borrow::Cow;
 use std::time::SystemTime;
@@ -12,76 +12,76 @@ use crate::access::{self, ID_MAX_BYTES, Peer, URI_MAX_BYTES, WORD_MAX_BYTES, bou
 use crate::backend::PlacementIndex;
 use crate::identity::Identity;
 
-/// Most roles that are recorded of a caller; under `noauth2` callers choose them.
+/// Maximum number of recorded roles; under `noauth2` the caller chooses them.
 const ROLES_MAX: usize = 32;
-/// Longest note of what an operator asked for.
+/// Maximum length of the note on an operator's request.
 const DETAIL_MAX_BYTES: usize = 1024;
 
-/// The listener that a request came in by.
+/// The listener that received a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Listener {
-    /// The REST API.
+    /// The REST API listener.
     Api,
-    /// The operators' socket or listener.
+    /// The operators' Unix socket or listener.
     Admin,
-    /// The pages of `[web] listen`.
+    /// The web console of `[web] listen`.
     Web,
 }
 
-/// What became of a request.
+/// The outcome of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Outcome {
     /// It was carried out. A write of the API is in the log, at `index`.
     Committed,
-    /// It was answered as a success, and nothing had to be changed.
+    /// It succeeded without a change of the state.
     Unchanged,
-    /// It was refused, or could not be carried out. Nothing was changed.
+    /// It was rejected or failed, and changed nothing.
     Refused,
-    /// Its client went away, or this node stopped, before it was begun. Nothing was changed.
+    /// The client disconnected, or this node stopped, before the request changed anything.
     Abandoned,
     /// It may have been carried out.
     Unknown,
 }
 
-/// Who asked.
+/// The caller of a request.
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct Caller {
-    /// The user's id.
+    /// Id of the user.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub user: Option<String>,
-    /// What Keystone calls the user.
+    /// Keystone's name of the user.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub user_name: Option<String>,
-    /// The domain of the user.
+    /// Id of the user's domain.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub user_domain: Option<String>,
-    /// The project's id.
+    /// Id of the project.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub project: Option<String>,
-    /// What Keystone calls the project.
+    /// Keystone's name of the project.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub project_name: Option<String>,
-    /// The domain of the project.
+    /// Id of the project's domain.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub project_domain: Option<String>,
-    /// The domain that the token is for.
+    /// Id of the domain that the token is scoped to.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub domain: Option<String>,
-    /// `all` if the token is for the system.
+    /// `all` if the token is scoped to the system.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub system_scope: Option<String>,
-    /// Roles, at most 32.
+    /// Role names, at most 32.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub roles: Vec<String>,
-    /// The service that came with the user's token.
+    /// Id of the service user that sent the user's token.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub service_user: Option<String>,
 }
 
 impl From<&Identity> for Caller {
-    /// No more roles than are recorded, and nothing that may be a token.
+    /// Limits the number of roles, and omits values that may be tokens.
     fn from(identity: &Identity) -> Self {
         let short_or_none = |text: &Option<String>| text.as_deref().and_then(short);
         let name = |text: &Option<String>| access::name(text).map(Cow::into_owned);
@@ -101,19 +101,19 @@ impl From<&Identity> for Caller {
     }
 }
 
-/// Where a request came from.
+/// Network origin of a request.
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct Origin {
-    /// The client's address: that of the connection, or the one that a trusted proxy names.
+    /// The client address: of the connection, or according to a trusted proxy.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) client: Option<String>,
-    /// The address of the connection, where a proxy names another.
+    /// The peer address of the connection, if a proxy named another client.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) peer: Option<String>,
 }
 
 impl Origin {
-    /// `named` is the client's address in the words of a trusted proxy.
+    /// `named` is the client address according to a trusted proxy.
     pub fn of(named: Option<&str>, peer: Option<Peer>) -> Self {
         let peer = peer.map(|Peer(address)| address.ip().to_string());
         match named {
@@ -129,35 +129,35 @@ impl Origin {
     }
 }
 
-/// What was asked for.
+/// Target of a request.
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct Asked {
-    /// The method, bounded.
+    /// HTTP method, bounded in length.
     pub method: String,
-    /// The path with its query.
+    /// Path with query, bounded in length.
     pub uri: String,
-    /// The path with names in place of what varies.
+    /// Path template, with names in place of the variable parts.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub route: Option<String>,
-    /// The partition, unless it is the default one.
+    /// Partition, unless it is the default one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub partition: Option<String>,
-    /// The policy rule that guards it, where there is one.
+    /// Policy rule that guards the request, if any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub operation: Option<&'static str>,
-    /// The microversion, once it is known.
+    /// Microversion, once it is known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub microversion: Option<&'static str>,
-    /// The providers and consumers that it names.
+    /// UUIDs of the providers and consumers in the request.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub resources: Vec<String>,
-    /// What an operator's request says in its body.
+    /// Summary of the body of an operator's request.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub detail: Option<String>,
 }
 
 impl Asked {
-    /// A request with this method and URI, both bounded.
+    /// A request with this method and URI, both bounded in length.
     pub fn new(method: &Method, uri: &http::Uri) -> Self {
         let uri = (uri.path_and_query()).map_or_else(|| uri.path(), |uri| uri.as_str());
         Self {
@@ -167,72 +167,72 @@ impl Asked {
         }
     }
 
-    /// The same with a note of what an operator asked for.
+    /// Adds a note on an operator's request.
     pub fn detailed(mut self, detail: &str) -> Self {
         self.detail = Some(bounded(detail, DETAIL_MAX_BYTES).into_owned());
         self
     }
 }
 
-/// One request and what became of it.
+/// A request and its outcome.
 #[derive(Debug, Clone, Serialize)]
 #[serde(tag = "kind", rename = "audit")]
 pub struct Record {
-    /// When it ended.
+    /// Time at which it ended.
     #[serde(serialize_with = "rfc3339")]
     pub time: SystemTime,
-    /// The node that was asked.
+    /// Id of the node that received it.
     pub node: u64,
-    /// Where the request came in.
+    /// Listener that received it.
     pub listener: Listener,
-    /// `req-` and a UUID.
+    /// Request id: `req-` and a UUID.
     pub request_id: String,
-    /// The caller's own.
+    /// Request id that the caller sent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub global_request_id: Option<String>,
-    /// `None`: it is not known who it was.
+    /// `None` if the caller is not authenticated.
     #[serde(flatten)]
     pub caller: Option<Caller>,
-    /// Who sent it.
+    /// Network origin of the request.
     #[serde(flatten)]
     pub origin: Origin,
-    /// What was asked for.
+    /// Target and content of the request.
     #[serde(flatten)]
     pub asked: Asked,
-    /// What became of it.
+    /// Outcome of the request.
     pub outcome: Outcome,
-    /// `None`: it was not answered.
+    /// HTTP status; `None` if it was not answered.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub status: Option<u16>,
-    /// The code of the error.
+    /// Error code of the response.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub code: Option<&'static str>,
-    /// Where a write is in the log.
+    /// Log position of a write.
     #[serde(flatten)]
     pub place: Option<PlacementIndex>,
-    /// The term of its entry.
+    /// Term of its entry.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub term: Option<u64>,
-    /// How long it took, in milliseconds.
+    /// Duration of the request in milliseconds.
     pub ms: f64,
 }
 
 impl Record {
-    /// Adds its line in JSON, with the newline.
+    /// Appends the record as a line of JSON.
     pub(super) fn write_json(&self, into: &mut Vec<u8>) {
         serde_json::to_writer(&mut *into, self).expect("texts and numbers can be written");
         into.push(b'\n');
     }
 }
 
-/// In UTC; the beginning of 1970 for what no calendar has.
+/// Formats in UTC; times outside the calendar become the beginning of 1970.
 fn rfc3339<S: Serializer>(time: &SystemTime, serializer: S) -> Result<S::Ok, S::Error> {
     let text = OffsetDateTime::from(*time).format(&Rfc3339);
     serializer.serialize_str(text.as_deref().unwrap_or("1970-01-01T00:00:00Z"))
 }
 
-/// An id of a user, a project or a domain, or the name of a role. What is longer than Keystone's
-/// may be a token that a client sent to a node with `noauth2`: it is left out.
+/// An id of a user, a project or a domain, or a role name. Longer values than Keystone's may be
+/// tokens that a client sent to a node with `noauth2`, and are omitted.
 fn short(text: &str) -> Option<String> {
     (text.len() <= ID_MAX_BYTES).then(|| text.to_owned())
 }
@@ -246,7 +246,7 @@ pub(super) mod tests {
     use super::*;
     use crate::identity::CallingService;
 
-    /// A claim that Nova has made for a user.
+    /// A claim that Nova made for a user.
     pub(in crate::audit) fn claim() -> Record {
         let caller = Identity {
             user_id: "alice".to_owned(),
@@ -287,7 +287,7 @@ pub(super) mod tests {
         }
     }
 
-    /// What no one may do who is not known.
+    /// A request without authentication that needs it.
     pub(in crate::audit) fn unauthenticated() -> Record {
         Record {
             caller: None,

@@ -1,4 +1,4 @@
-//! `[audit]`.
+//! Settings of the table `[audit]`.
 
 use std::path::{Path, PathBuf};
 
@@ -7,23 +7,23 @@ use serde::{Deserialize, Serialize};
 use crate::settings::{Invalid, settings};
 
 settings! {
-    /// The audit log.
+    /// Settings of the audit log.
     AuditSection {
-        /// Where a record of each write, of each refused request and of each operator's action
-        /// goes, as a line of JSON: `none`, `file` or `stderr`.
+        /// Destination of the records of writes, rejected requests and operator actions, as lines
+        /// of JSON: `none`, `file` or `stderr`.
         to: Target = Target::None,
-        /// The file; made if missing, for its owner alone. Its directory must exist. SIGHUP opens
-        /// it again, for logrotate.
+        /// The file, created if missing and readable only by its owner. Its directory must exist.
+        /// SIGHUP reopens it, for logrotate.
         file: PathBuf = PathBuf::from("/var/log/placementd/audit.log"),
-        /// `strict`: a write is acknowledged once its record is on the disk (standard error: once
-        /// it is written), and answered 503 while none can be written (a disk that is full or
-        /// hangs). `best-effort`: a write waits for nothing, and a crash or a full disk loses
-        /// records. Reads and other nodes go on in any case.
+        /// `strict`: a write is acknowledged after its record is on disk (standard error: after it
+        /// is written), and answered 503 while records cannot be written (disk full or hung).
+        /// `best-effort`: writes do not wait, and a crash or a full disk loses records. Reads and
+        /// other nodes continue in either mode.
         mode: AuditMode = AuditMode::Strict,
     }
 }
 
-/// Where records go.
+/// Destination of audit records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[expect(missing_docs, reason = "the setting says it")]
@@ -33,25 +33,25 @@ pub enum Target {
     Stderr,
 }
 
-/// What a write owes to its record.
+/// When a write is acknowledged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum AuditMode {
-    /// It is acknowledged once the record is kept, and refused while none can be.
+    /// After its record is kept; rejected while records cannot be kept.
     Strict,
-    /// It waits for nothing.
+    /// Without waiting for its record.
     BestEffort,
 }
 
 impl AuditSection {
-    /// Whether the file may be where it is.
+    /// Checks the location of the file.
     ///
     /// # Errors
     /// It is in the data directory.
     pub fn check(&self, data_dir: &Path) -> Result<(), Invalid> {
         let is_ours = self.file.starts_with(data_dir) || self.file.file_name().is_none();
         if self.to == Target::File && is_ours {
-            let message = "must be a file outside of data_dir, which the node alone writes to";
+            let message = "must be a file outside data_dir, which is reserved for the node";
             return Err(Invalid::new("audit.file", message));
         }
         Ok(())

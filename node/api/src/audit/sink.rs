@@ -1,18 +1,18 @@
-//! What records are written to.
+//! Destinations of audit records.
 
 use std::io::{self, Write};
 
-/// Takes lines, each with its newline.
+/// Receives lines, each with its newline.
 pub(super) trait Sink: Send {
-    /// Writes lines and takes from the front of `lines` what needs not be given again.
+    /// Writes lines. After an error, `lines` contains only the lines to pass again.
     fn write(&mut self, lines: &mut Vec<u8>) -> io::Result<()>;
 
-    /// Returns once what was written outlives a loss of power, where that can be known.
+    /// Makes written lines durable, where the destination supports it.
     fn sync(&mut self) -> io::Result<()> {
         Ok(())
     }
 
-    /// Goes on at the place that is named so now.
+    /// Reopens the destination by its name.
     fn reopen(&mut self) -> io::Result<()> {
         Ok(())
     }

@@ -1,4 +1,4 @@
-//! Where requests put their records.
+//! Entry point for audit records.
 
 use std::fmt;
 use std::io;
@@ -17,12 +17,12 @@ use super::writer::Writer;
 use crate::settings::Invalid;
 use crate::world::Clock;
 
-/// How long the end of a node waits for the records that are left.
+/// How long a stopping node waits for the remaining records.
 const FLUSH_MAX: Duration = Duration::from_secs(2);
-/// How long a write waits for its record; what takes longer cannot be kept.
+/// How long a write waits for its record.
 const KEPT_WITHIN: Duration = Duration::from_secs(2);
 
-/// Keeps records, if it was asked to. Cheap to clone.
+/// Records requests, if configured. Cheap to clone.
 #[derive(Clone, Default)]
 pub struct Audit(Option<Arc<Trail>>);
 
@@ -40,18 +40,18 @@ impl fmt::Debug for Audit {
 }
 
 impl Audit {
-    /// Nothing is recorded.
+    /// An audit log that records nothing.
     pub fn off() -> Self {
         Self(None)
     }
 
-    /// As configured. Begins a thread, if there is something to write.
+    /// Opens the configured audit log and starts its thread.
     ///
     /// # Errors
-    /// What is configured cannot be written to.
+    /// The configured destination is not writable.
     pub fn open(section: &AuditSection, node: u64, clock: Arc<dyn Clock>) -> Result<Self, Invalid> {
         let failed = |error: io::Error| {
-            let message = format!("{} cannot be written to: {error}", section.file.display());
+            let message = format!("cannot write to {}: {error}", section.file.display());
             Invalid::new("audit.file", message)
         };
         let sink: Box<dyn Sink> = match section.to {
@@ -62,7 +62,7 @@ impl Audit {
         Self::begin(sink, node, clock, section.mode).map_err(failed)
     }
 
-    /// Begins the thread that writes to `sink`.
+    /// Starts the thread that writes to `sink`.
     fn begin(
         sink: Box<dyn Sink>,
         node: u64,
@@ -86,22 +86,22 @@ impl Audit {
         }))))
     }
 
-    /// Whether anything is recorded.
+    /// Whether requests are recorded.
     pub fn is_on(&self) -> bool {
         self.0.is_some()
     }
 
-    /// The number of this node, for its records.
+    /// Id of this node, for its records.
     pub fn node(&self) -> u64 {
         self.0.as_ref().map_or(0, |trail| trail.node)
     }
 
-    /// The time of a record that is made now.
+    /// The current time, for records.
     pub fn now(&self) -> SystemTime {
         (self.0.as_ref()).map_or(SystemTime::UNIX_EPOCH, |trail| trail.clock.now())
     }
 
-    /// Why nothing may be changed now, as no record could be kept of it.
+    /// Why writes are rejected now because they could not be recorded.
     pub(crate) fn why_not(&self) -> Option<&'static str> {
         let trail = self.0.as_ref()?;
         match trail.mode {
@@ -113,15 +113,15 @@ impl Audit {
         }
     }
 
-    /// Keeps a record, and does not wait for it.
+    /// Queues a record without waiting for it.
     pub fn put(&self, record: Record) {
         if let Some(trail) = &self.0 {
             trail.queue.put(record, None);
         }
     }
 
-    /// Keeps a record. Returns whether its request may be acknowledged: a committed write under
-    /// `strict` only if the record is kept.
+    /// Records a request. Returns whether it may be acknowledged: a committed write in `strict`
+    /// mode only if its record is kept.
     pub async fn keep(&self, record: Record) -> bool {
         let Some(trail) = &self.0 else {
             return true;
@@ -135,24 +135,24 @@ impl Audit {
         matches!(timeout(KEPT_WITHIN, is_kept).await, Ok(Ok(())))
     }
 
-    /// Goes on in the file that has the name now.
+    /// Reopens the file by its name, after a rotation.
     pub fn reopen(&self) {
         if let Some(trail) = &self.0 {
             trail.queue.reopen();
         }
     }
 
-    /// Waits until what was put in was written, two seconds at most.
+    /// Waits until the queued records are written, at most two seconds.
     pub async fn finish(&self) {
         let flushed = self.0.as_ref().and_then(|trail| trail.queue.flushed());
         if let Some(flushed) = flushed
             && timeout(FLUSH_MAX, flushed).await.is_err()
         {
-            tracing::warn!("the last audit records were not written in time");
+            tracing::warn!("the last audit records were not written before the timeout");
         }
     }
 
-    /// What was counted; nothing, if nothing is recorded.
+    /// The counters; zeros if nothing is recorded.
     pub fn numbers(&self) -> Arc<Numbers> {
         let trail = self.0.as_ref();
         trail.map_or_else(Arc::default, |trail| trail.queue.state.numbers.clone())
@@ -170,7 +170,7 @@ mod tests {
     use super::*;
     use crate::world::RealWorld;
 
-    /// A disk of which a test says how it is.
+    /// A disk whose state a test controls.
     #[derive(Default)]
     struct Disk {
         holds: Mutex<Holds>,
@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_write_is_acknowledged_when_its_record_is_synced_and_many_share_a_sync() {
+    async fn write_is_acknowledged_after_a_shared_sync_of_its_record() {
         let disk = Arc::new(Disk::default());
         let audit = audit(&disk, AuditMode::Strict);
         disk.set(|disk| disk.sync_hangs = true);
@@ -266,16 +266,16 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn while_the_disk_is_full_writes_are_refused_and_its_records_come_later() {
+    async fn writes_are_refused_while_the_disk_is_full_and_recorded_later() {
         let disk = Arc::new(Disk::default());
         let audit = audit(&disk, AuditMode::Strict);
         disk.set(|disk| disk.is_full = true);
-        assert_eq!(audit.why_not(), None, "no write was tried yet");
+        assert_eq!(audit.why_not(), None, "no write was attempted yet");
         assert!(!audit.keep(claim()).await);
         assert!(audit.why_not().unwrap().contains("cannot be written"));
         disk.set(|disk| disk.is_full = false);
         until(|| audit.why_not().is_none()).await;
-        assert_eq!(disk.synced(), 1, "the one that was not acknowledged");
+        assert_eq!(disk.synced(), 1, "the record of the unacknowledged write");
         assert!(audit.keep(claim()).await);
         let numbers = audit.numbers();
         assert_eq!(numbers.records.load(Ordering::Relaxed), 2);
@@ -285,7 +285,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_disk_that_hangs_has_writes_refused() {
+    async fn writes_are_refused_while_the_disk_hangs() {
         let disk = Arc::new(Disk::default());
         let audit = audit(&disk, AuditMode::Strict);
         disk.set(|disk| disk.sync_hangs = true);
@@ -297,7 +297,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn best_effort_goes_on_without_records_and_counts_them() {
+    async fn best_effort_counts_lost_records() {
         let disk = Arc::new(Disk::default());
         let audit = audit(&disk, AuditMode::BestEffort);
         disk.set(|disk| disk.write_hangs = true);
@@ -342,7 +342,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_end_of_a_node_waits_for_its_records() {
+    async fn shutdown_waits_for_records() {
         let disk = Arc::new(Disk::default());
         let audit = audit(&disk, AuditMode::Strict);
         for _ in 0..500 {

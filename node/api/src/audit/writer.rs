@@ -1,5 +1,4 @@
-//! The thread that writes records: as many as wait under one sync, and again what could not be
-//! written.
+//! The writer thread: writes all waiting records with one sync, and retries failed writes.
 
 use std::io;
 use std::sync::Arc;
@@ -13,11 +12,11 @@ use super::queue::{Item, State};
 use super::sink::Sink;
 use crate::world::Clock;
 
-/// Bytes that are written together at most, and some of one record.
+/// Bytes of a batch, which one record may exceed.
 const BATCH_BYTES: usize = 256 * 1024;
-/// How long it waits before it tries again.
+/// Delay before a retry.
 const PAUSE: Duration = Duration::from_secs(1);
-/// How long it looks in the meantime whether it is to end.
+/// Interval at which it checks for shutdown during the delay.
 const GLANCE: Duration = Duration::from_millis(50);
 
 pub(super) struct Writer {
@@ -38,7 +37,7 @@ struct Batch {
 }
 
 impl Writer {
-    /// Until no one is left who could put in a record.
+    /// Runs until all senders are dropped.
     pub(super) fn run(mut self) {
         while let Ok(first) = self.items.recv() {
             let mut batch = Batch::default();
@@ -65,7 +64,7 @@ impl Writer {
         }
     }
 
-    /// Tries until it is done, or the node stops.
+    /// Retries until the batch is written or the node stops.
     fn keep(&mut self, mut batch: Batch) {
         batch.bytes = batch.lines.len() as u64;
         let is_awaited = !batch.kept.is_empty();
@@ -83,9 +82,9 @@ impl Writer {
                 return notify(batch.kept.into_iter().chain(batch.flushed));
             };
             if !numbers.failed.swap(true, Ordering::Relaxed) {
-                tracing::error!(%error, "audit records cannot be written; it is tried again each second");
+                tracing::error!(%error, "audit records cannot be written; retrying every second");
             }
-            // A flush waits for one attempt.
+            // A flush waits for only one attempt.
             notify(batch.flushed.drain(..));
             if !self.pause() {
                 numbers.lost.fetch_add(batch.records, Ordering::Relaxed);
@@ -94,7 +93,7 @@ impl Writer {
         }
     }
 
-    /// Calls the sink, while others see how long that takes.
+    /// Calls the sink and publishes the start time of the call.
     fn in_call<T>(&mut self, call: impl FnOnce(&mut Self) -> T) -> T {
         *self.state.in_call_since.lock() = Some(self.clock.monotonic());
         let result = call(self);
@@ -106,8 +105,8 @@ impl Writer {
         if !durably {
             return self.sink.write(lines);
         }
-        // What a sync did not bring to the disk, a second one does not either: it is written again,
-        // and may be there twice.
+        // After a failed sync, a second sync does not write the lost data: the lines are written
+        // again, possibly twice.
         let again = lines.clone();
         self.sink.write(lines)?;
         let begun = self.clock.monotonic();
@@ -124,12 +123,12 @@ impl Writer {
         match self.in_call(|writer| writer.sink.reopen()) {
             Ok(()) => tracing::info!("reopened the audit file"),
             Err(error) => {
-                tracing::error!(%error, "the audit file cannot be reopened; the previous one is still written to")
+                tracing::error!(%error, "cannot reopen the audit file; still writing to the previous one")
             }
         }
     }
 
-    /// False if the node stops in the meantime.
+    /// Waits for the retry delay. Returns false if the node stops.
     #[expect(clippy::disallowed_methods, reason = "this thread does nothing else")]
     fn pause(&self) -> bool {
         let begun = self.clock.monotonic();
@@ -145,7 +144,7 @@ impl Writer {
 
 fn notify(waiting: impl Iterator<Item = oneshot::Sender<()>>) {
     for one in waiting {
-        // It may have given up.
+        // The receiver may have given up.
         let _ = one.send(());
     }
 }

@@ -1,20 +1,20 @@
-//! What a token of an application credential with access rules may be used for.
+//! Access rules of application credentials: they limit the requests that a token may be used for.
 //!
-//! Source: keystonemiddleware, `auth_token`, `validate_allowed_request`. It also refuses such
-//! tokens where their catalog has no placement, which says nothing of what they may do and is not
-//! looked at.
+//! Source: keystonemiddleware, `auth_token`, `validate_allowed_request`. It also rejects such
+//! tokens if their catalog has no placement service, which does not affect the rules and is not
+//! checked here.
 
 use serde::Deserialize;
 
-/// What the rules call this service.
+/// Name of this service in access rules.
 const SERVICE: &str = "placement";
-/// No path of the API is longer, its prefix included: names have 255 characters.
+/// No path of the API is longer, including its prefix: names have at most 255 characters.
 const PATH_BYTES_MAX: usize = 1024;
-/// Rules that are looked at. Users make them, and each costs a request some time; what comes behind
-/// allows nothing.
+/// Maximum number of rules that are evaluated, since users create them and each costs time per
+/// request. Further rules are ignored.
 const RULES_MAX: usize = 256;
 
-/// The rules that are about this service. A request needs one that fits.
+/// The rules for this service. A request needs a matching one.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(from = "Vec<Rule>")]
 pub(crate) struct AccessRules(Vec<Rule>);
@@ -43,11 +43,11 @@ impl AccessRules {
     }
 }
 
-/// Whether the whole path fits a pattern, in which `*` and `{name}` stand for one or more bytes
-/// without `/`, and `**` for any bytes. Takes no longer than their lengths multiplied, as users
-/// write patterns.
+/// Whether a pattern matches the whole path. `*` and `{name}` match one or more bytes without `/`,
+/// and `**` matches any bytes. Takes time proportional to the product of the lengths, since users
+/// write the patterns.
 fn fits(path: &[u8], pattern: &str) -> bool {
-    // Whether what was read of the pattern fits the first so many bytes of the path.
+    // Whether the pattern read so far matches the first `n` bytes of the path, by `n`.
     let mut ends = vec![false; path.len() + 1];
     ends[0] = true;
     let mut rest = pattern.as_bytes();
@@ -77,7 +77,7 @@ fn fits(path: &[u8], pattern: &str) -> bool {
     ends[path.len()]
 }
 
-/// A part of a pattern.
+/// An element of a pattern.
 #[derive(Clone, Copy)]
 enum Part {
     Any,
@@ -86,7 +86,7 @@ enum Part {
 }
 
 impl Part {
-    /// The first part of a pattern, and the rest of it.
+    /// The first element of a pattern, and the rest of it.
     fn first(pattern: &[u8]) -> Option<(Self, &[u8])> {
         let (first, rest) = pattern.split_first()?;
         let close = pattern.iter().position(|byte| *byte == b'}');
@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pattern_of_many_wildcards_is_judged_at_once() {
+    fn pattern_with_many_wildcards_is_matched_quickly() {
         let path = format!("/{}", "a".repeat(PATH_BYTES_MAX - 1));
         let hostile = format!("/{}b", "**a".repeat(40));
         let rule = json!([{"service": "placement", "method": "GET", "path": hostile}]);
@@ -181,7 +181,7 @@ mod tests {
         assert!(rules(all.clone()).allow("GET", &path));
         assert!(
             !rules(all).allow("GET", &format!("{path}a")),
-            "no path is so long"
+            "the path is too long"
         );
     }
 }

@@ -1,4 +1,4 @@
-//! Requests to Keystone and its answers: parts of its API, version 3.
+//! Request and response bodies of Keystone's API, version 3.
 
 use std::time::SystemTime;
 
@@ -12,19 +12,19 @@ use super::access_rules::AccessRules;
 use crate::identity::{CallingService, Identity};
 use crate::settings::Secret;
 
-/// Who a token stands for.
+/// A token after its validation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Token {
-    /// Its roles have implied ones with them. Keystone says whether the project is the admin
-    /// project only where `[resource] admin_project_name` names one.
+    /// Identity of the token. Its roles include implied ones. Keystone marks the admin project only
+    /// if `[resource] admin_project_name` names one.
     pub identity: Identity,
-    /// What alone it may be used for, if its application credential has access rules.
+    /// The requests it is limited to, if its application credential has access rules.
     pub(crate) access_rules: Option<AccessRules>,
     pub(crate) expires_at: SystemTime,
 }
 
 impl Token {
-    /// Whether it may be used for some requests only.
+    /// Whether access rules limit the token to some requests.
     pub fn is_restricted(&self) -> bool {
         self.access_rules.is_some()
     }
@@ -34,7 +34,7 @@ impl Token {
     }
 }
 
-/// The answer to a token that was made or validated.
+/// Response to the creation or validation of a token.
 #[derive(Deserialize)]
 pub(super) struct Answer {
     token: Document,
@@ -49,14 +49,14 @@ struct Document {
     system: Option<System>,
     #[serde(default)]
     roles: Vec<Role>,
-    #[serde(default = "unless_it_says_otherwise")]
+    #[serde(default = "default_is_admin_project")]
     is_admin_project: bool,
     application_credential: Option<UsedCredential>,
     #[serde(default)]
     catalog: Vec<Service>,
 }
 
-fn unless_it_says_otherwise() -> bool {
+fn default_is_admin_project() -> bool {
     true
 }
 
@@ -79,7 +79,7 @@ struct Named {
     id: String,
 }
 
-/// No id is empty: an answer with an empty one is damaged.
+/// Rejects an empty id, which indicates a damaged response.
 fn not_empty<'de, D: Deserializer<'de>>(id: D) -> Result<String, D::Error> {
     let id = String::deserialize(id)?;
     match id.is_empty() {
@@ -113,7 +113,7 @@ struct Endpoint {
     url: String,
 }
 
-/// Keystone's answer where it refuses something.
+/// An error response of Keystone.
 #[derive(Deserialize)]
 pub(super) struct Refusal {
     #[serde(rename = "error")]
@@ -127,8 +127,8 @@ struct Reason {
 }
 
 impl Refusal {
-    /// Whether a body is one. What answers in its place at a wrong path has another form, also
-    /// where it is JSON.
+    /// Whether a body is an error response of Keystone. Other services that answer at a wrong path
+    /// send other forms, even as JSON.
     pub(super) fn is(body: &[u8]) -> bool {
         serde_json::from_slice::<Self>(body).is_ok()
     }
@@ -136,10 +136,10 @@ impl Refusal {
 
 impl Answer {
     pub(super) fn read(body: &[u8]) -> Result<Self, String> {
-        // Not serde's own words: they may hold parts of the body.
+        // serde's own message may contain parts of the body.
         let unreadable = |error: serde_json::Error| {
             format!(
-                "an answer that is no token's, at line {} column {}",
+                "not a token response, at line {} column {}",
                 error.line(),
                 error.column()
             )
@@ -151,10 +151,10 @@ impl Answer {
         let text = &self.token.expires_at;
         OffsetDateTime::parse(text, &Rfc3339)
             .map(SystemTime::from)
-            .map_err(|error| format!("a token that expires at no time: {error}"))
+            .map_err(|error| format!("invalid expires_at of a token: {error}"))
     }
 
-    /// Where Keystone says that it is itself, for those who come by this interface.
+    /// URL of Keystone's own endpoint with this interface in the catalog.
     pub(super) fn identity_endpoint(&self, interface: &str, region: &str) -> Option<&str> {
         let services = self.token.catalog.iter();
         let endpoints = services
@@ -198,11 +198,11 @@ impl Answer {
     }
 }
 
-/// What Keystone issues a token for.
+/// Credentials for a token.
 #[derive(Debug)]
 #[expect(missing_docs, reason = "the names are Keystone's own")]
 pub enum Credentials {
-    /// For a project. User and project have names that are unique in their domains.
+    /// Password of a user, for a project. User and project names are unique within their domains.
     Password {
         user: String,
         user_domain: String,
@@ -210,12 +210,12 @@ pub enum Credentials {
         project: String,
         project_domain: String,
     },
-    /// It belongs to one project.
+    /// Application credential, which belongs to one project.
     Application { id: String, secret: Secret },
 }
 
 impl Credentials {
-    /// The question for a token.
+    /// The request body for a token.
     pub(super) fn question(&self) -> Value {
         match self {
             Self::Application { id, secret } => json!({"auth": {"identity": {
@@ -392,7 +392,7 @@ mod tests {
     }
 
     #[test]
-    fn the_catalog_tells_where_keystone_is() {
+    fn keystone_endpoint_is_found_in_the_catalog() {
         let mut of = document();
         let endpoint = |interface: &str, region: &str, url: &str| json!({"interface": interface, "region_id": region, "url": url});
         of["catalog"] = json!([

@@ -1,4 +1,4 @@
-//! Keystones in memory, for tests.
+//! In-memory Keystone servers for tests.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
@@ -22,7 +22,7 @@ use super::Keystone;
 use crate::net::{BoxStream, Listener, Net};
 use crate::world::Clock;
 
-/// A second of these tests.
+/// The time of a second in these tests.
 pub(crate) fn at(second: u64) -> SystemTime {
     UNIX_EPOCH + Duration::from_secs(1_800_000_000 + second)
 }
@@ -33,7 +33,7 @@ fn text(time: SystemTime) -> String {
         .unwrap()
 }
 
-/// A clock that a test moves.
+/// A clock that tests set.
 pub(crate) struct StandingClock(pub(crate) Mutex<SystemTime>);
 
 impl Clock for StandingClock {
@@ -46,28 +46,28 @@ impl Clock for StandingClock {
     }
 }
 
-/// Keystones in memory, at whatever address.
+/// In-memory Keystone servers at any address.
 #[derive(Default)]
 pub(crate) struct Cloud {
-    /// What they were asked: the address, and `login`, or the token and what was asked of it.
+    /// Received requests: the address, and `login`, or the token and its `may_have_expired`.
     pub(crate) asked: Mutex<Vec<String>>,
-    /// Addresses at which no one answers, and at which 503 is answered.
+    /// Addresses that do not answer, and addresses that answer 503.
     pub(crate) down: Mutex<BTreeSet<String>>,
     pub(crate) ill: Mutex<BTreeSet<String>>,
-    /// Tokens of the service that count; the newest is the last.
+    /// Valid tokens of the service; the newest is last.
     pub(crate) logins: Mutex<Vec<String>>,
-    /// No token is given twice.
+    /// Number of issued tokens, so that each is unique.
     pub(crate) given: AtomicUsize,
-    /// Whether its logins are refused.
+    /// Whether logins are rejected.
     pub(crate) closed: AtomicBool,
     pub(crate) revoked: Mutex<BTreeSet<String>>,
-    /// The URL of the identity endpoint in the catalog.
+    /// URL of the identity endpoint in the catalog.
     pub(crate) catalog: Mutex<Option<String>>,
-    /// What the documents of some tokens say besides.
+    /// Additional fields in the documents of some tokens.
     pub(crate) also: Mutex<BTreeMap<String, Value>>,
-    /// How long it takes to look up a token.
+    /// Duration of a token validation.
     pub(crate) takes: Mutex<Duration>,
-    /// Tokens that are being looked up, and the most that ever were at once.
+    /// Number of validations in progress, and its maximum so far.
     pub(crate) under_way: AtomicUsize,
     pub(crate) most: AtomicUsize,
 }
@@ -81,7 +81,7 @@ impl Cloud {
         }})
     }
 
-    /// Tokens are `USER:SECOND`, the second at which they end.
+    /// Tokens have the form `USER:SECOND`, with the second at which they expire.
     async fn answer(
         self: Arc<Self>,
         address: String,
@@ -162,8 +162,8 @@ impl Cloud {
                     body["token"].as_object_mut().unwrap().extend(also.clone());
                 }
                 let has_rules = !body["token"]["application_credential"]["access_rules"].is_null();
-                // A service that does not enforce access rules would let such a token do
-                // everything.
+                // A service that does not enforce access rules would accept such a token for every
+                // request.
                 match has_rules && header("openstack-identity-access-rules") != "1" {
                     true => answer(StatusCode::NOT_FOUND, &unknown),
                     false => answer(StatusCode::OK, &body),
@@ -212,14 +212,14 @@ impl Net for CloudNet {
     }
 }
 
-/// Two of them, and what asks them.
+/// Two Keystone servers and their client.
 pub(crate) fn keystone(cache_s: u64) -> (Arc<Cloud>, Arc<StandingClock>, Keystone) {
     let cloud = Arc::new(Cloud::default());
     let (clock, keystone) = keystone_at(&cloud, "http://one:1,http://two:2", cache_s);
     (cloud, clock, keystone)
 }
 
-/// What asks them at these addresses.
+/// A client for the Keystone servers at these addresses.
 pub(crate) fn keystone_at(
     cloud: &Arc<Cloud>,
     auth_url: &str,

@@ -1,9 +1,9 @@
-//! OpenStack's identity service: whose a token is, by its API's version 3.
+//! Token validation with OpenStack's identity service, API version 3.
 //!
-//! What it says of a token is remembered for a while, by the token's SHA-256: no token stays in
-//! memory. One question serves all who ask about the same token in the meantime. That it does not
-//! know a token is remembered for seconds only: a token is issued by one Keystone and asked about
-//! at another, whose keys or database may be behind.
+//! Results are cached for a while under the token's SHA-256, so that no token stays in memory.
+//! Concurrent requests with the same token share one validation. An unknown token is cached only
+//! for seconds: a token may be validated by another Keystone than the one that issued it, and its
+//! keys or database may lag behind.
 
 mod access_rules;
 mod documents;
@@ -30,45 +30,45 @@ use crate::outgoing::{self, Outgoing};
 use crate::settings::{Invalid, Secret};
 use crate::world::Clock;
 
-/// The longest answer about a token that is read: many roles, or a catalog of many regions.
+/// Maximum length of a validation response, with many roles or a catalog of many regions.
 const ANSWER_BYTES_MAX: usize = 4 << 20;
-/// Tokens that are remembered at once.
+/// Maximum number of cached tokens.
 const REMEMBERED_MAX: u64 = 100_000;
-/// How long Keystone is not asked again about a token that it did not know.
+/// Time for which an unknown token is cached.
 const UNKNOWN_LASTS: Duration = Duration::from_secs(5);
-/// No token is longer than this, with a thousand roles in it.
+/// Maximum length of a token, sufficient for a thousand roles.
 const TOKEN_BYTES_MAX: usize = 16 << 10;
 
-/// Tokens that Keystone is asked about at once: each takes a connection. Further questions wait.
+/// Maximum number of concurrent validations, each with its own connection. Further ones wait.
 const ASKED_MAX: usize = 64;
 
-/// Knows whose tokens are.
+/// Validates tokens and caches the results.
 pub struct Keystone {
     session: Session,
-    /// How many more questions may be asked.
+    /// Limits the number of concurrent validations.
     places: Semaphore,
-    /// Each question that waits for a place has a clone.
+    /// Each waiting validation holds a clone.
     waiting: Arc<()>,
-    /// Tokens that it knew, that it did not know, and questions without an answer.
+    /// Numbers of valid tokens, unknown tokens and failed validations.
     results: [AtomicU64; 3],
     clock: Arc<dyn Clock>,
-    /// How long an answer about a token counts.
+    /// Time for which a valid token is cached.
     lasts: Duration,
-    /// Keystone's answers. `None`: they are not remembered.
+    /// Cached results; `None` if caching is off.
     known: Option<Cache<[u8; 32], Known>>,
 }
 
-/// Keystone's answer about a token.
+/// Result of a validation.
 #[derive(Clone)]
 struct Known {
-    /// `None`: Keystone does not know it.
+    /// `None` if Keystone does not know the token.
     token: Option<Arc<Token>>,
-    /// Until when it counts, monotonic.
+    /// End of validity, monotonic.
     until: Duration,
 }
 
 impl Keystone {
-    /// Reads the certificates. Nothing is sent. Blocks.
+    /// Reads the CA certificates. Sends nothing. Blocks.
     pub fn open(
         section: &KeystoneSection,
         net: Arc<dyn Net>,
@@ -76,7 +76,7 @@ impl Keystone {
     ) -> Result<Self, Invalid> {
         section.check()?;
         let tls = outgoing::tls(section.cafile.as_deref());
-        // Where no authority is trusted, plain HTTP still goes.
+        // Without a trusted CA, plain HTTP still works.
         let is_encrypted = |url: &String| url.starts_with("https:");
         let tls = match section.cafile.is_some() || section.auth_urls().iter().any(is_encrypted) {
             true => Some(tls.map_err(|message| Invalid::new("keystone.cafile", message))?),
@@ -100,11 +100,11 @@ impl Keystone {
         })
     }
 
-    /// Whose a token is. `None`: no one's, or it has expired, unless it `may_have_expired` in the
-    /// meantime.
+    /// The identity of a token. `None` if Keystone does not know it or it has expired, unless it
+    /// `may_have_expired`.
     ///
     /// # Errors
-    /// Keystone cannot be asked, and it is not remembered.
+    /// Keystone does not answer, and the result is not cached.
     pub(crate) async fn whose(
         &self,
         token: &str,
@@ -125,34 +125,33 @@ impl Keystone {
         let known = asked.await.map_err(|away| Away::clone(&away))?;
         match known.token {
             Some(token) if !token.has_expired(self.clock.now()) => Ok(Some(token)),
-            // That it has expired says nothing of what it was; and an expired token is not
-            // remembered.
+            // The cache does not keep the identity of expired tokens.
             _ if may_have_expired => Ok(self.ask(token, true).await?.token),
             _ => Ok(None),
         }
     }
 
-    /// Logs a user in; gives a token, whose [`Keystone::holder`] is the user. `None`: Keystone does
-    /// not accept the credentials.
+    /// Logs a user in and returns a token, whose [`Keystone::holder`] is the user. `None` if
+    /// Keystone rejects the credentials.
     ///
     /// # Errors
-    /// Keystone cannot be asked.
+    /// Keystone does not answer.
     pub async fn log_in(&self, user: &Credentials) -> Result<Option<Secret>, Away> {
         Ok(self.session.token_for(user).await?.map(Secret::from))
     }
 
-    /// The user whose token it is, as for a request of the API. `None`: it has ended.
+    /// The user of a token, as for a request to the API. `None` if the token is no longer valid.
     ///
     /// # Errors
-    /// Keystone cannot be asked, and it is not remembered.
+    /// Keystone does not answer, and the result is not cached.
     pub async fn holder(&self, token: &Secret) -> Result<Option<Arc<Token>>, Away> {
         self.whose(token.reveal(), false).await
     }
 
-    /// Ends a token.
+    /// Revokes a token.
     ///
     /// # Errors
-    /// Keystone cannot be asked; this node alone has forgotten it.
+    /// Keystone does not answer; only this node has forgotten the token.
     pub async fn revoke(&self, token: &Secret) -> Result<(), Away> {
         let revoked = self.session.revoke(token.reveal()).await;
         if let Some(cache) = &self.known {
@@ -161,17 +160,17 @@ impl Keystone {
         revoked
     }
 
-    /// How Keystone is asked.
+    /// The settings for Keystone.
     pub(crate) fn section(&self) -> &KeystoneSection {
         &self.session.section
     }
 
-    /// How many questions wait until others are answered.
+    /// Number of validations that wait for others.
     pub fn waiting(&self) -> u64 {
         Arc::strong_count(&self.waiting) as u64 - 1
     }
 
-    /// How many tokens were asked about so far, by Keystone's answer; zeros where it is not in use.
+    /// Numbers of validations so far, by result; zeros if Keystone is not in use.
     pub fn results(it: Option<&Self>) -> [(&'static str, u64); 3] {
         let count = |nth: usize| it.map_or(0, |it| it.results[nth].load(Ordering::Relaxed));
         [
@@ -181,7 +180,7 @@ impl Keystone {
         ]
     }
 
-    /// Waits until so few questions are under way that one more may be.
+    /// Waits for a free place among the concurrent validations.
     async fn place(&self) -> Result<SemaphorePermit<'_>, Away> {
         if let Ok(place) = self.places.try_acquire() {
             return Ok(place);
@@ -190,7 +189,7 @@ impl Keystone {
         match timeout(QUESTION_MAX, self.places.acquire()).await {
             Ok(place) => Ok(place.expect("the semaphore is never closed")),
             Err(_) => Err(Away(format!(
-                "{ASKED_MAX} questions are under way already, and within {} s it has answered too few of them",
+                "{ASKED_MAX} validations are in progress, and no place became free within {} s",
                 QUESTION_MAX.as_secs_f32()
             ))),
         }
@@ -254,7 +253,7 @@ mod tests {
 
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(128))]
-        /// Of all tokens that the cloud does not know, whatever is in them.
+        /// For all tokens that the cloud does not know, whatever their form.
         #[test]
         fn an_invalid_token_of_any_form_is_refused(token in "[^:]{0,80}") {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
@@ -284,7 +283,7 @@ mod tests {
         assert_eq!(cloud.most.load(Ordering::Relaxed), ASKED_MAX);
         assert_eq!(keystone.waiting(), 0);
 
-        // Keystone that hangs is waited for no longer than its deadline, by all of them.
+        // If Keystone hangs, all requests stop waiting after the timeout.
         *cloud.takes.lock() = Duration::from_secs(3_600);
         let begun = tokio::time::Instant::now();
         let tokens = (0..2 * ASKED_MAX).map(|number| format!("late{number}:100"));
@@ -296,7 +295,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn without_a_cache_each_request_is_asked_about() {
+    async fn without_a_cache_each_request_is_validated() {
         let (cloud, _, keystone) = keystone(0);
         assert!(user_of(&keystone, "alice:100").await.is_some());
         cloud.revoked.lock().insert("alice:100".to_owned());
@@ -305,7 +304,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_revoked_token_counts_no_longer_than_the_cache_time() {
+    async fn revoked_token_is_accepted_at_most_for_the_cache_time() {
         let (cloud, clock, keystone) = keystone(300);
         assert!(user_of(&keystone, "alice:9000").await.is_some());
         cloud.revoked.lock().insert("alice:9000".to_owned());
@@ -316,10 +315,10 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_token_that_keystone_did_not_know_is_asked_about_again_within_seconds() {
+    async fn unknown_token_is_validated_again_within_seconds() {
         for (cache_s, refused_s) in [(300, 5), (2, 2)] {
             let (cloud, clock, keystone) = keystone(cache_s);
-            // The Keystone that is asked does not have the key yet with which another one made it.
+            // The Keystone that validates the token does not have the issuer's key yet.
             cloud.revoked.lock().insert("alice:9000".to_owned());
             assert!(user_of(&keystone, "alice:9000").await.is_none());
             cloud.revoked.lock().clear();
@@ -343,7 +342,7 @@ mod tests {
         cloud.asked();
         assert!(user_of(&keystone, "alice:100").await.is_none());
         assert_eq!(cloud.asked(), Vec::<String>::new());
-        // A service may come with it, and that is asked about each time.
+        // A service may use it, and each such use is validated.
         for _ in 0..2 {
             let whose = keystone.whose("alice:100", true).await.unwrap();
             assert_eq!(whose.unwrap().identity.user_id, "alice");
@@ -354,10 +353,10 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_service_s_own_token_is_renewed_before_it_ends_and_when_it_is_refused() {
+    async fn service_token_is_renewed_before_expiry_and_when_rejected() {
         let (cloud, clock, keystone) = keystone(0);
         assert!(user_of(&keystone, "alice:9000").await.is_some());
-        // Its keys were changed.
+        // Keystone's keys were changed.
         *clock.0.lock() = at(10);
         cloud.asked();
         cloud.logins.lock().clear();
@@ -390,7 +389,7 @@ mod tests {
         *clock.0.lock() = at(3);
         assert!(crowd().await.iter().all(Result::is_ok));
         assert_eq!(cloud.logins_asked(), 1);
-        // It forgets what it has just issued.
+        // Keystone forgets the token that it has just issued.
         cloud.logins.lock().clear();
         let all = crowd().await;
         assert!(
@@ -411,11 +410,11 @@ mod tests {
         cloud.down.lock().insert("two:2".to_owned());
         assert!(
             user_of(&keystone, "bob:100").await.is_some(),
-            "it is remembered"
+            "it is cached"
         );
         let Away(why) = keystone.whose("carol:100", false).await.unwrap_err();
         assert!(why.contains("two:2") && !why.contains("carol"), "{why}");
-        // That no one could say is not remembered.
+        // A failed validation is not cached.
         cloud.down.lock().clear();
         assert!(user_of(&keystone, "carol:100").await.is_some());
         assert_eq!(user_of(&keystone, "unknown").await, None);
@@ -424,7 +423,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn tokens_are_known_whatever_the_catalog_says_of_keystone_s_address() {
+    async fn tokens_are_validated_with_any_endpoint_in_the_catalog() {
         for url in [
             "http://one:1",
             "http://one:1/",
@@ -434,7 +433,7 @@ mod tests {
             "http://one:1/v2.0/",
             "http://one:1/moved",
             "http://one:1/moved/v2.0",
-            // Nothing of Keystone is there, so `auth_url` is used.
+            // Keystone is not there, so `auth_url` is used.
             "http://one:1/elsewhere",
             "http://nowhere:9/v3",
             "",
@@ -453,7 +452,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_404_that_is_not_keystone_s_says_nothing_of_a_token() {
+    async fn foreign_404_does_not_invalidate_a_token() {
         for at in [
             "http://one:1/elsewhere",
             "http://one:1/moved/moved/moved/moved",

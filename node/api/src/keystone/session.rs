@@ -1,4 +1,4 @@
-//! Asking Keystone: with a token of this service's own, which is renewed before it ends.
+//! Requests to Keystone, with a token for this service that is renewed before it expires.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -19,48 +19,48 @@ use crate::world::Clock;
 
 const AUTH_TOKEN: HeaderName = HeaderName::from_static("x-auth-token");
 const SUBJECT_TOKEN: HeaderName = HeaderName::from_static("x-subject-token");
-/// Says that access rules of application credentials are enforced here. Without it Keystone does
-/// not know tokens that have some.
+/// Declares that this service enforces access rules of application credentials. Without it,
+/// Keystone does not validate tokens that have some.
 const ACCESS_RULES: HeaderName = HeaderName::from_static("openstack-identity-access-rules");
-/// How long one question waits at most, and may take before the next URL is tried.
+/// Timeout of a request to one URL; then the next URL is tried.
 pub(super) const QUESTION_MAX: Duration = Duration::from_secs(5);
-/// How long before its end a token is renewed.
+/// Time before expiry at which a token is renewed.
 const RENEWAL: Duration = Duration::from_secs(120);
-/// How soon after a login the next is tried: with a wrong password a crowd of requests would have
-/// Keystone lock this service's user out.
+/// Minimum delay between logins: with a wrong password, many concurrent requests would otherwise
+/// make Keystone lock out this service's user.
 const LOGIN_PAUSE: Duration = Duration::from_secs(1);
-/// So often a question is sent on to where an answer says that Keystone is.
+/// Maximum number of redirects followed per request.
 const REDIRECTS_MAX: usize = 3;
 
-/// Keystone gave no answer that could be used.
+/// Keystone gave no usable answer.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct Away(pub(crate) String);
 
-/// This service's standing with Keystone.
+/// This service's session with Keystone.
 pub(super) struct Session {
     pub(super) section: KeystoneSection,
     outgoing: Outgoing,
     clock: Arc<dyn Clock>,
-    /// Held during a login, so that a crowd of requests waits for one.
+    /// Held during a login, so that concurrent requests share one.
     login: Mutex<Option<LastLogin>>,
-    /// URLs at which something else than Keystone has answered: they are asked last, and logged
-    /// once for each login.
+    /// URLs at which another service than Keystone answered: they are tried last, and logged once
+    /// per login.
     misplaced: parking_lot::Mutex<BTreeSet<String>>,
 }
 
 struct LastLogin {
-    /// When it ended, monotonic.
+    /// End of the login, monotonic.
     at: Duration,
     outcome: Result<Own, Away>,
 }
 
-/// A token of this service.
+/// A token for this service.
 #[derive(Clone)]
 struct Own {
     token: HeaderValue,
     renew_at: SystemTime,
-    /// Where tokens are validated: that of the catalog first.
+    /// URLs that validate tokens: the endpoint from the catalog first.
     urls: Vec<String>,
 }
 
@@ -75,13 +75,13 @@ impl Session {
         }
     }
 
-    /// What Keystone reports of a token. `None`: it does not know the token, or no longer does.
+    /// Validates a token. `None` if Keystone does not know it, or no longer does.
     pub(super) async fn validate(
         &self,
         token: &str,
         may_have_expired: bool,
     ) -> Result<Option<Token>, Away> {
-        // What no header can carry Keystone never issued.
+        // Keystone issues no token that does not fit in a header.
         let Ok(mut subject) = HeaderValue::from_str(token) else {
             return Ok(None);
         };
@@ -108,18 +108,18 @@ impl Session {
                     return read.map(Some).map_err(Away);
                 }
                 StatusCode::NOT_FOUND => return Ok(None),
-                // Its own token was revoked, or Keystone has other keys.
+                // This service's token was revoked, or Keystone's keys were changed.
                 StatusCode::UNAUTHORIZED if refused.is_none() => refused = Some(own.token),
                 status => {
                     return Err(Away(format!(
-                        "it answers {status} when it is asked about a token"
+                        "it answers {status} to the validation of a token"
                     )));
                 }
             }
         }
     }
 
-    /// A token of this service's own, another one than that which was `refused`.
+    /// The token for this service; logs in again if it expires soon or is `refused`.
     async fn own(&self, refused: Option<&HeaderValue>) -> Result<Own, Away> {
         let mut login = self.login.lock().await;
         if let Some(last) = &*login {
@@ -129,7 +129,7 @@ impl Session {
                     return Ok(own.clone());
                 }
                 Ok(_) if lately => {
-                    let words = "it takes no token that it has just given this service";
+                    let words = "it rejects the token that it has just given this service";
                     return Err(Away(words.to_owned()));
                 }
                 Err(away) if lately => return Err(away.clone()),
@@ -144,7 +144,7 @@ impl Session {
         outcome
     }
 
-    /// Asks for a token; gives Keystone's answer.
+    /// Requests a token and returns Keystone's response.
     async fn issue(&self, whom: &Credentials) -> Result<Response<Bytes>, Away> {
         let login = Bytes::from(whom.question().to_string());
         let question = |url: &str| {
@@ -157,7 +157,7 @@ impl Session {
         self.ask(&self.section.auth_urls(), question).await
     }
 
-    /// A token for a user. `None`: Keystone does not accept the credentials.
+    /// A token for a user. `None` if Keystone rejects the credentials.
     pub(super) async fn token_for(&self, whom: &Credentials) -> Result<Option<String>, Away> {
         let answer = self.issue(whom).await?;
         match answer.status() {
@@ -170,14 +170,15 @@ impl Session {
             | StatusCode::UNAUTHORIZED
             | StatusCode::FORBIDDEN
             | StatusCode::NOT_FOUND => Ok(None),
-            status => Err(Away(format!("it answers {status} when a user logs in"))),
+            status => Err(Away(format!("it answers {status} to the login of a user"))),
         }
     }
 
-    /// Ends a token, by its own right.
+    /// Revokes a token, authorized by the token itself.
     pub(super) async fn revoke(&self, token: &str) -> Result<(), Away> {
         let token = HeaderValue::from_str(token);
-        let mut token = token.map_err(|_| Away("no header can carry the token".to_owned()))?;
+        let mut token =
+            token.map_err(|_| Away("the token is not a valid header value".to_owned()))?;
         token.set_sensitive(true);
         let question = |url: &str| {
             let question = Request::builder().method(Method::DELETE);
@@ -188,9 +189,11 @@ impl Session {
         };
         let answer = self.ask(&self.section.auth_urls(), question).await?;
         match answer.status() {
-            // Otherwise it had ended before.
+            // In the other cases the token was no longer valid.
             StatusCode::NO_CONTENT | StatusCode::UNAUTHORIZED | StatusCode::NOT_FOUND => Ok(()),
-            status => Err(Away(format!("it answers {status} when a token is revoked"))),
+            status => Err(Away(format!(
+                "it answers {status} to the revocation of a token"
+            ))),
         }
     }
 
@@ -199,7 +202,7 @@ impl Session {
         let answer = self.issue(&self.section.credentials()).await?;
         if answer.status() != StatusCode::CREATED {
             return Err(Away(format!(
-                "it answers {} when this service asks for a token as {}",
+                "it answers {} to the login of this service as {}",
                 answer.status(),
                 self.section.who()
             )));
@@ -210,7 +213,7 @@ impl Session {
             answer.identity_endpoint(self.section.interface.name(), &self.section.region_name);
         let mut urls: Vec<String> = own.map(base_url).into_iter().chain(auth_urls).collect();
         urls.dedup();
-        // They may have been corrected since.
+        // The URLs may have been corrected since the last login.
         self.misplaced.lock().clear();
         Ok(Own {
             token,
@@ -219,14 +222,13 @@ impl Session {
         })
     }
 
-    /// Asks one after the other, until one gives an answer of Keystone's other than that it is not
-    /// well.
+    /// Tries the URLs in turn until Keystone answers without a server error.
     async fn ask(
         &self,
         urls: &[String],
         question: impl Fn(&str) -> http::Result<Request<Full<Bytes>>>,
     ) -> Result<Response<Bytes>, Away> {
-        let mut why = Away("no address of it is known".to_owned());
+        let mut why = Away("no URL is configured".to_owned());
         let mut urls: Vec<&String> = urls.iter().collect();
         urls.sort_by_key(|url| self.misplaced.lock().contains(*url));
         for url in urls {
@@ -237,7 +239,7 @@ impl Session {
                 }
                 Ok(Ok(answer)) if is_of_another(&answer) => {
                     let words = format!(
-                        "{url} answers 404, and not in the words of Keystone: its API of version 3 is not there; correct \
+                        "{url} answers 404 without Keystone's error document, so it is not its API of version 3; correct \
                          [keystone] auth_url, or the identity endpoint in Keystone's catalog"
                     );
                     if self.misplaced.lock().insert(url.clone()) {
@@ -249,15 +251,15 @@ impl Session {
                 Ok(Err(Away(error))) => why = Away(format!("{url}: {error}")),
                 Err(_) => {
                     let seconds = QUESTION_MAX.as_secs_f32();
-                    why = Away(format!("{url}: it has not answered within {seconds} s"));
+                    why = Away(format!("{url}: no answer within {seconds} s"));
                 }
             }
         }
         Err(why)
     }
 
-    /// The answer to a question, also where another place than that which was asked has it. Source:
-    /// RFC 9110, section 15.4; as keystoneauth does, whatever the method is.
+    /// Sends a request and follows redirects. Source: RFC 9110, section 15.4; like keystoneauth,
+    /// with any method.
     async fn answer(
         &self,
         question: impl Fn() -> Result<Request<Full<Bytes>>, Away>,
@@ -279,13 +281,13 @@ impl Session {
     }
 }
 
-/// Where an answer says that the question belongs.
+/// The target of a redirect.
 fn location(answer: &Response<Bytes>) -> Option<&HeaderValue> {
     let is_redirect = matches!(answer.status().as_u16(), 301 | 302 | 303 | 307 | 308);
     answer.headers().get(LOCATION).filter(|_| is_redirect)
 }
 
-/// The address to which an answer of another one redirects.
+/// The URI to which a response from `asked` redirects.
 fn redirected(asked: &Uri, location: &HeaderValue) -> Result<Uri, Away> {
     let wrong = |why: &str| Away(format!("it redirects to {location:?}, {why}"));
     let text = location.to_str().ok();
@@ -296,22 +298,21 @@ fn redirected(asked: &Uri, location: &HeaderValue) -> Result<Uri, Away> {
         (parts.scheme, parts.authority) = (from.scheme, from.authority);
     }
     if parts.scheme.is_none() || parts.authority.is_none() {
-        return Err(wrong("which is no address"));
+        return Err(wrong("which is not a valid URL"));
     }
     let is_safe = parts.scheme == Some(Scheme::HTTPS) || asked.scheme() == Some(&Scheme::HTTP);
     if !is_safe {
-        return Err(wrong("where tokens would cross the network in clear"));
+        return Err(wrong("where tokens would be sent unencrypted"));
     }
-    Uri::from_parts(parts).map_err(|_| wrong("which is no address"))
+    Uri::from_parts(parts).map_err(|_| wrong("which is not a valid URL"))
 }
 
-/// Whether something else than Keystone has answered: it says of a token that it does not know it
-/// in a document.
+/// Whether another service than Keystone answered: Keystone's own 404 contains an error document.
 fn is_of_another(answer: &Response<Bytes>) -> bool {
     answer.status() == StatusCode::NOT_FOUND && !Refusal::is(answer.body())
 }
 
-/// The token that comes with an answer.
+/// The token in a response.
 fn issued(answer: &Response<Bytes>) -> Result<HeaderValue, Away> {
     let token = answer.headers().get(SUBJECT_TOKEN).cloned();
     let mut token = token.ok_or_else(no_token)?;
@@ -320,5 +321,5 @@ fn issued(answer: &Response<Bytes>) -> Result<HeaderValue, Away> {
 }
 
 fn no_token() -> Away {
-    Away("it sends no token".to_owned())
+    Away("it sends no X-Subject-Token header".to_owned())
 }

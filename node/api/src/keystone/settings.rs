@@ -1,4 +1,4 @@
-//! `[keystone]`.
+//! Settings of the table `[keystone]`.
 
 use std::path::PathBuf;
 
@@ -8,49 +8,48 @@ use super::documents::Credentials;
 use crate::settings::{Invalid, Secret, settings};
 
 settings! {
-    /// Where Keystone is, for `[auth] strategy = "keystone"`. Most are those of
-    /// `[keystone_authtoken]`. This service is either a user with a password or an application
-    /// credential.
+    /// Connection to Keystone, for `[auth] strategy = "keystone"`. Most settings have the names of
+    /// `[keystone_authtoken]`. This service authenticates either as a user with a password or with
+    /// an application credential.
     KeystoneSection {
-        /// Keystone's URL, with or without a version such as `/v3`; several, separated by commas,
+        /// URL of Keystone, with or without a version such as `/v3`; several, separated by commas,
         /// are tried in turn.
         auth_url: String = String::new(),
-        /// This service's user.
+        /// User name of this service.
         username: String = String::new(),
-        /// Its password. Not a flag: other users of a machine see those.
+        /// Password of the user. Not a flag: other users of a machine can see flags.
         password: Secret = Secret::default(),
-        /// The domain of the user.
+        /// Domain name of the user.
         user_domain_name: String = "Default".to_owned(),
-        /// The project in which the user may validate tokens.
+        /// Project in which the user may validate tokens.
         project_name: String = "service".to_owned(),
-        /// The domain of the project.
+        /// Domain name of the project.
         project_domain_name: String = "Default".to_owned(),
-        /// Id of an application credential, in place of user and password.
+        /// Id of an application credential, instead of user and password.
         application_credential_id: String = String::new(),
-        /// Its secret. Not a flag.
+        /// Secret of the application credential. Not a flag.
         application_credential_secret: Secret = Secret::default(),
-        /// Where clients get tokens, for the header of a 401; empty: `auth_url`.
+        /// URL where clients get tokens, for the header of a 401; empty: `auth_url`.
         www_authenticate_uri: String = String::new(),
-        /// PEM file with the authorities of Keystone's certificate; unset: those that this machine
-        /// trusts.
+        /// PEM file with the CA certificates for Keystone; unset: this machine's trusted CAs.
         cafile: Option<PathBuf> = None,
-        /// Which of Keystone's endpoints in the catalog validates tokens: `internal`, `public` or
-        /// `admin`. Without one, `auth_url` is used.
+        /// Keystone endpoint in the catalog that validates tokens: `internal`, `public` or `admin`.
+        /// If the catalog has none, `auth_url` is used.
         interface: Interface = Interface::Internal,
-        /// Of which region; empty: of any.
+        /// Region of that endpoint; empty: any region.
         region_name: String = String::new(),
-        /// Roles with which a service (`X-Service-Token`) may use a user's token that has expired.
+        /// Roles with which a service (`X-Service-Token`) may use an expired user token.
         service_token_roles: Vec<String> = vec!["service".to_owned()],
-        /// Whether a service token without any of these roles is refused.
+        /// Whether a service token without any of these roles is rejected.
         service_token_roles_required: bool = true,
-        /// How long a valid token is cached, in seconds; never beyond its end. A revoked token may
-        /// be used for so long. An invalid token is cached for 5 s at most. 0: Keystone validates
-        /// each request.
+        /// Time for which a valid token is cached, in seconds, never beyond its expiry. A revoked
+        /// token is accepted for this time. An invalid token is cached for at most 5 s. 0: Keystone
+        /// validates each request.
         token_cache_time_s: u64 = 300,
     }
 }
 
-/// Which of a service's endpoints in the catalog.
+/// Interface of a service endpoint in the catalog.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Interface {
@@ -60,7 +59,7 @@ pub enum Interface {
 }
 
 impl Interface {
-    /// As the catalog names it.
+    /// The name in the catalog.
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::Internal => "internal",
@@ -71,10 +70,10 @@ impl Interface {
 }
 
 impl KeystoneSection {
-    /// Whether Keystone can be asked with these.
+    /// Checks the settings that are needed to contact Keystone.
     ///
     /// # Errors
-    /// One is missing or wrong.
+    /// A setting is missing or invalid.
     pub(crate) fn check(&self) -> Result<(), Invalid> {
         let invalid =
             |key: &str, message: &str| Err(Invalid::new(&format!("keystone.{key}"), message));
@@ -92,7 +91,7 @@ impl KeystoneSection {
             return invalid("auth_url", message);
         }
         if self.has_application_credential() != self.username.is_empty() {
-            let message = "or application_credential_id is required, and only one of them";
+            let message = "exactly one of username and application_credential_id is required";
             return invalid("username", message);
         }
         if self.has_application_credential() && self.application_credential_secret.is_empty() {
@@ -103,12 +102,12 @@ impl KeystoneSection {
         }
         let uri = self.authenticate_uri();
         if uri.contains('"') || http::HeaderValue::from_str(&uri).is_err() {
-            return invalid("www_authenticate_uri", "cannot stand in a header");
+            return invalid("www_authenticate_uri", "is not a valid header value");
         }
         Ok(())
     }
 
-    /// Where clients get tokens.
+    /// URL where clients get tokens.
     pub(crate) fn authenticate_uri(&self) -> String {
         match self.www_authenticate_uri.as_str() {
             "" => base_url(self.auth_url.split(',').next().unwrap_or_default()),
@@ -116,18 +115,18 @@ impl KeystoneSection {
         }
     }
 
-    /// Base URLs, `/v3` at their end; tried in turn.
+    /// Base URLs that end with `/v3`, in the order in which they are tried.
     pub fn auth_urls(&self) -> Vec<String> {
         let urls = self.auth_url.split(',').map(str::trim);
         urls.filter(|url| !url.is_empty()).map(base_url).collect()
     }
 
-    /// Whether this service is an application credential to Keystone, and no user with a password.
+    /// Whether this service authenticates with an application credential instead of a password.
     pub(super) fn has_application_credential(&self) -> bool {
         !self.application_credential_id.is_empty()
     }
 
-    /// This service's own.
+    /// The configured credentials of this service.
     pub(super) fn credentials(&self) -> Credentials {
         match self.has_application_credential() {
             true => Credentials::Application {
@@ -144,7 +143,7 @@ impl KeystoneSection {
         }
     }
 
-    /// Who this service is to Keystone, for the log.
+    /// This service's identity at Keystone, for the log.
     pub(super) fn who(&self) -> String {
         match self.has_application_credential() {
             true => format!("ApplicationCredential({})", self.application_credential_id),
@@ -153,7 +152,7 @@ impl KeystoneSection {
     }
 }
 
-/// The base of version 3, whatever version is given: catalogs of old clouds have `/v2.0`.
+/// The base URL of version 3 for a URL with any version: catalogs of old clouds have `/v2.0`.
 pub(super) fn base_url(url: &str) -> String {
     let url = url.trim().trim_end_matches('/');
     let base = match url.rsplit_once('/') {
@@ -163,7 +162,7 @@ pub(super) fn base_url(url: &str) -> String {
     format!("{}/v3", base.trim_end_matches('/'))
 }
 
-/// Whether a segment of a path is a version, such as `v3` or `v2.0`.
+/// Whether a path segment is a version, such as `v3` or `v2.0`.
 fn is_version(segment: &str) -> bool {
     let Some(numbers) = segment.strip_prefix('v') else {
         return false;

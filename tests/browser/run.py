@@ -45,10 +45,10 @@ def parse():
                     'to its first byte.')
     parser.add_argument('--full', action='store_true',
                         help='5,000 hosts, more pages of each kind, leaders killed for two minutes')
-    parser.add_argument('--hosts', type=int, help='so many hosts, 110 at least (default: 200; with --full 5,000)')
+    parser.add_argument('--hosts', type=int, help='number of hosts, at least 110 (default: 200; with --full 5,000)')
     parser.add_argument('--screenshots', metavar='DIR',
-                        help='writes pictures of four pages: light, dark and of a phone')
-    parser.add_argument('--release', action='store_true', help='a release build, which scripts/browser makes')
+                        help='take screenshots of four pages: light, dark and on a phone')
+    parser.add_argument('--release', action='store_true', help='use a release build, which scripts/browser creates')
     return parser.parse_args()
 
 
@@ -145,7 +145,7 @@ class Browser:
         self.page.wait_for_timeout(500)
         errors = '\n'.join(self._errors)
         if 'style' not in errors or 'placement.invalid' not in errors:
-            self.found('/web/', f'what the policy forbids is not seen: {errors}')
+            self.found('/web/', f'violations of the policy are not detected: {errors}')
 
 
 def kind_of(path):
@@ -176,7 +176,7 @@ def crawl(browser, of_a_kind):
                 asked.add(link)
                 left.append(link)
     largest = max(browser.seen.values())
-    print(f'{len(paths)} pages of {len(kinds)} kinds are looked at; the largest has {largest} bytes', flush=True)
+    print(f'{len(paths)} pages of {len(kinds)} kinds were checked; the largest has {largest} bytes', flush=True)
     return paths
 
 
@@ -194,7 +194,7 @@ def look_closely(browser, paths):
             if size == PHONE:
                 wide = browser.page.evaluate('document.scrollingElement.scrollWidth - innerWidth')
                 if wide > 0:
-                    browser.found(path, f'on a phone it is {wide} pixels too wide')
+                    browser.found(path, f'it is {wide} pixels too wide for a phone')
             browser.page.evaluate(axe)
             judged = browser.page.evaluate('axe.run({resultTypes: ["violations"]})')
             for violation in judged['violations']:
@@ -204,7 +204,7 @@ def look_closely(browser, paths):
         browser.page.set_viewport_size(DESKTOP)
         browser.page.emulate_media(color_scheme='light')
         if TURNS.search(browser.page.content()):
-            browser.found(path, 'a name turns the direction of writing')
+            browser.found(path, 'a name changes the direction of writing')
         # Numbers on the page may change between two visits.
         for _ in range(3):
             browser.visit(path)
@@ -213,7 +213,7 @@ def look_closely(browser, paths):
             if texts[0] == texts[1] and texts[0]:
                 break
         else:
-            browser.found(path, 'without script it has another text')
+            browser.found(path, 'its text differs without JavaScript')
 
 
 def by_keyboard(browser):
@@ -228,9 +228,9 @@ def by_keyboard(browser):
             if page.evaluate(focused) == wanted:
                 outline = page.evaluate('getComputedStyle(document.activeElement).outlineStyle')
                 if outline == 'none':
-                    browser.found(page.url, f'{wanted} has the focus, and it cannot be seen')
+                    browser.found(page.url, f'the focus on {wanted} is invisible')
                 return
-        browser.found(page.url, f'no key leads to {wanted}')
+        browser.found(page.url, f'{wanted} is unreachable by keyboard')
 
     tab_to('Candidates|')
     with page.expect_navigation():
@@ -295,7 +295,7 @@ def while_leaders_are_killed(browser, cluster, paths, seconds):
     killer.end()
     if killer.error:
         browser.found('the cluster', killer.error)
-    print(f'{visits} pages while {killer.killed} leaders were killed; {missing} were missing at first')
+    print(f'{visits} pages while {killer.killed} leaders were killed; {missing} failed at first')
 
 
 if __name__ == '__main__':

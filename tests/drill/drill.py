@@ -88,7 +88,7 @@ class Drill:
         self._back = self._upstream('back', self._old.port)
         self._under_load('move out', self._move_out)
         if max(self._gaps_s) > LONGEST_GAP_S:
-            raise Failed(f'no client had an answer for {max(self._gaps_s):.1f} s; the bar is {LONGEST_GAP_S} s')
+            raise Failed(f'no client got an answer for {max(self._gaps_s):.1f} s; the limit is {LONGEST_GAP_S} s')
 
     def _kept(self, service):
         self._stack.callback(service.stop)
@@ -132,7 +132,7 @@ class Drill:
 
     def _compare(self, url, other):
         if self._options.consumers > COMPARED_MAX:
-            return print('(not compared by requests, which would take too long)')
+            return print('(not compared request by request: it would take too long)')
         # Progress is shown on standard error.
         comparison = subprocess.run(['placementctl', 'compare', url, other], check=False, text=True,
                                     stdout=subprocess.PIPE)
@@ -178,7 +178,7 @@ class Drill:
             self._exported(f'{self._database.load} rehearsal')
         digest = self._import('rehearsal')
         if digest not in self._exported('tail -1'):
-            raise Failed(f'the database has the content {digest}, and the cluster that was exported has another')
+            raise Failed(f'the digest {digest} of the database differs from that of the exported cluster')
         rehearsed.start()
         self._compare(rehearsed.url, self._url)
         rehearsed.stop()
@@ -218,9 +218,9 @@ class Drill:
         took = time.monotonic() - started
         time.sleep(LOAD_S)
         load.stop()
-        with step(f'look for what was acknowledged of {len(load.acknowledged)} consumers'):
+        with step(f'check acknowledged writes of {len(load.acknowledged)} consumers'):
             load.look()
-        print(f'==> {what}: {took:.1f} s. The load had {load.answers} answers, after {load.slowest_s:.1f} s at most; '
+        print(f'==> {what}: {took:.1f} s. The load got {load.answers} answers, the slowest after {load.slowest_s:.1f} s; '
               f'the longest time without one was {load.longest_gap_s:.1f} s', flush=True)
         if load.failures:
             raise Failed(f'{len(load.failures)} requests failed, such as {load.failures[0]}')

@@ -295,7 +295,7 @@ impl Cluster {
         });
         let made = made.await.with_context(|| format!("node {id}"))?;
         ensure!(made.id == id, "the next node is node {}, not {id}", made.id);
-        self.give_token(id, &made.token.context("it is shown once")?)
+        self.give_token(id, &made.token.context("the answer has no token")?)
     }
 
     /// Has a node without data join with this token when it is started.
@@ -535,9 +535,11 @@ impl Cluster {
     /// # Panics
     /// If it does not in time.
     pub async fn until_leader(&self, id: u64) {
-        until_ok("another leader", async || match self.leader().await {
-            Ok(leader) if leader == id => Ok(()),
-            other => Err(other),
+        until_ok(&format!("node {id} to lead"), async || {
+            match self.leader().await {
+                Ok(leader) if leader == id => Ok(()),
+                other => Err(other),
+            }
         })
         .await;
     }
@@ -633,7 +635,7 @@ impl Cluster {
                 let found = found.unwrap_or_else(|error| panic!("node {id}: {error}"));
                 assert!(
                     !there || !found.is_empty(),
-                    "node {id} has lost {name:?}, which another one has shown"
+                    "node {id} lacks {name:?}, which another node has shown"
                 );
                 there = !found.is_empty();
             }

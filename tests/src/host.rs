@@ -62,7 +62,7 @@ pub async fn claim_for_request(client: &Client, host: Uuid, request_id: &str) ->
 pub async fn request_of(client: &Client, consumer: Uuid) -> Value {
     let path = format!("/placementd/v1/history?consumer={consumer}");
     let history: Result<Value, _> = client.fetch(ApiRequest::get(&path)).await;
-    let history = history.expect("a node that keeps what was changed");
+    let history = history.expect("a node with change history");
     let entry = &history["history"][0];
     assert!(entry.is_object(), "{history}");
     entry["request_id"].clone()

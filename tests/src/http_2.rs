@@ -19,7 +19,7 @@ pub async fn connected(cluster: &Cluster, window: u32) -> anyhow::Result<SendReq
     let authority = cluster.options().authority.clone();
     let trust = authority.context("the cluster has no TLS")?.trust(None);
     let mut roots = RootCertStore::empty();
-    let file = trust.ca_file.context("no file of authorities")?;
+    let file = trust.ca_file.context("no CA file")?;
     for root in CertificateDer::pem_file_iter(file)? {
         roots.add(root?)?;
     }

@@ -160,7 +160,7 @@ impl Keystone {
     }
 
     fn client(&self) -> Client {
-        let client = Client::new([self.address()]).expect("an address of ours is one");
+        let client = Client::new([self.address()]).expect("the address is valid");
         // Each token request hashes a password, on a machine that may be busy.
         client.with_attempt_timeout(PATIENCE)
     }
@@ -264,7 +264,7 @@ impl Keystone {
         let request = ApiRequest::post(&format!("/v3/{what}s")).json(body);
         let made = self.ask(request).await?;
         let id = made[what]["id"].as_str();
-        Ok(id.context("what was made has an id")?.to_owned())
+        Ok(id.context("the answer has no id")?.to_owned())
     }
 
     async fn ask(&self, request: ApiRequest) -> anyhow::Result<Value> {

@@ -55,7 +55,7 @@ impl Ways {
         self.cut.send_modify(|cut| cut.extend(ways));
     }
 
-    /// Restores all directions.
+    /// Restores all directions that were cut.
     pub fn mend(&self) {
         self.cut.send_modify(BTreeSet::clear);
     }

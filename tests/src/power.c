@@ -1,10 +1,9 @@
-/* Stands between a process and its disk, and writes down what was synced: one line for each sync of a
- * file (its length before) or of a directory (its entries before). Files that a synced directory names
- * are kept by a second link, as a rename or a removal that was not synced is undone by a loss of power.
- * So is what is written over bytes of a write-ahead file: what they were is kept, as records of offset, length and
- * bytes; the line of a sync says how many bytes of these records it made void.
+/* Preloaded into a process; records its syncs: one line per sync of a file (its length before) or of a
+ * directory (its entries before). Files in a synced directory are kept by a second link, as a power loss
+ * undoes renames and removals that were not synced. Overwritten bytes of write-ahead files are kept, too, as
+ * records of offset, length and bytes; the line of a sync tells how many bytes of these records it made void.
  *
- * PLACEMENT_TEST_SYNCED     the file that is written to; links are made in the directory next to it
+ * PLACEMENT_TEST_SYNCED     file of the records; links are created in the directory next to it
  * PLACEMENT_TEST_UNSYNCED   paths with these words are not synced, though the calls report success; a path
  *                           ends with $, that of a directory with /$
  */
@@ -28,12 +27,12 @@ static int key(int dir, const char *name, int flags, char *out, struct statx *s)
                    (long long)s->stx_btime.tv_sec, s->stx_btime.tv_nsec);
 }
 
-/* Where it is kept what was written over in a file. */
+/* File that keeps the overwritten bytes of a file. */
 static void path_of_kept(const char *notes, const char *id, char *out) {
     snprintf(out, 4096, "%s.kept/%s.over", notes, id);
 }
 
-/* What is to be noted of an open file or directory at this moment; 0 if nothing is. */
+/* Writes the record of an open file or directory; returns 0 if none is needed. */
 static int describe(int fd, const char *notes, char *line) {
     struct statx s;
     char id[64], over[4096];
@@ -66,7 +65,7 @@ static int describe(int fd, const char *notes, char *line) {
     return length;
 }
 
-/* Whether the path of an open file has these words; it ends with $, that of a directory with /$. */
+/* Whether the path of an open file, with $ at its end (/$ for a directory), has these words. */
 static int has(int fd, const char *words) {
     char link[64], path[4096];
     snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
@@ -100,7 +99,7 @@ static ssize_t real_write(int fd, const void *bytes, size_t count) {
     return ((ssize_t (*)(int, const void *, size_t))dlsym(RTLD_NEXT, "write"))(fd, bytes, count);
 }
 
-/* Keeps what is about to be written over. */
+/* Keeps bytes that are about to be overwritten. */
 static void overwritten(int fd, off_t at, size_t count) {
     const char *notes = getenv("PLACEMENT_TEST_SYNCED");
     struct statx s;
@@ -110,7 +109,7 @@ static void overwritten(int fd, off_t at, size_t count) {
     unsigned long long length = s.stx_size - (unsigned long long)at;
     if (length > count) length = count;
     char path[64], *record = malloc(16 + length);
-    /* The file may be open for writing alone. */
+    /* The file may be open for writing only. */
     snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
     int in = open(path, O_RDONLY | O_CLOEXEC);
     if (!record || in < 0) abort();

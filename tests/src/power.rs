@@ -112,7 +112,7 @@ impl Synced {
         for line in whole {
             let mut words = line.split_whitespace();
             let (Some(kind), Some(key)) = (words.next(), words.next()) else {
-                bail!("a note says nothing: {line:?}");
+                bail!("invalid record: {line:?}");
             };
             if kind == "file" {
                 let mut number = || -> anyhow::Result<u64> {

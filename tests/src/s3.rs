@@ -32,7 +32,7 @@ use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
 use crate::private;
 
-/// The only bucket.
+/// The only bucket of the store.
 pub const BUCKET: &str = "drill";
 /// Secret key of its credentials; must not appear in any log or output.
 pub const SECRET: &str = "fJw8+nothing/shows=this";
@@ -47,13 +47,13 @@ const BROKEN_AFTER_BYTES: usize = 3_000;
 /// Behaviour of the store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mood {
-    /// Serves requests.
+    /// Serves requests like a healthy store.
     Well,
     /// Answers every request with 403.
     Forbids,
     /// Accepts connections and answers nothing.
     Hangs,
-    /// Accepts no connections.
+    /// Listens, but closes every connection.
     IsDown,
     /// Closes connections in the middle of a request body.
     BreaksOff,

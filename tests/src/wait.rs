@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 /// The longest wait of a test. A busy machine is many times slower, and a generous bound does not
 /// prolong a successful wait.
 pub const PATIENCE: Duration = Duration::from_secs(240);
-/// Polling interval.
+/// Pause between two attempts.
 const EVERY: Duration = Duration::from_millis(50);
 
 /// Retries until the attempt succeeds or the time is over.

@@ -373,11 +373,11 @@ async fn full_disk_refuses_writes_and_serves_reads() {
         StatusCode::NOT_FOUND
     );
     let ready = ask(&client, ApiRequest::get("/readyz")).await;
-    assert_eq!(ready.status, StatusCode::OK, "balancers send reads on");
+    assert_eq!(ready.status, StatusCode::OK, "balancers still send reads");
     cluster
         .until_logged(&[1], "audit records cannot be written")
         .await;
-    until_ok("the metric", async || {
+    until_ok("placement_audit_failed", async || {
         let metrics = cluster.metrics(1).await;
         let is_failed = metrics.contains("placement_audit_failed 1");
         is_failed.then_some(()).ok_or(metrics)

@@ -203,7 +203,7 @@ async fn copies_made_under_load_are_restored() {
     );
     let unknown = ["--from", "unknown/node-1", "--to", "/tmp/none"];
     let unknown = refusal(&drill.fetch(&unknown), 1);
-    assert!(unknown.contains(&place), "it lists the places: {unknown}");
+    assert!(unknown.contains(&place), "the error lists the prefixes: {unknown}");
 
     let (restored, report) = restored(&target, &[]).await;
     assert_eq!(&report["digest"], &digest);
@@ -322,14 +322,14 @@ async fn store_keeps_as_many_backups_as_the_directory() {
     let oldest = first.keys().next().unwrap().clone();
     let place = drill.place(1).await;
     let mut number = 0;
-    until("the end of the oldest", async || {
+    until("the deletion of the oldest backup", async || {
         number += 1;
         drill.write(&format!("p{number}")).await;
         !drill.store.files(&place).contains_key(&oldest)
     })
     .await;
     // The next backup may exist before the oldest one is deleted.
-    until_ok("as many as are kept", async || {
+    until_ok("the configured number of backups", async || {
         let there = drill.store.files(&place);
         let backups = there.keys().filter(|name| name.starts_with("backup-"));
         (2..=3)
@@ -349,7 +349,7 @@ async fn log_covered_by_a_backup_is_deleted_when_the_next_file_begins() {
     let place = drill.place(1).await;
     let local = drill.backups.path().join(&place);
     let first_log = format!("log-{:020}", 0);
-    until("a backup of all", async || {
+    until("a backup with all writes", async || {
         let applied = drill.cluster.admin_of(1).status().await.unwrap().applied;
         let newest = format!("backup-{:020}", applied.unwrap());
         [&first_log, &newest]
@@ -366,7 +366,7 @@ async fn log_covered_by_a_backup_is_deleted_when_the_next_file_begins() {
     drill.cluster.start_node(1).unwrap();
     drill.cluster.wait_healthy().await.unwrap();
     drill.write("two").await;
-    until("the end of the log before", async || {
+    until("the deletion of the previous log file", async || {
         !files(&local).contains_key(&first_log)
     })
     .await;

@@ -36,7 +36,7 @@ async fn root_health_check_fails_while_the_node_is_not_ready() {
         "{error:?}"
     );
     let livez = get(&cluster, 1, "/livez").await.unwrap();
-    assert_eq!(livez.status.as_u16(), 200, "it lives, it only is not ready");
+    assert_eq!(livez.status.as_u16(), 200, "alive but not ready");
 
     cluster.start_node(2).unwrap();
     cluster.start_node(3).unwrap();
@@ -62,7 +62,7 @@ async fn node_without_leader_is_ready_while_requests_wait() {
     let text = |answer: &ApiResponse| String::from_utf8_lossy(&answer.body).into_owned();
     cluster.kill_9(2);
     cluster.kill_9(3);
-    until("a node that waits", async || {
+    until("a node that reports waiting requests", async || {
         let readyz = get(&cluster, 1, "/readyz").await.unwrap();
         assert_eq!(readyz.status.as_u16(), 200, "{}", text(&readyz));
         text(&readyz).contains("requests wait for a leader: ")
@@ -74,7 +74,7 @@ async fn node_without_leader_is_ready_while_requests_wait() {
     let code = asked.error().unwrap().code;
     let code = code.as_deref();
     assert_eq!(code, Some("placement.unavailable.nothing_committed"));
-    until("a node that does not wait any more", async || {
+    until("a node that is not ready", async || {
         let readyz = get(&cluster, 1, "/readyz").await.unwrap();
         readyz.status == 503
     })

@@ -33,7 +33,7 @@ async fn user_limit_does_not_affect_other_users() {
             status => panic!("{status}"),
         }
     }
-    assert!(slowed > 0, "60 requests, of which two a second are let in");
+    assert!(slowed > 0, "60 requests with a limit of two per second");
     assert_eq!(refused(&cluster, "user_per_s").await, slowed);
     assert_eq!(refused(&cluster, "address_per_s").await, 0);
     // Another user at the same address is not limited; it has no role.

@@ -168,7 +168,7 @@ async fn watch_reports_an_expired_token_and_continues() {
         lines.push(serde_json::from_str(&raw.next()).unwrap());
     }
     assert!(lines[0]["reset"].is_string(), "{lines:?}");
-    assert_eq!(lines[2]["kind"], "consumer", "the claim: {lines:?}");
+    assert_eq!(lines[2]["kind"], "consumer", "no claim in {lines:?}");
     let consumer = host::claim(&cluster.client(), host).await.unwrap();
     for shown in [people.next(), raw.next()] {
         assert!(shown.contains(&consumer.to_string()), "{shown}");

@@ -66,7 +66,7 @@ impl Balancer {
     async fn sees(&self, id: u64, ready: bool) {
         let now = Instant::now();
         let (_, seen) = self.nodes.iter().find(|(place, _)| place.id == id).unwrap();
-        until("a look of the balancer", async || {
+        until("a check by the balancer", async || {
             let (at, found) = *seen.lock();
             at >= now && found == ready
         })
@@ -160,13 +160,13 @@ async fn no_request_fails_during_rolling_restarts_behind_a_balancer() {
     let notices = |cluster: &Cluster| cluster.log(leader, usize::MAX).matches(WAITS).count();
     let before = notices(&cluster);
     cluster.stop_node(leader).await.unwrap();
-    assert_eq!(notices(&cluster), before, "it waits a second time");
+    assert_eq!(notices(&cluster), before, "a drained node waits again at its shutdown");
     cluster.start_node(leader).unwrap();
     cluster.wait_ready(leader).await.unwrap();
     let (answered, failures) = balancer.end().await;
     assert!(
         (1..=3).any(|id| cluster.log(id, usize::MAX).contains(WAITS)),
-        "a signal alone gives balancers time"
+        "a signal alone must give balancers time"
     );
     assert!(failures.is_empty(), "{failures:#?}");
     assert!(answered > 20, "only {answered} requests were answered");

@@ -90,8 +90,8 @@ async fn isolated_site_serves_reads_and_reports_their_age() {
     hub.create_provider(&second).await.unwrap();
     let answer = until(&edge, &path, |answer| kept(answer) == "local").await;
     assert_eq!(answer.status, 200);
-    // The edge lacks the write after the cut and reports the age of its state. Nothing has arrived
-    // since, so the state was at least this old when the request was sent.
+    // The edge lacks the write after the cut and reports the age of its state. The cut prevents
+    // updates, so the state was at least this old when the request was sent.
     let missing = format!("/resource_providers/{}", second.uuid.unwrap());
     let age_min = cut.elapsed();
     let answer = get(&edge, &missing).await;

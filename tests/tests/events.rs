@@ -72,9 +72,9 @@ impl Seen {
     /// Follows a stream until it has seen this many allocations and the position after them.
     fn follow(&mut self, events: &mut Events, allocations: usize) {
         while self.made.len() < allocations {
-            self.take(&events.next().expect("the stream goes on"));
+            self.take(&events.next().expect("the stream continues"));
         }
-        self.take(&events.next().expect("the stream says how far it is"));
+        self.take(&events.next().expect("the stream reports its position"));
     }
 }
 

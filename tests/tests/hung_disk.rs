@@ -142,7 +142,7 @@ async fn hang(variable: &str) {
     assert_ne!(next, leader);
     assert!(
         cluster.runs(leader),
-        "another leads before the process has ended"
+        "the process ended before another node led"
     );
     // An unknown write is read, not repeated. Under the next leader its outcome is final.
     let mut step = generation(&client, own).await;
@@ -191,7 +191,7 @@ async fn metrics_and_status_do_not_wait_for_a_hung_disk() {
         return;
     };
     let used = "\nplacement_disk_used_bytes ";
-    until("numbers of the disk", async || {
+    until("metrics of the disk", async || {
         cluster.metrics(1).await.contains(used)
     })
     .await;
@@ -201,9 +201,9 @@ async fn metrics_and_status_do_not_wait_for_a_hung_disk() {
     let before = threads();
     for _ in 0..SCRAPES {
         let scrape = tokio::time::timeout(HASTE, cluster.metrics(1)).await;
-        assert!(scrape.unwrap().contains(used), "it is what it was before");
+        assert!(scrape.unwrap().contains(used), "the scrape has the previous value");
     }
-    assert!(threads() < before + SCRAPES / 2, "one of them waits");
+    assert!(threads() < before + SCRAPES / 2, "scrapes block threads");
     let admin = cluster.admin_of(1);
     let status = tokio::time::timeout(HASTE, admin.status()).await;
     assert!(status.unwrap().unwrap().disk_used_bytes.is_some());
@@ -236,7 +236,7 @@ async fn slow_followers_delay_writes_but_neither_reads_nor_heartbeats() {
             Err(disturbance) => disturbed.push(disturbance),
         }
     }
-    panic!("each time: {disturbed:#?}");
+    panic!("all observations failed: {disturbed:#?}");
 }
 
 /// Reads for a while from a leader whose followers have slow disks.

@@ -198,7 +198,7 @@ async fn backup_is_imported_into_a_partition_while_leaders_crash() {
     let half = until_begun(&cluster, follower, "north").await;
     cluster.kill_9(leader);
     for seen in [begun, half] {
-        assert!(seen < CONSUMERS, "the import was over before");
+        assert!(seen < CONSUMERS, "the import finished before the crash");
     }
     let printed = stdout(ended(importing).await);
     assert!(

@@ -161,7 +161,7 @@ async fn inspect_names_damage_and_changes_nothing() {
 
     assert!(
         before == contents(&dir),
-        "looking has changed the directory"
+        "inspect changed the directory"
     );
 
     damage(&sent);

@@ -56,7 +56,7 @@ fn announce(address: &str, kind: u8) -> usize {
     stream.write_all(&hello).unwrap();
     let mut welcome = [0; 5];
     stream.read_exact(&mut welcome).unwrap();
-    assert_eq!(welcome[4], 2, "this introduction is not welcome");
+    assert_eq!(welcome[4], 2, "the introduction is refused");
     let body = vec![7; ANNOUNCED];
     let head = head(kind, &body);
     let mut sent = 0;

@@ -45,7 +45,7 @@ async fn token_admits_one_node_once_and_the_node_keeps_its_number() {
     let mut cluster = Cluster::start_with(3, config).await.unwrap();
     let founders = cluster.options().clone();
     let token = cluster.ctl_in_time(&["join-token", "create"]).await;
-    assert!(token.starts_with("4-"), "the next number: {token}");
+    assert!(token.starts_with("4-"), "not a token for node 4: {token}");
     let list = ["join-token", "list"];
     cluster.until_shown(&list, 0, &["node 4: open"]).await;
 
@@ -155,7 +155,10 @@ async fn node_with_new_addresses_is_the_same_member() {
     cluster.start_node(mistaken).unwrap();
     cluster.wait_ready(mistaken).await.unwrap();
     cluster
-        .until_logged(&[mistaken], "the cluster has this node's current description")
+        .until_logged(
+            &[mistaken],
+            "the cluster has this node's current description",
+        )
         .await;
     let places: Vec<_> = cluster
         .ids()
@@ -235,7 +238,7 @@ async fn voter_without_its_disk_is_replaced_and_no_write_is_lost() {
     cluster.start_node(leader).unwrap();
     wait_for(
         &cluster,
-        "the new one in the place of the old one",
+        "the replacement of the old node",
         |members| {
             let named = members.iter().map(|one| (one.id, one.name.as_str()));
             let all_vote = members.iter().all(|one| one.role == MemberRole::Voter);

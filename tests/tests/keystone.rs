@@ -168,7 +168,7 @@ async fn tokens_are_authenticated_by_keystone() {
             break;
         }
         assert_eq!(status, StatusCode::OK);
-        assert!(!is_late, "the token is remembered for too long");
+        assert!(!is_late, "the token is cached for too long");
         tokio::time::sleep(Duration::from_millis(200)).await;
     }
     // The log has no token of a service either.
@@ -264,13 +264,13 @@ async fn expired_token_is_accepted_with_a_valid_service_token() {
     keystone.configure(BRIEF.as_secs()).unwrap();
     keystone.go_on().await.unwrap();
     // On a busy machine a token may expire before its first use.
-    let brief = until_ok("a token that is used in its time", async || {
+    let brief = until_ok("a token used before it expires", async || {
         let brief = keystone.token(OPERATOR).await.unwrap();
         let status = status_of(&cluster, 1, &brief).await;
         (status == StatusCode::OK).then_some(brief).ok_or(status)
     })
     .await;
-    // By then the token and its cache entry have expired.
+    // The token and its cache entry have expired by then.
     tokio::time::sleep(BRIEF.max(CACHE)).await;
     keystone.stop();
     keystone.configure(3_600).unwrap();

@@ -111,7 +111,7 @@ async fn leadership_is_transferred_on_request_and_on_shutdown() {
         stopped.store(true, Ordering::Relaxed);
     };
     let (longest, ()) = tokio::join!(writes, stop);
-    assert!(longest < ELECTION_MIN, "a write waited {longest:?}");
+    assert!(longest < ELECTION_MIN, "a write took {longest:?}");
     let json = status(&cluster);
     assert_ne!(json["leader"], new);
     assert!(json["term"].as_u64().unwrap() > term, "{json:#}");

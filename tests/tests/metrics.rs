@@ -76,7 +76,7 @@ fn families(text: &str) -> Families {
             .find(|family| families.contains_key(*family))
             .unwrap_or(name);
         let known = families.get_mut(family);
-        let (_, seen) = known.unwrap_or_else(|| panic!("{line} is described nowhere"));
+        let (_, seen) = known.unwrap_or_else(|| panic!("{line} has no HELP line"));
         let labels = labels.trim_end_matches('}').split("\",");
         let keys = labels.filter_map(|label| Some(label.split_once('=')?.0.to_owned()));
         seen.extend(keys.filter(|key| key != "le"));

@@ -465,7 +465,7 @@ async fn cloud_has_its_own_policy_limits_listener_and_audit_records() {
     assert_eq!(of(Some("closed"), "GET"), 1, "what was forbidden");
 }
 
-/// Lines of a stream, up to the first one that contains this text.
+/// Lines of a stream, up to the first line with this text.
 async fn lines_up_to(stream: &mut Lines, text: &str) -> String {
     loop {
         let line = stream.next().await.unwrap().expect("the stream goes on");

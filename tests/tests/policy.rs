@@ -194,7 +194,7 @@ async fn policy_files_are_reread_and_errors_never_widen_access() {
     let classes_too = "placement:traits:list: '@'\nplacement:resource_classes:list: '@'\n";
     fs::write(&story.policy, classes_too).unwrap();
     story
-        .until("it is read", async |story| {
+        .until("the policy to be read", async |story| {
             story.asks("/resource_classes").await == 200
         })
         .await;
@@ -210,12 +210,12 @@ async fn policy_files_are_reread_and_errors_never_widen_access() {
     for harm in away {
         harm(&override_file);
         story
-            .until("it is seen", async |story| story.is_refused().await)
+            .until("the missing file to be noticed", async |story| story.is_refused().await)
             .await;
         assert_eq!(story.asks("/traits").await, 403);
         fs::write(&override_file, "placement:traits:list: '!'\n").unwrap();
         story
-            .until("it is back", async |story| !story.is_refused().await)
+            .until("the restored file to be read", async |story| !story.is_refused().await)
             .await;
     }
     assert_eq!(story.asks("/traits").await, 403);

@@ -141,8 +141,8 @@ async fn acknowledged_writes_survive_power_loss_on_all_nodes() {
         survive(&mut cluster, host, &acknowledged).await.unwrap();
         cluster.assert_equal_states().await;
     }
-    assert!(lost_bytes > 0, "nothing was ever unsynced");
-    assert!(written_over > 0, "no file of the log was ever written over");
+    assert!(lost_bytes > 0, "the power loss took no bytes");
+    assert!(written_over > 0, "no file of the log was overwritten");
 }
 
 /// Proof that the test above can fail, for each kind of file that a node cannot recreate. Snapshots
@@ -162,7 +162,7 @@ async fn a_missing_sync_is_detected() {
     for unsynced in unsynced {
         let mut cluster = Cluster::prepare(3, CONFIG).unwrap();
         let Some(power) = Power::new(cluster.directory()) else {
-            skipped("syncs that are left out", "there is no C compiler");
+            skipped("missing syncs", "there is no C compiler");
             return;
         };
         start(&mut cluster, &power, Some(unsynced));
@@ -170,7 +170,7 @@ async fn a_missing_sync_is_detected() {
         let (acknowledged, _) = cut_power(&mut cluster, &power, host).await;
         start(&mut cluster, &power, None);
         match survive(&mut cluster, host, &acknowledged).await {
-            Ok(()) => panic!("nothing is missed when {unsynced} is not synced"),
+            Ok(()) => panic!("no loss is detected although {unsynced} is not synced"),
             Err(why) => eprintln!("{unsynced}: {why:.200}"),
         }
         if unsynced == ".log$" {

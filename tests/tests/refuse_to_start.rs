@@ -186,7 +186,7 @@ async fn data_directory_readable_by_others_is_refused() {
     if chown(&dir, Some(65_534), None).is_err() {
         skipped(
             "a data directory of another user",
-            "only root gives files away",
+            "only root can change the owner of a file",
         );
         return;
     }

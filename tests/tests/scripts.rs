@@ -574,7 +574,7 @@ fn suite_counts_long_output_completely() {
     let ran = closing(&Machine::new(), &[("one", &much)]);
     assert!(
         ran.out.ends_with("3 passed, 0 failed, 0 skipped"),
-        "the count is lost"
+        "the count is missing"
     );
 }
 

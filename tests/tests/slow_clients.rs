@@ -74,7 +74,7 @@ async fn health_checks_are_answered_while_all_connections_are_in_use() {
     assert!(refused.contains("placement.unavailable.busy"), "{refused}");
 
     drop(silent);
-    until("places of the clients that are gone", async || {
+    until("connections freed by the silent clients", async || {
         answer(&api, "/resource_providers").starts_with("HTTP/1.1 200")
     })
     .await;

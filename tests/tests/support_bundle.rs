@@ -17,7 +17,7 @@ use placement_tests::wait::until;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
-/// An unpacked bundle.
+/// Files and manifest of an unpacked bundle.
 struct Bundle {
     files: BTreeMap<String, String>,
     manifest: Value,

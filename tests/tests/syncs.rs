@@ -151,7 +151,7 @@ fn in_code() -> Calls {
     calls
 }
 
-/// Texts between backticks.
+/// Texts between backticks in a cell.
 fn quoted(cell: &str) -> Vec<String> {
     let words = cell.split('`').skip(1).step_by(2);
     words.map(str::to_owned).collect()

@@ -103,8 +103,7 @@ async fn still_writes(client: &Client) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn largest_requests_pass_thin_links_without_an_election() {
-    // An election timeout that a busy machine does not reach. The largest messages take longer than
-    // that.
+    // A busy machine does not reach this election timeout, but the largest messages take longer.
     let config = "[raft]\nround_trip_ms = 200\n";
     let cluster = Cluster::start_linked(3, config, BITS_PER_S).await.unwrap();
     let leader = cluster.leader().await.unwrap();

@@ -43,5 +43,5 @@ async fn ten_times_the_peak_load_is_tolerated() {
         }
         outcomes.push(outcome.to_string());
     }
-    panic!("each time: {outcomes:#?}");
+    panic!("all observations failed: {outcomes:#?}");
 }

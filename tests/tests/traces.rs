@@ -408,7 +408,7 @@ async fn requests_continue_without_a_collector() {
     let stocked = client.replace_inventories(host, 0, [("VCPU", Inventory::of(4))]);
     stocked.await.unwrap();
     assert!(begun.elapsed() < FLUSH_MAX);
-    until("spans that are late", async || {
+    until("dropped spans", async || {
         dropped(&cluster, 1).await > before
     })
     .await;
@@ -416,7 +416,7 @@ async fn requests_continue_without_a_collector() {
     drop(collector);
     let before = dropped(&cluster, 1).await;
     create(&client, "while it is away").await;
-    until("spans of no use", async || {
+    until("more dropped spans", async || {
         dropped(&cluster, 1).await > before
     })
     .await;

@@ -136,7 +136,7 @@ impl Story {
         let mut acknowledged = BTreeSet::new();
         for writer in std::mem::take(&mut self.writers) {
             let mine = writer.await.unwrap();
-            assert!(!mine.is_empty(), "a writer got nothing done");
+            assert!(!mine.is_empty(), "a writer has no acknowledged claim");
             acknowledged.extend(mine);
         }
         self.cluster.assert_equal_states().await;

@@ -42,7 +42,7 @@ const USERS: [(&str, &str); 6] = [
     (MARKUP, "placement_reader"),
 ];
 
-/// A fake Keystone.
+/// Tokens and behaviour of the fake Keystone.
 #[derive(Default)]
 struct Identities {
     /// User of each token.
@@ -423,7 +423,7 @@ async fn policy_determines_which_pages_users_see() {
         assert_eq!(
             answer.header("strict-transport-security"),
             "",
-            "the proxy with TLS has to say that"
+            "Strict-Transport-Security is up to the TLS proxy"
         );
         // With `no-referrer` the Origin of a browser's form would be `null`.
         assert_eq!(answer.header("referrer-policy"), "same-origin");
@@ -475,7 +475,7 @@ async fn policy_determines_which_pages_users_see() {
         assert_eq!(
             keystone.identities.tokens_of(user),
             [""; 0],
-            "it is of no use"
+            "a refused login leaves a token"
         );
     }
 
@@ -561,7 +561,7 @@ async fn session_ends_by_logout_new_login_or_token_revocation() {
     assert_eq!(
         browser.post("/logout", "").status,
         303,
-        "twice does no harm"
+        "a second logout fails"
     );
 
     // A user may have sixteen sessions: a further one ends the oldest, but none of another user.
@@ -754,7 +754,7 @@ async fn sessions_continue_and_logins_are_limited_without_keystone() {
     let mut statuses = attempts.map(|attempt| attempt.join().unwrap());
     statuses.sort_unstable();
     assert_eq!(statuses, [[429; 2].as_slice(), &[503; 16]].concat()[..]);
-    assert!(browser.is_in(), "the token is remembered");
+    assert!(browser.is_in(), "the token is not cached");
 
     keystone.serving.abort();
     until("that no one listens", async || {

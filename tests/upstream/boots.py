@@ -80,7 +80,7 @@ class Cloud:
         if answer is not None:
             held = {host: of["resources"] for host, of in answer.json()["allocations"].items()}
             if held != ({host: {"VCPU": 1}} if host else {}):
-                self._fail(f"{server} is to be on {host}, and has {held}")
+                self._fail(f"{server} should be on {host}, but has {held}")
 
     def _delete(self, placement, server: str) -> None:
         # 404: keystoneauth has repeated a request whose answer was lost.

@@ -29,7 +29,7 @@ pub(crate) struct Doubt {
     pub(crate) is_lower: bool,
 }
 
-/// Table of bars.
+/// Table of bars, and the number of missed ones.
 #[derive(Default)]
 pub(crate) struct Bars {
     lines: Vec<String>,

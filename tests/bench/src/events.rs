@@ -118,7 +118,7 @@ pub(crate) async fn measure_bulk(hosts: u64, bars: &mut Bars) -> anyhow::Result<
         bytes += line.len() + 1;
         last = Some(line);
     }
-    let last = last.context("nothing came")?;
+    let last = last.context("the answer is empty")?;
     ensure!(last.starts_with(b"{\"snapshot_end\""), "{last:?} is last");
     show("in one request", began.elapsed(), bytes);
 

@@ -121,7 +121,7 @@ async fn with_endless(cluster: &mut Cluster, seconds: u64, bars: &mut Bars) -> a
         let (mut p99, mut looped, mut grown) = (Vec::new(), Vec::new(), Vec::new());
         for round in 1..=ROUNDS {
             progress(&format!(
-                "round {round} of {ROUNDS}: {what}, without and with explanations, and with a loop"
+                "round {round} of {ROUNDS}: {what}, without and with explanations, and with an idle-priority loop"
             ));
             let (alone, before) = (load.run().await?, memory(pid)?.resident);
             let later = async {

@@ -57,7 +57,7 @@ pub(crate) fn write(answer: &[u8], seconds: u64) -> anyhow::Result<Sample> {
     let (is, was) = (written.len(), answer.len());
     ensure!(
         is.abs_diff(was) * 50 < was,
-        "{is} bytes of {was} were written"
+        "{is} bytes were written, {was} expected"
     );
     Ok(Sample {
         requests,

@@ -1,14 +1,14 @@
--- What wrk sends, and what it prints at the end. Arguments: a seed, and the file with the requests: method,
--- path and body in a line, with tabs between them. An @ in a path is a new UUID each time. A request with 36 times # is
--- a claim: it is sent after each answer with candidates, and has the provider of one of them there.
--- PAUSE_MS: how long a connection waits after each answer.
+-- Script of wrk: sends requests and prints figures at the end. Arguments: a seed, and the file of the requests:
+-- method, path and body per line, separated by tabs. An @ in a path is replaced by a new UUID each time. A request
+-- with 36 times # is a claim: it follows each answer with candidates and gets the provider of one of them there.
+-- PAUSE_MS: pause of a connection after each answer.
 
 local threads = {}
 local requests = {}
 local turn = 0
 local random, format = math.random, string.format
 local pause = tonumber(os.getenv("PAUSE_MS"))
--- Providers that are to be claimed.
+-- Providers to claim from.
 local chosen = {}
 claim, searched, claimed, refused = nil, 0, 0, 0
 
@@ -28,7 +28,7 @@ local function uuid()
     random(0, 4095), random(0, 4095), random(0, 16777215), random(0, 16777215))
 end
 
--- The one whose text begins there, or behind it.
+-- Provider of the first candidate at or after this offset.
 local function candidate(body, from)
   return body:match('"allocations": ?{"([%x-]+)"', from)
 end

@@ -140,7 +140,7 @@ impl Load {
         let counted = printed.lines().find(|line| line.starts_with("measured "));
         let counted = counted.context("wrk measured nothing")?;
         let went_on = counted.starts_with("measured 0 ") && counted.ends_with(" 0");
-        ensure!(went_on, "answers ended: {counted}");
+        ensure!(went_on, "endless answers ended: {counted}");
         Ok(())
     }
 

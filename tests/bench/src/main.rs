@@ -150,7 +150,7 @@ fn plot(
     let commands = tempfile::NamedTempFile::new()?;
     std::fs::write(&commands, script)?;
     process_group::run(std::process::Command::new("gnuplot").arg(commands.path()))
-        .context("Debian has gnuplot in gnuplot-nox")
+        .context("cannot run gnuplot (Debian package gnuplot-nox)")
 }
 
 fn ms(value: f64) -> String {

@@ -129,9 +129,9 @@ struct Scene {
 /// A service, and its samples: one per round.
 type Line = (Service, anyhow::Result<Vec<Sample>>);
 
-/// Runs `scripts/bench compare`.
+/// Runs the rows that the options select and checks their bars.
 pub(crate) async fn run(options: &Options) -> anyhow::Result<()> {
-    ensure!(options.seconds > 0, "--seconds is 1 or more");
+    ensure!(options.seconds > 0, "--seconds must be at least 1");
     println!(
         "| row | request | cloud | service | per second | p50 | p99 | CPU of all processes | of the one asked | of the \
          load | services idle | load idle | stolen |\n\
@@ -365,7 +365,7 @@ impl Services {
         }
         if scene.has(Service::Upstream) {
             let venv = options.venv.as_deref();
-            let venv = venv.context("upstream needs --venv; scripts/bench makes one")?;
+            let venv = venv.context("upstream needs --venv; scripts/bench creates one")?;
             let upstream = Upstream::start(venv).await?;
             scene.cloud.seed(&[upstream.client()]).await?;
             if scene.writes() {
@@ -390,7 +390,7 @@ impl Services {
         asked: &Asked,
         seconds: u64,
     ) -> anyhow::Result<Sample> {
-        const STARTED: &str = "what is asked was started";
+        const STARTED: &str = "measured services are started";
         let request = ApiRequest::get(&asked.requests[0].1);
         match service {
             Service::Ours => self.ours.ask(asked, seconds).await,
@@ -471,11 +471,11 @@ impl Ours {
         if leader != self.leader {
             self.follower = followed(&self.cluster, leader).await?;
             self.leader = leader;
-            bail!("node {leader} leads now: something else runs on this machine");
+            bail!("the leader changed to node {leader}: the machine is busy");
         }
         ensure!(
             asked.row != Row::Snapshots || sample.requests >= WRITES_WITH_SNAPSHOTS,
-            "{} writes are too few for snapshots; --seconds",
+            "{} writes are too few for a snapshot; raise --seconds",
             sample.requests
         );
         Ok(sample)
@@ -573,7 +573,7 @@ impl Asked {
         let (figure, what) = (bar.figure, &self.what);
         let mut what = format!("{what}, {}: {}", scene.cloud, figure.name());
         if let Some(peer) = bar.peer {
-            what = format!("{what}, times that of {}", scene.name(peer));
+            what = format!("{what}, ratio to {}", scene.name(peer));
         }
         let (Some(ours), Some(peers)) = (
             samples(Service::Ours),
@@ -625,7 +625,7 @@ impl Figure {
             Self::P50 => "p50",
             Self::P99 => "p99",
             Self::Cpu => "CPU",
-            Self::CpuOfAsked => "CPU of the node asked",
+            Self::CpuOfAsked => "CPU of the queried node",
         }
     }
 }

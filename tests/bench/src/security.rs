@@ -109,7 +109,7 @@ impl Options {
 }
 
 pub(crate) async fn run(options: &Options) -> anyhow::Result<()> {
-    ensure!(options.rounds > 0, "--rounds is 1 or more");
+    ensure!(options.rounds > 0, "--rounds must be at least 1");
     let program = std::env::current_exe()?;
     let directory = program.parent().context("this program has no folder")?;
     progress("starting Keystone");

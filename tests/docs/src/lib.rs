@@ -20,7 +20,7 @@ pub fn assert_kept(name: &str, page: &str, tests: &str) {
     let kept = std::fs::read_to_string(&path).unwrap_or_default();
     assert!(
         kept == page,
-        "docs/{name} is not what the code says; write it, and read the difference:\n\
+        "docs/{name} is out of date. Generate it and review the difference:\n\
          PLACEMENT_WRITE_DOCS=1 cargo test --workspace {tests}"
     );
 }

@@ -51,7 +51,7 @@ fn existing(name: &str) -> anyhow::Result<PathBuf> {
 /// Directory of this build's binaries: a test runs from `deps` below it, a tool from the directory
 /// itself.
 fn directory() -> anyhow::Result<PathBuf> {
-    let mut directory = std::env::current_exe().context("where am I")?;
+    let mut directory = std::env::current_exe().context("the path of this program is unknown")?;
     directory.pop();
     if directory.ends_with("deps") {
         directory.pop();

@@ -22,7 +22,7 @@ pub struct StartOptions {
     pub config: Option<PathBuf>,
     /// The binary; `None` is the `placementd` of this build.
     pub binary: Option<PathBuf>,
-    /// Additional environment variables.
+    /// Additional variables of the node's environment.
     pub environment: Vec<(String, String)>,
     /// Issuer of the node's certificate; `None` runs it without TLS.
     pub authority: Option<Authority>,
@@ -32,7 +32,7 @@ pub struct StartOptions {
     pub numbered: bool,
     /// How long a request waits for a leader; `None` is the default.
     pub wait_ms: Option<u32>,
-    /// Additional command-line flags.
+    /// Command-line flags added to those above.
     pub flags: Vec<String>,
     /// Whether other nodes reach it over a link that the test provides.
     pub linked: bool,
@@ -88,7 +88,7 @@ impl NodeProcess {
         command.stdout(Stdio::null()).stderr(Stdio::piped());
         let mut process = Self::spawn(place, command)?;
         let stderr = process.child.stderr.take();
-        Ok((process, stderr.context("standard error is no pipe")?))
+        Ok((process, stderr.context("standard error is not a pipe")?))
     }
 
     fn spawn(place: &NodePlace, mut command: Command) -> anyhow::Result<Self> {

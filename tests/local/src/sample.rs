@@ -50,7 +50,7 @@ pub async fn claim(client: &Client, candidates: &AllocationCandidates) -> anyhow
     let first = candidates
         .allocation_requests
         .first()
-        .ok_or_else(|| anyhow::anyhow!("the sample cloud is full: no candidate"))?;
+        .ok_or_else(|| anyhow::anyhow!("the sample cloud is full: no candidates"))?;
     let mut claim = first.claim("project", "user");
     claim.consumer_generation = client.allocations(CONSUMER).await?.consumer_generation;
     client.put_allocations(CONSUMER, &claim).await?;

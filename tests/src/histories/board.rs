@@ -15,7 +15,7 @@ use tokio::net::TcpStream;
 /// Phase of a round.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Phase {
-    /// Faults are injected.
+    /// Faults are injected while clients work.
     Faults,
     /// All faults are repaired: every client must get writes through.
     Recovery,

@@ -63,7 +63,7 @@ impl Fault {
     const ALL: [(Fault, u32, &'static str); 17] = [
         (Fault::KillLeader, 8, "leader killed"),
         (Fault::KillOne, 6, "node killed"),
-        (Fault::MissMuch, 4, "node long away"),
+        (Fault::MissMuch, 4, "node away for long"),
         (Fault::KillMajority, 3, "majority killed"),
         (Fault::KillAll, 3, "all killed"),
         (Fault::LosePower, 6, "power lost"),
@@ -71,12 +71,12 @@ impl Fault {
         (Fault::PauseLeader, 8, "leader paused"),
         (Fault::PauseOne, 4, "node paused"),
         (Fault::PauseMajority, 2, "majority paused"),
-        (Fault::CutOffLeader, 7, "leader cut off"),
-        (Fault::CutOneWay, 5, "one way cut"),
-        (Fault::CutInHalves, 5, "cut in halves"),
-        (Fault::Bridge, 4, "only a bridge left"),
+        (Fault::CutOffLeader, 7, "leader partitioned"),
+        (Fault::CutOneWay, 5, "one direction cut"),
+        (Fault::CutInHalves, 5, "partitioned in halves"),
+        (Fault::Bridge, 4, "bridge partition"),
         (Fault::Restart, 5, "restart"),
-        (Fault::Transfer, 6, "leadership handed over"),
+        (Fault::Transfer, 6, "leadership transferred"),
         (Fault::Replace, 3, "node replaced"),
     ];
 
@@ -296,7 +296,7 @@ impl<'a> Injector<'a> {
         self.board.nodes.borrow_mut().remove(&old);
         self.note(Fault::Replace, &[old]);
         let admin = self.admin();
-        until_done("to be taken out", async || {
+        until_done("for its removal", async || {
             match admin.remove_member(old, false).await {
                 Err(error) if error.status() == Some(StatusCode::NOT_FOUND) => Ok(()),
                 removed => removed,
@@ -319,7 +319,7 @@ impl<'a> Injector<'a> {
             self.cluster.kill_9(leader);
             self.start(leader)?;
         }
-        until_done("to be made a voter", async || {
+        until_done("for its promotion", async || {
             admin.promote_member(new, false).await
         })
         .await?;
@@ -335,7 +335,7 @@ impl<'a> Injector<'a> {
         loop {
             self.invited += 1;
             if self.invited > INVITED_MAX {
-                bail!("the last of {INVITED_MAX} new nodes was not let in");
+                bail!("none of {INVITED_MAX} new nodes could join");
             }
             let made = until_done("for a token", async || {
                 admin.create_join_token(3600, None, false).await

@@ -29,7 +29,7 @@ pub struct Entry {
 pub struct KeptLog {
     /// Commands of the log by their index.
     pub commands: BTreeMap<u64, Stamped>,
-    /// Violations, as text.
+    /// Violations of log matching, as text.
     pub wrong: Vec<String>,
     /// How often a snapshot gave a node entries that its own log does not have.
     pub snapshots: usize,
@@ -83,8 +83,8 @@ impl KeptLog {
         let name = node.file_name().unwrap_or_default().to_string_lossy();
         let text = String::from_utf8(output.stdout)?;
         for (nth, line) in text.lines().enumerate() {
-            let line: Line = serde_json::from_str(line)
-                .with_context(|| format!("an entry cannot be read: {line}"))?;
+            let line: Line =
+                serde_json::from_str(line).with_context(|| format!("invalid entry: {line}"))?;
             // Another node has the entries that this one lacks.
             let Line::Entry(entry) = line else {
                 self.snapshots += 1;
@@ -95,7 +95,7 @@ impl KeptLog {
             let first = self.entries.entry(index).or_insert_with(|| entry.clone());
             if *first != entry {
                 self.wrong.push(format!(
-                    "{LOG_MATCHING}: entry {index} of {name} is {entry:?}, of another node {first:?}"
+                    "{LOG_MATCHING}: entry {index} of {name} is {entry:?}, on another node {first:?}"
                 ));
             }
         }
@@ -142,13 +142,13 @@ fn command(entry: &Entry) -> anyhow::Result<Option<Model>> {
     match &entry.content {
         Value::Null => Ok(None),
         content => serde_json::from_value(content.clone())
-            .with_context(|| format!("entry {} is no command: {content}", entry.index)),
+            .with_context(|| format!("entry {} is not a command: {content}", entry.index)),
     }
 }
 
 fn below(directory: &Path) -> anyhow::Result<Vec<PathBuf>> {
     let entries = std::fs::read_dir(directory)
-        .with_context(|| format!("nothing is kept in {}", directory.display()))?;
+        .with_context(|| format!("cannot read {}", directory.display()))?;
     let mut found = Vec::new();
     for entry in entries {
         found.push(entry?.path());

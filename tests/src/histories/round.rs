@@ -45,7 +45,7 @@ pub struct Round {
     /// Determines the requests and the faults. Scheduling is not controlled: the same seed does not
     /// give the same history.
     pub seed: u64,
-    /// Number of nodes.
+    /// Number of nodes in the cluster.
     pub nodes: u64,
     /// Whether the nodes require TLS between each other.
     pub encrypted: bool,
@@ -73,7 +73,7 @@ pub struct Course {
 /// Result of the check of a history.
 #[derive(Debug, Default)]
 pub struct Verdict {
-    /// Violations, as text.
+    /// Violations of the API's guarantees, as text.
     pub violations: Vec<String>,
     /// Answers that were compared with the expected ones.
     pub compared: usize,
@@ -214,7 +214,7 @@ impl Round {
             let report = injector.cluster.admin_of(*id).check().await?;
             if !report.wrong.is_empty() {
                 bail!(
-                    "what node {id} derives from its rows is wrong: {:?}",
+                    "the indexes of node {id} do not match its rows: {:?}",
                     report.wrong
                 );
             }
@@ -229,7 +229,7 @@ async fn backed_up(injector: &Injector<'_>) -> anyhow::Result<()> {
         let admin = injector.cluster.admin_of(*id);
         within(HEALTHY_LIMIT, async || {
             let last = admin.status().await?.last_backup;
-            last.with_context(|| format!("node {id} makes no backup"))
+            last.with_context(|| format!("node {id} has taken no backup"))
         })
         .await?;
     }
@@ -260,7 +260,7 @@ async fn all_is_kept(injector: &Injector<'_>, backups: &Path) -> anyhow::Result<
         }
         sleep(Duration::from_millis(300)).await;
     }
-    bail!("the nodes are at {states:?}, the log that they kept reaches {reaches}")
+    bail!("the nodes are at {states:?}, but their kept log ends at {reaches}")
 }
 
 /// Sends every query to every node.

@@ -52,7 +52,7 @@ impl Summary {
 fn words(end: &End) -> &'static str {
     match end {
         End::Answer(answer) => match answer.status {
-            200..300 => "done or shown",
+            200..300 => "success",
             404 => "not found",
             409 => "conflict",
             400..500 => "other refusals",

@@ -183,7 +183,7 @@ fn listed(count: usize, one: impl Fn(usize) -> String) -> String {
     let mut all = String::new();
     for n in 0..count {
         let comma = if n > 0 { "," } else { "" };
-        write!(all, "{comma}{}", one(n)).expect("a text takes what is written");
+        write!(all, "{comma}{}", one(n)).expect("writing to a String succeeds");
     }
     all
 }

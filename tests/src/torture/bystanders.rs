@@ -28,7 +28,7 @@ pub struct Seen {
 }
 
 impl Seen {
-    /// The highest latency.
+    /// The highest latency of a write or read.
     pub fn worst(&self) -> Duration {
         let all = self.writes.iter().chain(&self.reads);
         all.max().copied().unwrap_or_default()
@@ -59,7 +59,7 @@ impl fmt::Display for Seen {
     }
 }
 
-/// The running clients.
+/// Tasks of the uninvolved clients, until stopped.
 pub(super) struct Bystanders {
     stop: Arc<AtomicBool>,
     tasks: Vec<JoinHandle<Seen>>,

@@ -136,7 +136,7 @@ async fn carry_out(
     let answers = run(target, Instant::now() + each).await;
     let seen = bystanders.stop().await?;
     let memory =
-        (growth.most()).with_context(|| format!("a node has ended under the attack: {attack}"))?;
+        (growth.most()).with_context(|| format!("a node ended during the attack: {attack}"))?;
     Ok(Outcome {
         attack,
         answers,
@@ -151,7 +151,7 @@ async fn carry_out(
 async fn term(cluster: &Cluster) -> anyhow::Result<u64> {
     let statuses = cluster.statuses().await;
     let term = statuses.iter().map(|status| status.term).max();
-    term.context("no node says in which term it is")
+    term.context("no node reports its term")
 }
 
 /// Creates the providers that clients claim from.

@@ -63,7 +63,7 @@ impl fmt::Display for Overload {
             self.peak,
             match self.load {
                 Load::Clients => "ten times the clients",
-                Load::Rate => "ten times the requests",
+                Load::Rate => "ten times the request rate",
             },
             self.goodput,
             self.offered,
@@ -129,7 +129,7 @@ struct Score {
 }
 
 /// Counts writes that were applied.
-const CARRIED_OUT: &str = "carried out";
+const CARRIED_OUT: &str = "applied";
 
 impl Score {
     fn new(mut answers: Answers, elapsed: Duration) -> Self {
@@ -165,8 +165,8 @@ impl Writer {
         match self.client.put_allocations(Uuid::new_v4(), &claim).await {
             Ok(()) => CARRIED_OUT,
             Err(Error::OutcomeUnknown { .. }) => "no answer in time, or an unknown outcome",
-            Err(Error::NothingCommitted { .. }) => "503, to come again",
-            Err(_) => "something else",
+            Err(Error::NothingCommitted { .. }) => "503, retry",
+            Err(_) => "other error",
         }
     }
 }

@@ -32,7 +32,7 @@ pub fn run(shell: Command) -> anyhow::Result<Duration> {
     let ports = Ports::claim(2);
     let text = fs::read_to_string(PAGE)?;
     let mut page = Page::read(&text);
-    ensure!(page.text() == text, "{PAGE} is not read as it stands");
+    ensure!(page.text() == text, "{PAGE} is parsed incompletely");
     let mut shell = Shell::start(shell)?;
     let (mut recording, mut first, mut differences) = (Recording::default(), None, Vec::new());
     let mut took = Duration::ZERO;
@@ -65,7 +65,7 @@ pub fn run(shell: Command) -> anyhow::Result<Duration> {
             differences.join("\n")
         );
     }
-    first.context("the tutorial asks for no candidates")
+    first.context("the tutorial has no `placementctl candidates` command")
 }
 
 /// Commands of the recording, and the commands that the page marks as recorded.

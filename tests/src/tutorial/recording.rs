@@ -104,7 +104,7 @@ impl Recording {
             .skip(ROWS)
             .map(|(nth, row)| (row.0, nth + 1 - ROWS))
         {
-            // Of several moves at the same time only the last one counts.
+            // Only the last of several moves at the same time counts.
             if moves.last() == Some(&part(at)) {
                 places.pop();
                 moves.pop();

@@ -144,7 +144,7 @@ async fn run(command: Command) -> anyhow::Result<()> {
 fn directory(command: &Command) -> anyhow::Result<PathBuf> {
     let chosen = command.dir.as_ref().or(command.state_dir_default.as_ref());
     let chosen = chosen.map_or(Path::new(".cluster"), PathBuf::as_path);
-    std::path::absolute(chosen).with_context(|| format!("{} is no path", chosen.display()))
+    std::path::absolute(chosen).with_context(|| format!("invalid path: {}", chosen.display()))
 }
 
 /// Deletes only what this tool has created.
@@ -158,7 +158,7 @@ fn clean(directory: &Path) -> anyhow::Result<()> {
         let ours = name == RECORD || name.starts_with("node-");
         ensure!(
             ours,
-            "--clean refuses: {} holds `{name}`, which is no part of a cluster",
+            "--clean deletes nothing: {} contains `{name}`, which is not part of a cluster",
             directory.display()
         );
     }
@@ -195,7 +195,7 @@ fn places(
         "{nodes} nodes from port {base_port} on need ports up to {highest}; choose a lower --base-port"
     );
     fs::create_dir_all(directory)
-        .with_context(|| format!("cannot make {}", directory.display()))?;
+        .with_context(|| format!("cannot create {}", directory.display()))?;
     Ok(NodePlace::all(directory, base_port, nodes))
 }
 
@@ -286,7 +286,7 @@ async fn tell_operator(
     );
     writeln!(
         report,
-        "\nThe binaries are\n  {}\n  {}\nWho is a member, who leads and who lags:\n  {status}",
+        "\nThe binaries are\n  {}\n  {}\nTo show members, leader and lag:\n  {status}",
         binaries::placementd()?.display(),
         placementctl.display(),
     )?;
@@ -329,7 +329,10 @@ async fn wait_healthy(nodes: &mut [NodeProcess]) -> anyhow::Result<()> {
     let mut reported = started;
     let end_of_log = |place: &NodePlace| {
         let tail = log_tail(&place.log, 15);
-        format!("its log, {}, ends:\n{tail}", place.log.display())
+        format!(
+            "the last lines of its log, {}:\n{tail}",
+            place.log.display()
+        )
     };
     for at in 0..nodes.len() {
         let place = nodes[at].place().clone();
@@ -362,7 +365,7 @@ async fn wait_healthy(nodes: &mut [NodeProcess]) -> anyhow::Result<()> {
 
 async fn load_sample(client: &Client) -> anyhow::Result<()> {
     if sample::is_loaded(client).await? {
-        eprintln!("==> the sample cloud is there from before");
+        eprintln!("==> the sample cloud is already loaded");
         return Ok(());
     }
     eprintln!("==> loading the sample cloud");
@@ -377,7 +380,7 @@ async fn try_sample(client: &Client, endpoint: &str, report: &mut String) -> any
     let shown: serde_json::Value = answer.json()?;
     writeln!(
         report,
-        "\nWhere is room for 4 VCPU, 8 GiB and 40 GB of shared storage?\n  GET {endpoint}{}\n{}",
+        "\nCandidates for 4 VCPU, 8 GiB and 40 GB of shared storage:\n  GET {endpoint}{}\n{}",
         query.path(),
         serde_json::to_string_pretty(&shown)?
     )?;
@@ -407,7 +410,7 @@ async fn watch(nodes: &mut Vec<NodeProcess>, interrupt: &mut Interrupt) {
             None => true,
         });
         if nodes.is_empty() {
-            eprintln!("no node runs any more");
+            eprintln!("all nodes have ended");
             return;
         }
     }
@@ -434,7 +437,7 @@ async fn stop(mut nodes: Vec<NodeProcess>) {
 
 async fn stop_detached(directory: &Path) -> anyhow::Result<()> {
     let Some(record) = Record::read(directory)? else {
-        bail!("no cluster was started in {}", directory.display());
+        bail!("no detached cluster in {}", directory.display());
     };
     let alive = || record.nodes.iter().filter(|node| node.is_alive());
     eprintln!("==> stopping {} nodes", alive().count());
@@ -469,7 +472,7 @@ impl Record {
         };
         serde_json::from_slice(&text)
             .map(Some)
-            .with_context(|| format!("{} is not what this script wrote", path.display()))
+            .with_context(|| format!("{} was not written by this tool", path.display()))
     }
 
     fn write(directory: &Path, base_port: u16, nodes: &[NodeProcess]) -> anyhow::Result<()> {

@@ -289,7 +289,7 @@ pub(crate) struct DirLock {
 }
 
 /// Whether any process, including this one, has the data directory open. A store is closed when its
-/// last handle is dropped, including those that openraft's tasks hold.
+/// last handle is dropped, including the handles of openraft's tasks.
 pub fn in_use(dir: &Path) -> bool {
     matches!(lock(dir), Err(OpenError::Locked { .. }))
 }

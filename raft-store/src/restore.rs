@@ -6,7 +6,7 @@
 //! differ. The other half is drawn for the first node, so that two clusters from one backup have
 //! different ids and epochs.
 //!
-//! The log of the new cluster begins after the last entry of the state. That entry keeps its index
+//! The log of the new cluster begins after the last entry of the state. This entry keeps its index
 //! and gets term 0, so no vote of the new cluster is older.
 
 use std::collections::{BTreeMap, BTreeSet};

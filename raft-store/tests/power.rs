@@ -196,8 +196,8 @@ fn installed_snapshot_survives_a_loss_of_power() {
     let found = |machine: &Machine| machine.run(async |store| store?.views.applied_index());
     for (point, after) in [
         ("a snapshot is renamed", Some(2)),
-        ("a snapshot is to be installed", Some(60)),
-        ("the rows are to be replaced", Some(60)),
+        ("a snapshot is about to be installed", Some(60)),
+        ("the rows are about to be replaced", Some(60)),
         ("the rows are replaced", Some(60)),
         ("a snapshot is installed", Some(60)),
     ] {

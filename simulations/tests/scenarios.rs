@@ -172,8 +172,8 @@ fn power_may_fail_in_the_middle_of_a_flush_or_a_sync() {
 fn power_may_fail_in_the_middle_of_an_installation() {
     let points = [
         "a snapshot has come in",
-        "a snapshot is to be installed",
-        "the rows are to be replaced",
+        "a snapshot is about to be installed",
+        "the rows are about to be replaced",
     ];
     let report = loses_power_at(24, &points, 2500);
     for path in [RarePath::ReceivedInstalled, RarePath::InstallRepeated] {

@@ -429,10 +429,10 @@ fn refused_dump_leaves_no_files() {
         (latin1.collect(), "is not UTF-8. Dump with"),
         (
             whole.encode_utf16().flat_map(u16::to_le_bytes).collect(),
-            "it does not begin as a dump of",
+            "it does not begin like a dump of",
         ),
         (revision.into_bytes(), "Run `placement-manage db sync`"),
-        (table.into_bytes(), "table projects is not there"),
+        (table.into_bytes(), "table projects is missing"),
     ] {
         fs::write(&dump, refused).unwrap();
         let refused = refusal(&placementd(&import), 1);

@@ -194,7 +194,7 @@ pub enum Unavailable {
     #[error("this cluster has no partition {0}")]
     NoPartition(PartitionName),
     /// The routes of the partition have changed, and the request may belong to another partition.
-    /// Nothing was committed.
+    /// The write was not committed.
     #[error(
         "the routes of this cluster's partitions changed during the request; nothing was committed"
     )]

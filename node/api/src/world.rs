@@ -30,7 +30,8 @@ pub trait Clock: Send + Sync {
     /// Monotonic time since a fixed moment, for deadlines.
     fn monotonic(&self) -> Duration;
 
-    /// Total time that the machine was suspended since a fixed moment; timers do not run meanwhile.
+    /// Total time that the machine was suspended since a fixed moment. Timers stop during
+    /// suspension.
     fn suspended(&self) -> Duration {
         Duration::ZERO
     }

@@ -1,5 +1,5 @@
-//! What must hold of the rows before they become a state: upstream's schema has no foreign keys for
-//! half of it. What does not hold is listed, all of it in one run; nothing is guessed.
+//! Consistency checks of the rows before they become a state: upstream's schema lacks foreign keys
+//! for half of the references. One run lists all faults; nothing is guessed.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
@@ -13,36 +13,35 @@ use crate::sql::{Sql, Whole};
 
 const NO_ROOT: &str = "resource provider without a root: `placement-status upgrade check` finds it, `placement-manage db \
                        online_data_migrations` repairs it";
-const NO_CONSUMER: &str = "allocation of a consumer that is not there: `placement-status upgrade check` counts them, \
+const NO_CONSUMER: &str = "allocation of a missing consumer: `placement-status upgrade check` counts them, \
                            `placement-manage db online_data_migrations` repairs them";
-const DANGLING: &str = "row that refers to one that is not there";
-const NO_INVENTORY: &str = "allocation of what its resource provider has no inventory of";
-const TWICE: &str = "row that is there twice";
-const WRONG_ROOT: &str = "resource provider with another root than its parents lead to";
-const CIRCLE: &str = "resource provider that is below itself";
-const BAD_NAME: &str = "name or UUID that the API does not take";
-const TOO_MUCH: &str =
-    "allocations of one consumer of one inventory that add up to more than 2147483647";
-const NO_GENERATION: &str = "resource provider without a generation: upstream shows null and fails when it is to be raised; \
-                             it has 0 here";
-const OTHER_CASE: &str = "resource provider whose UUID is not in lower case with hyphens: it is here, and a client that spells \
-                          it otherwise is answered 404";
-const DOUBLED: &str = "allocation of an inventory of which the consumer has another one: upstream counts both and shows one; \
-                       here they are one of their sum";
+const DANGLING: &str = "row with a reference to a missing row";
+const NO_INVENTORY: &str = "allocation without an inventory of its resource provider";
+const TWICE: &str = "duplicate row";
+const WRONG_ROOT: &str = "resource provider whose root differs from the root of its parents";
+const CIRCLE: &str = "resource provider that is its own ancestor";
+const BAD_NAME: &str = "name or UUID that the API rejects";
+const TOO_MUCH: &str = "allocations of one consumer and inventory with a sum above 2147483647";
+const NO_GENERATION: &str = "resource provider without a generation: upstream shows null and fails to increase it; \
+                             it is imported as 0";
+const OTHER_CASE: &str = "resource provider whose UUID is not in lower case with hyphens: it is imported in that form, and a client that \
+                          spells it differently gets a 404";
+const DOUBLED: &str = "second allocation of a consumer from one inventory: upstream counts both and shows one; they are \
+                       imported as one allocation of their sum";
 
-/// Rows on their way, and what was found.
+/// The rows under check, with its findings.
 pub(crate) struct Check<'a> {
     pub(crate) rows: &'a mut Rows,
-    /// Why they are refused.
+    /// Faults, which cause the import to be refused.
     pub(crate) faults: &'a mut Findings,
-    /// What the operator may want to know.
+    /// Notes for the operator.
     pub(crate) notes: &'a mut Findings,
 }
 
 impl Check<'_> {
-    /// Looks at all rows. Afterwards, if there are no faults, all that a row refers to is there
-    /// once, what nothing refers to is gone, and a consumer and all its allocations were changed at
-    /// one moment.
+    /// Runs all checks. Afterwards, if there are no faults, all referenced rows exist exactly once,
+    /// unreferenced rows are removed, and a consumer and all its allocations have the same
+    /// modification time.
     pub(crate) fn all(mut self) {
         self.spell();
         self.references();
@@ -55,7 +54,7 @@ impl Check<'_> {
         }
     }
 
-    /// Provider UUIDs have one spelling here.
+    /// Normalizes the spelling of provider UUIDs.
     fn spell(&mut self) {
         for it in &mut self.rows.resource_providers {
             if it.generation.is_none() {
@@ -78,7 +77,7 @@ impl Check<'_> {
         }
     }
 
-    /// What a row refers to is there, and no row is there twice.
+    /// Checks that referenced rows exist and that keys are unique.
     fn references(&mut self) {
         let names = Names::of(self.rows);
         let Ok(()) = self.rows.for_each_table(|table, rows| {
@@ -133,7 +132,7 @@ impl Check<'_> {
         }
     }
 
-    /// Parents and roots agree, and all parents lead to a root.
+    /// Checks that roots match parents, and that every chain of parents ends at a root.
     fn trees(&mut self) {
         let Self { rows, faults, .. } = self;
         let providers = rows.resource_providers.iter();
@@ -182,8 +181,8 @@ impl Check<'_> {
         }
     }
 
-    /// Adds up several allocations of one inventory by one consumer, which the schema does not
-    /// prevent.
+    /// Merges several allocations of one inventory by one consumer, which the schema does not
+    /// prevent, into their sum.
     fn add_up(&mut self) {
         let Self {
             rows,
@@ -222,7 +221,7 @@ impl Check<'_> {
     }
 }
 
-/// No request shows them.
+/// Removes rows that no request shows.
 fn leave_out(rows: &mut Rows) {
     let consumers = || rows.consumers.iter();
     let projects: BTreeSet<_> = consumers().map(|it| it.project_id).collect();
@@ -239,6 +238,6 @@ fn leave_out(rows: &mut Rows) {
 
 fn select(table: &str, id: u32) -> String {
     let table: Option<&Table> = Rows::TABLES.iter().find(|one| one.name == table);
-    let table = table.expect("it is one of the tables");
+    let table = table.expect("a table has this name");
     table.select([&Sql::Number(id.to_string())])
 }

@@ -1,5 +1,5 @@
-//! What MySQL and MariaDB compute and compare otherwise than placementd, so that a client might
-//! notice.
+//! Client-visible differences between MySQL or MariaDB and placementd in computations and
+//! comparisons.
 
 use std::collections::BTreeMap;
 
@@ -11,16 +11,16 @@ use crate::findings::Findings;
 use crate::schema::Rows;
 use crate::sql::Text;
 
-const SPELLING: &str = "name or id with upper case, accents or a blank at the end: MySQL usually takes `Host1` and `host1 ` for \
-                        the same, placementd does not. A client that spells it otherwise than here was served before, and is \
-                        answered 404 or an empty list now";
-const RATIO: &str = "inventory whose capacity in whole units depends on how exact the ratio is: MySQL computes with 32 bits, \
-                     placementd with the number that the API shows. A claim of the last unit may be decided otherwise";
+const SPELLING: &str = "name or id with upper case, accents or a trailing space: MySQL usually treats `Host1` and `host1 ` as \
+                        equal, placementd does not. A client that spells it differently was served before, and now gets \
+                        a 404 or an empty list";
+const RATIO: &str = "inventory whose capacity in whole units depends on the precision of the ratio: MySQL computes with 32 bits, \
+                     placementd with the number that the API shows. A claim of the last unit may have another result";
 
-const ALIKE: &str = "two names that most collations of MySQL take for one: the database refuses the second as a duplicate. Rename one, \
-                     or give the column the collation utf8mb4_bin before the export is loaded";
+const ALIKE: &str = "two names that most collations of MySQL treat as equal: the database rejects the second as a duplicate. Rename one, \
+                     or change the collation of the column to utf8mb4_bin before you load the export";
 
-/// Notes it for a database that compares and computes so.
+/// Notes the differences, for a dump of MySQL.
 pub(crate) fn note(rows: &Rows, dialect: Dialect, notes: &mut Findings) {
     if dialect != Dialect::MySql {
         return;
@@ -50,8 +50,7 @@ pub(crate) fn note(rows: &Rows, dialect: Dialect, notes: &mut Findings) {
     }
 }
 
-/// Notes names that are different here and may be one to MySQL, in columns that have each name
-/// once.
+/// Notes names that placementd distinguishes and MySQL may not, in columns with unique names.
 pub(crate) fn note_alike(rows: &Rows, dialect: Dialect, notes: &mut Findings) {
     if dialect != Dialect::MySql {
         return;
@@ -82,14 +81,14 @@ fn alike<'a>(column: &str, names: impl Iterator<Item = &'a str>, notes: &mut Fin
     }
 }
 
-/// A name without case, accents and blanks at the end.
+/// Folds case, accents and trailing spaces of a name.
 fn folded(name: &str) -> String {
     let parts = name.trim_end_matches(' ').nfkd();
     let plain = parts.filter(|char| !is_combining_mark(*char));
     plain.flat_map(char::to_lowercase).collect()
 }
 
-/// Whether another spelling than this may be the usual one.
+/// Whether the name has another common spelling.
 fn is_folded(name: &str) -> bool {
     name.ends_with(' ')
         || name

@@ -1,9 +1,9 @@
-//! A digest of the content that is the same for equal content, wherever it is: in upstream's
-//! database, in a backup, in the database that an export fills.
+//! A digest of the content of a partition. It is equal for equal content in upstream's database, in
+//! a backup, and in a database filled by an export.
 //!
-//! Each row is a line of texts, with the names of what it refers to in place of numbers, without
-//! its own number, and with the moment of its last change in whole seconds where it is shown. The
-//! digest is the sum of the hashes of all lines, so their order does not count.
+//! Each row becomes a line of texts: with the names of referenced rows instead of their numbers,
+//! without its own number, and with the time of its last change in whole seconds if requests show
+//! it. The digest is the sum of the hashes of all lines, so their order does not matter.
 
 use std::convert::Infallible;
 use std::fmt::Write;
@@ -16,11 +16,11 @@ use crate::schema::{Names, Rows, Table};
 use crate::sql::Sql;
 use crate::state::rows;
 
-/// The form of the lines. To be raised with every change of it.
+/// Version of the line format. Increase it with every change of the format.
 const FORM: u32 = 1;
 
 /// The digest of the content of a partition, without the standard names that `other` lacks: a
-/// cluster has all that its version knows.
+/// cluster has all standard names of its version.
 pub fn content_digest(state: &State, other: &State) -> String {
     let mut rows = rows(state);
     rows.resource_classes.retain(|row| {
@@ -34,7 +34,7 @@ pub fn content_digest(state: &State, other: &State) -> String {
     digest(&rows)
 }
 
-/// The digest of rows that were checked.
+/// The digest of checked rows.
 pub(crate) fn digest(rows: &Rows) -> String {
     let names = Names::of(rows);
     let (mut sum, mut line) = (0_u128, String::new());
@@ -50,9 +50,9 @@ pub(crate) fn digest(rows: &Rows) -> String {
     format!("{FORM}.{sum:032x}")
 }
 
-/// The places of the columns that a request shows.
+/// Indexes of the columns that requests show.
 fn shown(table: &Table) -> Vec<usize> {
-    // What a name is given to, and what a provider has, has no time of its own that is shown.
+    // Requests do not show the times of named rows or of a provider's own rows.
     let is_timed = table.is_numbered() && !is_name_alone(table);
     let is_shown = |place: &usize| match table.columns[*place].name {
         "id" => false,
@@ -63,10 +63,10 @@ fn shown(table: &Table) -> Vec<usize> {
     (0..table.columns.len()).filter(is_shown).collect()
 }
 
-/// Writes each text behind its length, so that no two lines look alike.
+/// Writes each text after its length, so that different rows give different lines.
 fn write_line(table: &Table, shown: &[usize], values: &[Sql], names: &Names, line: &mut String) {
     line.push_str(table.name);
-    // What was not updated has the time at which it was made, which stands before.
+    // A row that was never updated has the time of its creation, which is the column before.
     let last = values.len() - 1;
     for place in shown {
         let value = match &values[*place] {

@@ -1,4 +1,4 @@
-//! A dump as statements, one at a time, so that memory does not grow with the dump.
+//! Reads a dump statement by statement, so that memory does not grow with its size.
 
 use std::io::{self, BufRead, BufReader, Chain, Cursor, Read};
 
@@ -14,21 +14,21 @@ use crate::scan::Scan;
 use crate::schema::table_named;
 use crate::sql::Sql;
 
-/// A statement is at most so long: the longest that `mysqldump` can be made to write.
+/// Maximum length of a statement: the longest that `mysqldump` can be configured to write.
 const STATEMENT_BYTES_MAX: usize = 16 << 20;
-/// A table of upstream's has a definition of some 800 bytes. What is parsed is as deep as it is
-/// long, at worst.
+/// Maximum length of a table definition; upstream's have about 800 bytes. The nesting depth of the
+/// parsed text is bounded by its length.
 const TABLE_BYTES_MAX: usize = 16 << 10;
-/// Of what is wrong with a statement so much is shown.
+/// Maximum length of the quoted reason of a statement error.
 const REASON_CHARS_MAX: usize = 200;
-/// A statement has at most so many tokens, of 100 bytes each: those of `mysqldump` have a fifth of
-/// it, unless it is made to write longer ones.
+/// Maximum number of tokens of a statement, each about 100 bytes in memory. Statements of
+/// `mysqldump` have a fifth of this, unless it is configured to write longer ones.
 const TOKENS_MAX: usize = 1 << 20;
-/// A row has at most so many values. Upstream's longest has nine.
+/// Maximum number of values in a row. Upstream's longest row has nine.
 const VALUES_MAX: usize = 64;
-const NOT_PLAIN: &str = "INSERT has something else than rows of numbers, texts and NULL. If it is DEFAULT, the table has a \
-                         generated column, which is not upstream's: drop it, and dump again";
-/// What stands before the name of a table that a statement defines or fills.
+const NOT_PLAIN: &str = "INSERT contains other values than numbers, texts and NULL. If it contains DEFAULT, the table has a \
+                         generated column, which upstream's tables do not have: drop it, and dump again";
+/// Keywords before the name of a table that a statement defines or fills.
 const VERBS: [Keyword; 9] = [
     Keyword::CREATE,
     Keyword::TABLE,
@@ -40,89 +40,89 @@ const VERBS: [Keyword; 9] = [
     Keyword::IGNORE,
     Keyword::INTO,
 ];
-/// The words of an `INSERT` before its values.
+/// Maximum number of tokens of an `INSERT` before its values.
 const HEAD_TOKENS_MAX: usize = 64;
-/// The head of a dump says within so many bytes which program has written it.
+/// Length of the head of a dump, which identifies the program.
 const HEAD_BYTES: u64 = 1024;
-/// The mark of UTF-8 at the beginning of a file, which some editors leave.
+/// UTF-8 byte order mark, which some editors write.
 const MARK: &[u8] = b"\xef\xbb\xbf";
 
-/// Why a dump cannot be read. Lines are counted from 1.
+/// Why a dump cannot be read. Line numbers start at 1.
 #[derive(Debug, thiserror::Error)]
 pub enum DumpError {
-    /// The file or the pipe cannot be read.
-    #[error("it cannot be read: {0}")]
+    /// The file or pipe cannot be read.
+    #[error("read error: {0}")]
     Io(#[from] io::Error),
-    /// It does not begin as one of the three programs begins.
+    /// It does not begin like a dump of a supported program.
     #[error(
-        "it does not begin as a dump of mysqldump, mariadb-dump, pg_dump or sqlite3 does. It is read as plain text, not \
-         compressed, and the comments that these programs write must not be turned off"
+        "it does not begin like a dump of mysqldump, mariadb-dump, pg_dump or sqlite3. It must be plain text, not \
+         compressed, with the comments that these programs write"
     )]
     NotADump,
-    /// It begins with the mark of UTF-16.
+    /// It begins with the byte order mark of UTF-16.
     #[error(
         "it is UTF-16, as the redirection of PowerShell writes it: let the program write the file itself, with \
          --result-file (mysqldump) or --file (pg_dump)"
     )]
     Utf16,
-    /// A line is not text in UTF-8.
+    /// A line is not valid UTF-8.
     #[error(
         "line {0} is not UTF-8. Dump with --default-character-set=utf8mb4 (mysqldump) or --encoding=UTF8 (pg_dump)"
     )]
     NotUtf8(u64),
-    /// It names another encoding.
+    /// It declares another encoding.
     #[error(
-        "line {0}: it is in {1:?}. Dump with --default-character-set=utf8mb4 (mysqldump) or --encoding=UTF8 (pg_dump)"
+        "line {0}: the encoding is {1:?}. Dump with --default-character-set=utf8mb4 (mysqldump) or --encoding=UTF8 (pg_dump)"
     )]
     OtherEncoding(u64, String),
-    /// A statement is too long, or has too many tokens.
+    /// A statement exceeds the maximum length or number of tokens.
     #[error(
-        "the statement at line {0} does not end within {limit} MiB or has more than {TOKENS_MAX} words, values and signs. If \
-         nothing is damaged: mysqldump --net-buffer-length=1M makes statements shorter",
+        "the statement at line {0} is longer than {limit} MiB or has more than {TOKENS_MAX} tokens. Unless \
+         it is damaged: mysqldump --net-buffer-length=1M writes shorter statements",
         limit = STATEMENT_BYTES_MAX >> 20
     )]
     TooLong(u64),
-    /// It ends within a statement, or without the last line that the program writes.
+    /// It ends within a statement, or without the program's last line.
     #[error(
-        "it is cut off: it ends at line {0} without the last line that {1} writes. Dump again, and look at the exit status"
+        "it is cut off: it ends at line {0} without the last line that {1} writes. Dump again, and check the exit status"
     )]
     CutOff(u64, &'static str),
-    /// A statement is not SQL, or not one that such a program writes.
+    /// A statement is not SQL, or not of a supported form.
     #[error("line {0}: {1}")]
     Statement(u64, String),
-    /// It has the rows as `COPY`.
-    #[error("line {0}: its rows are data of COPY. Dump with pg_dump --inserts")]
+    /// It contains rows as `COPY` data.
+    #[error("line {0}: it contains rows as COPY data. Dump with pg_dump --inserts")]
     Copy(u64),
 }
 
-/// What of a statement concerns us.
+/// The relevant content of a statement.
 #[derive(Debug)]
 pub(crate) enum Piece {
-    /// A table with its columns is defined.
+    /// Definition of a table.
     Table { table: String, columns: Vec<String> },
-    /// Rows of a table. No columns: those of its definition, in their order.
+    /// Rows of a table. If `columns` is empty, they have the columns of the definition, in order.
     Rows {
         table: String,
         columns: Vec<String>,
         rows: Vec<Vec<Sql>>,
     },
-    /// A table that upstream does not have is defined.
+    /// Definition of a table that upstream does not have.
     OtherTable(String),
-    /// Rows of such a table.
+    /// Rows of a table that upstream does not have.
     OtherRows(String),
 }
 
-/// A dump that is read.
+/// A dump that is being read.
 pub(crate) struct Dump<R> {
     source: BufReader<Chain<Cursor<Vec<u8>>, R>>,
     dialect: Dialect,
     line: u64,
-    /// Whether the last line has come that the program writes.
+    /// Whether the program's last line was read.
     is_whole: bool,
 }
 
 impl<R: Read> Dump<R> {
-    /// Finds out which program has written a dump.
+    /// Detects the program that wrote a dump.
     pub(crate) fn open(mut source: R) -> Result<Self, DumpError> {
         let mut head = Vec::new();
         source.by_ref().take(HEAD_BYTES).read_to_end(&mut head)?;
@@ -146,12 +146,12 @@ impl<R: Read> Dump<R> {
         self.dialect
     }
 
-    /// The line that was read last.
+    /// The number of the last line read.
     pub(crate) fn line(&self) -> u64 {
         self.line
     }
 
-    /// The next piece; `None` at the end of a dump that is whole.
+    /// The next piece; `None` at the end of a complete dump.
     pub(crate) fn next_piece(&mut self) -> Result<Option<Piece>, DumpError> {
         while let Some((line, statement)) = self.statement()? {
             if let Some(piece) = self.piece(line, statement)? {
@@ -165,7 +165,7 @@ impl<R: Read> Dump<R> {
         }
     }
 
-    /// The next line, with its end.
+    /// Appends the next line, with its newline.
     fn read_line(&mut self, line: &mut Vec<u8>) -> Result<(), DumpError> {
         self.line += 1;
         let limit = (STATEMENT_BYTES_MAX + 1).saturating_sub(line.len());
@@ -175,7 +175,7 @@ impl<R: Read> Dump<R> {
         Ok(())
     }
 
-    /// The next statement as its tokens, and the line where it begins.
+    /// The tokens of the next statement, and the line where it begins.
     fn statement(&mut self) -> Result<Option<(u64, Vec<TokenWithSpan>)>, DumpError> {
         let (mut text, mut begins, mut scan) = (Vec::new(), 0, Scan::new(self.dialect));
         loop {
@@ -223,8 +223,8 @@ impl<R: Read> Dump<R> {
         DumpError::CutOff(self.line, program)
     }
 
-    /// Whether a line between statements is not SQL: a comment, a command of psql, nothing. The
-    /// last of them that the program writes is noted.
+    /// Whether a line between statements is not SQL: a comment, a psql command, or empty. Records
+    /// whether it is the program's last line.
     fn is_passed_over(&mut self, line: &[u8]) -> bool {
         let line = line.trim_ascii();
         let last: &[u8] = match self.dialect {
@@ -246,12 +246,9 @@ impl<R: Read> Dump<R> {
             [Keyword::CREATE, Keyword::TABLE] if other.is_some() => {
                 Ok(other.map(Piece::OtherTable))
             }
-            [Keyword::CREATE, Keyword::TABLE] if text_length(&tokens) > TABLE_BYTES_MAX => {
-                Err(wrong(
-                    line,
-                    "the definition of a table is longer than any of upstream's",
-                ))
-            }
+            [Keyword::CREATE, Keyword::TABLE] if text_length(&tokens) > TABLE_BYTES_MAX => Err(
+                wrong(line, "a table definition is longer than any of upstream's"),
+            ),
             [Keyword::CREATE, Keyword::TABLE] => Ok(definition(self.parse(line, tokens)?)),
             [Keyword::INSERT | Keyword::REPLACE, ..] if other.is_some() => {
                 Ok(other.map(Piece::OtherRows))
@@ -280,7 +277,7 @@ impl<R: Read> Dump<R> {
         })
     }
 
-    /// Refuses a dump that says that it is in another encoding.
+    /// Rejects a dump that declares another encoding.
     fn check_encoding(
         &self,
         line: u64,
@@ -309,14 +306,15 @@ impl<R: Read> Dump<R> {
     }
 }
 
-/// The reason may have a text of the statement in it, which begins no line of its own.
+/// Creates a statement error. The reason may quote the statement, so control characters are
+/// replaced: it must not start a new line.
 fn wrong(line: u64, reason: &str) -> DumpError {
     let reason = reason.chars().take(REASON_CHARS_MAX);
     let reason = reason.map(|c| if c.is_control() { ' ' } else { c });
     DumpError::Statement(line, reason.collect())
 }
 
-/// What the parser is to know of a dialect.
+/// The parser's dialect for a kind of dump.
 fn parsed(dialect: Dialect) -> &'static dyn dialect::Dialect {
     match dialect {
         Dialect::MySql => &MySqlDialect {},
@@ -338,8 +336,7 @@ fn dialect_of_line(line: &[u8]) -> Option<Dialect> {
     }
 }
 
-/// Whether a line is a comment that programs read, and nothing else. Those that set an encoding are
-/// looked at.
+/// Whether a line is only an executable comment. Comments that set an encoding do not count.
 fn is_comment(line: &[u8]) -> bool {
     let ends = line.ends_with(b"*/") || line.ends_with(b"*/;");
     line.starts_with(b"/*")
@@ -349,7 +346,7 @@ fn is_comment(line: &[u8]) -> bool {
             .any(|word| word.eq_ignore_ascii_case(b"NAMES"))
 }
 
-/// At least how long a statement was that these are the tokens of.
+/// A lower bound for the length of the statement with these tokens.
 fn text_length(tokens: &[TokenWithSpan]) -> usize {
     tokens
         .iter()
@@ -357,14 +354,14 @@ fn text_length(tokens: &[TokenWithSpan]) -> usize {
         .sum()
 }
 
-/// Whether an `INSERT` has only what a dump has. Anything else could be nested as deeply as it is
-/// long.
+/// Whether an `INSERT` contains only what a dump contains. Anything else could be nested as deeply
+/// as it is long.
 fn is_plain_insert(tokens: &[TokenWithSpan]) -> bool {
     let tokens = tokens.iter().map(|token| &token.token);
     let mut tokens = tokens.filter(|token| !matches!(token, Token::Whitespace(_)));
     let is_values =
         |token: &&Token| matches!(token, Token::Word(word) if word.keyword == Keyword::VALUES);
-    // The names of a table and its columns.
+    // The names of the table and its columns.
     let mut head = tokens
         .by_ref()
         .take(HEAD_TOKENS_MAX)
@@ -409,7 +406,7 @@ fn other_table(tokens: &[TokenWithSpan]) -> Option<String> {
         _ => false,
     };
     let mut name = tokens.by_ref().find(|token| !is_of_verb(token))?;
-    // Behind that of its schema.
+    // The name follows its schema's.
     while let (Some(Token::Period), Some(next)) = (tokens.next(), tokens.next()) {
         name = next;
     }
@@ -431,7 +428,7 @@ fn definition(statement: Statement) -> Option<Piece> {
     })
 }
 
-/// The rows of an `INSERT`, if it has rows and nothing else.
+/// The rows of an `INSERT`; `None` if it contains anything else.
 fn rows(statement: Statement) -> Option<Piece> {
     let Statement::Insert(insert) = statement else {
         return None;
@@ -471,7 +468,7 @@ fn value(expression: Expr) -> Option<Sql> {
     })
 }
 
-/// The last part of a name: that of a table, without its schema.
+/// The last part of a name: a table without its schema.
 fn last_name(name: &ObjectName) -> Option<String> {
     let part: &Ident = name.0.last()?.as_ident()?;
     Some(part.value.clone())

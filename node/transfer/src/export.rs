@@ -1,4 +1,4 @@
-//! A state as SQL for upstream's database.
+//! Exports a state as SQL for upstream's database.
 
 use std::io::{self, Write};
 
@@ -12,22 +12,22 @@ use crate::schema::{POSITION_TABLE, REVISIONS, Table};
 use crate::sql::Sql;
 use crate::state::rows;
 
-/// So many rows stand in one `INSERT`: far below what a server takes at once.
+/// Maximum number of rows in one `INSERT`: far below the limits of servers.
 const ROWS_MAX: usize = 500;
 
-/// What was written.
+/// Result of an export.
 #[derive(Debug)]
 pub struct Export {
-    /// The digest of the content.
+    /// Digest of the content.
     pub digest: String,
-    /// What the database may refuse.
+    /// Rows that the database may reject.
     pub notes: Findings,
 }
 
-/// Writes a partition as `INSERT`s for a database that `placement-manage db sync` of
-/// openstack-placement 16.0.0 has just made: one transaction, so that nothing is half done. The
-/// digest of the content is its last line. `position` is the token of the moment that the state is
-/// of: a table of its own has it, from which a feed of changes goes on.
+/// Writes a partition as `INSERT`s in one transaction, for a database just created by
+/// `placement-manage db sync` of openstack-placement 16.0.0. The last line is the digest of the
+/// content. `position` is the token of the exported moment; an additional table stores it, so that
+/// a feed of changes can continue from it.
 ///
 /// # Errors
 /// Those of `target`.
@@ -46,14 +46,14 @@ pub fn export(
         target,
         "-- For an empty database of revision {revision}: placement-manage db sync"
     )?;
-    // In MySQL the definition of a table ends a transaction.
+    // In MySQL a table definition ends the transaction.
     writeln!(
         target,
         "CREATE TABLE IF NOT EXISTS {POSITION_TABLE} (token VARCHAR(64) NOT NULL);"
     )?;
-    // The client gives a transaction up at the first error.
+    // The client stops at the first error and rolls the transaction back.
     writeln!(target, "{}BEGIN;", dialect.session())?;
-    // What upstream's service has put there if it was started once.
+    // Upstream's service fills these tables when it is started.
     for table in ["traits", "resource_classes", POSITION_TABLE] {
         writeln!(target, "DELETE FROM {table};")?;
     }

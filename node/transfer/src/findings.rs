@@ -1,25 +1,25 @@
-//! What a look over the rows has found: grouped, counted, and with a few examples of each.
+//! Findings of the checks: grouped by kind, counted, with a few examples of each.
 
 use std::fmt;
 
-/// So many examples of a finding are shown.
+/// Maximum number of examples per finding.
 const EXAMPLES_MAX: usize = 5;
 
-/// All that was found, in the order in which it was found first.
+/// All findings, in the order of their first occurrence.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Findings(Vec<Finding>);
 
-/// Something that was found, once or often.
+/// A kind of finding with its cases.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Finding {
-    /// What it is, and what it means.
+    /// Description with its consequence.
     what: &'static str,
     count: u64,
     examples: Vec<String>,
 }
 
 impl Findings {
-    /// Notes a case.
+    /// Adds a case of a finding.
     pub(crate) fn note(&mut self, what: &'static str, example: impl FnOnce() -> String) {
         let place = self.0.iter().position(|finding| finding.what == what);
         let place = place.unwrap_or_else(|| {
@@ -40,7 +40,7 @@ impl Findings {
         }
     }
 
-    /// Whether nothing was found.
+    /// Whether there are no findings.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

@@ -1,4 +1,4 @@
-//! A dump as a state, and the report on what became of it.
+//! Imports a dump as a state, with a report.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read;
@@ -18,55 +18,55 @@ use crate::sql::{Misfit, Sql};
 use crate::state;
 use crate::{compare, report};
 
-/// Why a dump is refused. Nothing was made of it.
+/// Why a dump is refused. No state is created.
 #[derive(Debug, thiserror::Error)]
 pub enum ImportError {
-    /// It cannot be read.
+    /// The dump cannot be read.
     #[error(transparent)]
     Dump(#[from] DumpError),
-    /// It is of another revision of the schema.
+    /// The schema has an unsupported revision.
     #[error("{0}")]
     Revision(String),
-    /// Its tables are not upstream's.
+    /// The tables are not upstream's.
     #[error("its tables are not those of openstack-placement:\n{0}")]
     Tables(String),
-    /// Its rows do not hold together.
+    /// The rows are inconsistent.
     #[error(
-        "its rows do not hold together, so nothing is imported. Where no command is named, upstream has none: look at the \
-         rows, delete or correct them. Then dump again\n{0}"
+        "its rows are inconsistent, so nothing is imported. If no command is given, upstream has none: inspect the rows, \
+         and delete or correct them. Then dump again\n{0}"
     )]
     Rows(Findings),
-    /// A bug: what was made is not what was read.
-    #[error("what would be imported is not what was read ({0}); this is a bug of placementd")]
+    /// A bug: the state does not match the rows.
+    #[error("the imported state would differ from the dump ({0}); this is a bug of placementd")]
     Differs(String),
 }
 
-/// What a dump has become.
+/// Result of an import.
 #[derive(Debug)]
 pub struct Import {
-    /// The placement model in it.
+    /// The imported state of a partition.
     pub state: State,
-    /// What was read, and what the operator may want to know of it.
+    /// Counts of the rows, with notes for the operator.
     pub report: Report,
 }
 
-/// So many reasons are listed why the tables are not upstream's, and so much of each.
+/// Maximum number of reasons listed if the tables are not upstream's, and maximum length of each.
 const WRONG_MAX: usize = 20;
 const REASON_CHARS_MAX: usize = 300;
 
-const MISFIT: &str = "value that its column does not hold";
+const MISFIT: &str = "value outside the range of its column";
 const OTHER_TABLE: &str = "table that upstream does not have, such as Nova's of an earlier release: its rows are not imported";
 const OTHER_COLUMN: &str = "column that upstream does not read, such as `can_host` of an earlier release or an invisible key: its \
                             values are not imported";
-const NO_REVISION: &str = "a database that Nova made before openstack-placement was a project of its own has none. \
-                           `placement-manage db stamp b4ed3a175331` and `placement-manage db sync` make it; then dump the whole \
+const NO_REVISION: &str = "a database that Nova created before openstack-placement was a separate project has none. \
+                           Run `placement-manage db stamp b4ed3a175331` and `placement-manage db sync`, then dump the whole \
                            database again";
 
-/// Reads a dump of upstream's database, whole, as `mysqldump`, `pg_dump --inserts` or `sqlite3`
-/// writes it.
+/// Reads a whole dump of upstream's database, as written by `mysqldump`, `pg_dump --inserts` or
+/// `sqlite3`.
 ///
 /// # Errors
-/// [`ImportError`], with everything that is wrong with its rows.
+/// [`ImportError`], with all faults of its rows.
 pub fn import(source: impl Read) -> Result<Import, ImportError> {
     let mut dump = Dump::open(source)?;
     let mut tables = Tables::default();
@@ -95,7 +95,7 @@ pub fn import(source: impl Read) -> Result<Import, ImportError> {
     Ok(Import { state, report })
 }
 
-/// Checks that rows hold together, and notes what the operator may want to know of them.
+/// Checks the consistency of the rows, and adds notes for the operator.
 fn check(rows: &mut Rows, notes: &mut Findings) -> Result<(), ImportError> {
     let mut faults = Findings::default();
     let check = Check {
@@ -110,7 +110,7 @@ fn check(rows: &mut Rows, notes: &mut Findings) -> Result<(), ImportError> {
     }
 }
 
-/// A recount of the state, and its way back to rows, give what was read.
+/// Verifies that a recount of the state, and its conversion back to rows, match the rows read.
 fn prove(state: &State, report: &mut Report) -> Result<(), ImportError> {
     let audit = Audit::of(state);
     report::note_audit(&audit, &mut report.notes);
@@ -124,10 +124,10 @@ fn prove(state: &State, report: &mut Report) -> Result<(), ImportError> {
     }
 }
 
-/// What was read of the tables so far.
+/// The content of the tables read so far.
 #[derive(Default)]
 struct Tables {
-    /// The columns of each table in the order of the dump.
+    /// Columns of each table in the order of the dump.
     columns: BTreeMap<String, Vec<String>>,
     revisions: Vec<String>,
     /// Why the tables are not upstream's.
@@ -150,7 +150,7 @@ impl Tables {
                 Ok(())
             }
             Piece::OtherRows(table) => {
-                // Bookkeeping of SQLite has no definition.
+                // SQLite's internal tables have no definition.
                 if !self.others.contains(&table) && !table.starts_with("sqlite_") {
                     self.refuse_undefined(&table, line);
                 }
@@ -168,15 +168,12 @@ impl Tables {
         }
     }
 
-    /// Takes the definition of a table, which must have upstream's columns.
+    /// Handles the definition of a table, which must have upstream's columns.
     fn define(&mut self, table: String, columns: Vec<String>, line: u64) {
         let expected = table_named(&table).map_or(&[][..], |known| known.columns);
         for column in expected {
             if !columns.iter().any(|name| name == column.name) {
-                let reason = format!(
-                    "table {table} has no column {}, as upstream's has",
-                    column.name
-                );
+                let reason = format!("table {table} lacks upstream's column {}", column.name);
                 self.refuse(line, &reason);
             }
         }
@@ -192,12 +189,13 @@ impl Tables {
         if self.columns.insert(table.clone(), columns).is_some() {
             self.refuse(
                 line,
-                &format!("table {table} is there twice: dump one database alone"),
+                &format!("table {table} is defined twice: dump one database only"),
             );
         }
     }
 
-    /// Notes why the tables are not upstream's. The revision, which may come later, says more.
+    /// Records why the tables are not upstream's. The error is returned at the end, as the revision
+    /// may follow later and gives a better reason.
     fn refuse(&mut self, line: u64, reason: &str) {
         if self.wrong.len() < WRONG_MAX {
             let reason: String = reason.chars().take(REASON_CHARS_MAX).collect();
@@ -206,7 +204,7 @@ impl Tables {
     }
 
     fn refuse_undefined(&mut self, table: &str, line: u64) {
-        let reason = format!("the definition of {table:?} does not come before its rows");
+        let reason = format!("the definition of {table:?} does not precede its rows");
         self.refuse(line, &reason);
     }
 
@@ -228,7 +226,7 @@ impl Tables {
         let mut places = Vec::new();
         for Column { name, .. } in known.columns {
             let Some(place) = given.iter().position(|one| one == name) else {
-                self.refuse(line, &format!("rows of {table} have no column {name}"));
+                self.refuse(line, &format!("rows of {table} lack the column {name}"));
                 return Ok(());
             };
             places.push(place);
@@ -252,7 +250,7 @@ impl Tables {
         Ok(())
     }
 
-    /// Takes a row, with its values in the order of upstream's columns.
+    /// Handles a row with its values in the order of upstream's columns.
     fn row(&mut self, table: &Table, values: &[&Sql]) -> Result<(), ImportError> {
         if *table == REVISION_TABLE {
             self.revisions.push(values[0].to_string().replace('"', ""));
@@ -272,18 +270,16 @@ impl Tables {
         Ok(())
     }
 
-    /// The revision, the rows and the notes on them, if all tables were there.
+    /// Returns the revision, the rows and the notes, if all tables were present.
     fn finish(mut self) -> Result<(String, Rows, Findings), ImportError> {
         let tables = Rows::TABLES.iter().chain([&REVISION_TABLE]);
         for table in tables.filter(|table| !self.columns.contains_key(table.name)) {
             let remedy = match *table == REVISION_TABLE {
                 true => NO_REVISION,
-                false => {
-                    "dump the whole database of placement, the definitions of its tables included"
-                }
+                false => "dump the whole database of placement, including the table definitions",
             };
             self.wrong
-                .push(format!("  table {} is not there: {remedy}", table.name));
+                .push(format!("  table {} is missing: {remedy}", table.name));
         }
         if !self.wrong.is_empty() {
             return Err(ImportError::Tables(self.wrong.join("\n")));
@@ -301,11 +297,11 @@ fn check_revision(found: &[String]) -> Result<String, ImportError> {
     let reason = match found {
         [one] if REVISIONS.contains(&one.as_str()) => return Ok(one.clone()),
         [one] if EARLIER_REVISIONS.contains(&one.as_str()) => format!(
-            "its schema is of revision {one}. Run `placement-manage db sync` of openstack-placement 16.0.0 on the \
-             database, which leads to the last of {known}, and dump again"
+            "its schema has revision {one}. Run `placement-manage db sync` of openstack-placement 16.0.0 on the \
+             database, which upgrades it to the last of {known}, and dump again"
         ),
         [one] => format!(
-            "its schema is of revision {one}, but this placementd knows {known} (openstack-placement up to 16.0.0). A newer \
+            "its schema has revision {one}, but this placementd knows {known} (openstack-placement up to 16.0.0). A newer \
              placementd may know it"
         ),
         [] => "alembic_version is empty: `placement-manage db sync` has never finished on the database".to_owned(),

@@ -1,7 +1,7 @@
-//! Between the database of OpenStack Placement ("upstream") and the model.
+//! Conversion between the database of OpenStack Placement ("upstream") and the model.
 //!
-//! * [`import()`] reads a dump as a state, and reports what was read.
-//! * [`content_digest`] tells whether a partition has the content of another.
+//! * [`import()`] reads a dump as a state, with a report.
+//! * [`content_digest`] computes a digest to compare the content of partitions.
 //! * [`export()`] writes a state as `INSERT`s for an empty database of upstream's.
 
 mod check;

@@ -1,4 +1,4 @@
-//! What was read, what was made of it, and what the operator may want to know of it.
+//! The report of an import: the rows read, their use, and notes for the operator.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -11,24 +11,26 @@ use crate::findings::Findings;
 use crate::schema::Rows;
 use crate::state::by_id;
 
-/// The report on an import.
+/// The report of an import.
 #[derive(Debug)]
 pub struct Report {
-    /// The database that the dump is of.
+    /// The database that the dump is from.
     pub dialect: Dialect,
     /// The revision of its schema.
     pub revision: String,
-    /// Of each table the rows that were read, and those that have a place in the state.
+    /// For each table, the number of rows read and of those used in the state.
     pub tables: Vec<(&'static str, usize, usize)>,
-    /// Of each resource class the inventories of which something is used, and the units that are.
+    /// For each resource class, the number of inventories with allocations and the number of
+    /// allocated units.
     pub used: BTreeMap<String, (usize, u64)>,
     /// The digest of the content. An export of the same content ends with it.
     pub digest: String,
-    /// What the operator may want to know.
+    /// Notes for the operator.
     pub notes: Findings,
 }
 
-/// Of each class the inventories of which something is used, and the units that are.
+/// For each resource class, the number of inventories with allocations and the number of allocated
+/// units.
 pub(crate) fn used(rows: &Rows) -> BTreeMap<String, (usize, u64)> {
     let classes = by_id(&rows.resource_classes, |it| (it.id, it.name.as_str()));
     let mut of_inventories: BTreeMap<[u32; 2], u64> = BTreeMap::new();
@@ -46,10 +48,10 @@ pub(crate) fn used(rows: &Rows) -> BTreeMap<String, (usize, u64)> {
     used
 }
 
-/// Notes what upstream's rules lead to and few clouds intend. It is brought over.
+/// Notes states that upstream's rules allow but few clouds intend. They are imported.
 pub(crate) fn note_audit(audit: &Audit, notes: &mut Findings) {
     for finding in &audit.noticed {
-        // There are as many, of which some are kept as text.
+        // The audit counts all cases and keeps only some as text.
         let examples = finding
             .examples
             .iter()

@@ -1,30 +1,30 @@
-//! Where a statement of a dump ends, and how many tokens it has at most. Each byte is looked at
-//! once, so that nothing is tokenized twice and nothing that is too large is tokenized at all.
+//! Finds the end of a statement in a dump, and an upper bound for its number of tokens. Each byte
+//! is read once, so that no text is tokenized twice and no oversized statement is tokenized at all.
 
 use placement_wire::Dialect;
 
-/// What the next byte is part of.
+/// The context of the next byte.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Within {
-    /// No text and no comment.
+    /// Neither a text nor a comment.
     Code,
-    /// A text or a quoted name, up to this byte. A backslash may take the meaning from the next
-    /// byte.
+    /// A text or a quoted name, up to this byte. With escapes, a backslash makes the next byte
+    /// literal.
     Quotes { end: u8, has_escapes: bool },
     /// A comment up to the end of the line.
     Line,
-    /// A comment up to as many `*/`.
+    /// A comment with `depth` nested `/*`.
     Comment { depth: u32 },
-    /// A text of PostgreSQL, up to this tag.
+    /// A dollar-quoted text of PostgreSQL, up to this tag.
     Dollars(Vec<u8>),
 }
 
-/// What was seen of a statement so far.
+/// The state of the scan of a statement.
 #[derive(Debug)]
 pub(crate) struct Scan {
     dialect: Dialect,
     within: Within,
-    /// The last byte that is neither blank nor within a comment.
+    /// The last byte that is neither whitespace nor in a comment.
     last: u8,
     tokens: usize,
 }
@@ -44,12 +44,12 @@ impl Scan {
         self.within == Within::Code && self.last == b';'
     }
 
-    /// At most so many tokens it has; blanks are tokens.
+    /// An upper bound for the number of tokens, including whitespace.
     pub(crate) fn tokens(&self) -> usize {
         self.tokens
     }
 
-    /// Looks at a further line, with its end.
+    /// Scans another line, with its newline.
     pub(crate) fn read(&mut self, line: &[u8]) {
         let mut at = 0;
         while at < line.len() {
@@ -60,21 +60,21 @@ impl Scan {
         }
     }
 
-    /// Looks at the beginning of what is left of a line, behind this byte. Returns how many bytes
-    /// that is.
+    /// Scans the beginning of the rest of a line, after the byte `previous`. Returns the number of
+    /// bytes scanned.
     fn step(&mut self, rest: &[u8], previous: Option<u8>) -> usize {
         match &mut self.within {
             Within::Code => return self.code(rest, previous),
             Within::Quotes { has_escapes, .. } if *has_escapes && rest[0] == b'\\' => return 2,
             Within::Quotes { end, .. } if rest[0] == *end => {
-                // Twice, it is one within the text.
+                // A doubled quote is part of the text.
                 if rest.get(1) == Some(&*end) {
                     return 2;
                 }
                 self.within = Within::Code;
             }
             Within::Quotes { .. } => {}
-            // MySQL has tokens in comments, and the parser takes an empty `--` for two signs.
+            // MySQL has tokens in comments, and the parser reads an empty `--` as two signs.
             Within::Line => self.tokens += 1,
             Within::Comment { depth } => {
                 self.tokens += 1;
@@ -117,14 +117,14 @@ impl Scan {
         1
     }
 
-    /// What begins here, and the length of its beginning.
+    /// The context that begins here, and the length of its opening.
     fn opened(&self, rest: &[u8], previous: Option<u8>) -> Option<(Within, usize)> {
         let dialect = self.dialect;
         let quotes = |end, has_escapes| Some((Within::Quotes { end, has_escapes }, 1));
         match rest[0] {
             b'\'' => match dialect {
                 Dialect::MySql => quotes(b'\'', true),
-                // E'…'
+                // An escape string: E'…'
                 Dialect::PostgreSql => quotes(b'\'', matches!(previous, Some(b'E' | b'e'))),
                 Dialect::Sqlite => quotes(b'\'', false),
             },
@@ -150,7 +150,7 @@ impl Scan {
     }
 }
 
-/// Whether a byte may be in the middle of a word or a number.
+/// Whether a byte may be within a word or a number.
 fn is_of_word(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'$' || !byte.is_ascii()
 }
@@ -162,7 +162,7 @@ mod tests {
 
     use super::*;
 
-    /// At which lines of a text statements end.
+    /// The lines of a text at which statements end.
     fn ends(dialect: Dialect, text: &str) -> Vec<usize> {
         let mut scan = Scan::new(dialect);
         let mut ends = Vec::new();
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn a_statement_ends_behind_its_texts_and_comments() {
+    fn statement_ends_after_its_texts_and_comments() {
         let (mysql, postgresql, sqlite) = (Dialect::MySql, Dialect::PostgreSql, Dialect::Sqlite);
         for (dialect, text, expected) in [
             (sqlite, "A 'b;\nc';\nD;\n", &[1, 2][..]),
@@ -198,9 +198,9 @@ mod tests {
         }
     }
 
-    /// In dumps, the count is no less than what they are parsed into.
+    /// For dumps, the count is at least the number of parsed tokens.
     #[test]
-    fn no_dump_has_more_tokens_than_were_counted() {
+    fn token_count_is_an_upper_bound_for_dumps() {
         for (dialect, parsed, dump) in [
             (
                 Dialect::Sqlite,
@@ -220,7 +220,7 @@ mod tests {
         ] {
             let mut scan = Scan::new(dialect);
             let mut statement = String::new();
-            // Commands of psql are not SQL.
+            // psql commands are not SQL.
             for line in dump
                 .split_inclusive('\n')
                 .filter(|line| !line.starts_with('\\'))

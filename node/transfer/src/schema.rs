@@ -1,5 +1,4 @@
-//! The tables of upstream's database, as openstack-placement 16.0.0 has them: the one place that
-//! import and export know them from.
+//! The tables of upstream's database in openstack-placement 16.0.0, shared by import and export.
 
 use std::collections::BTreeMap;
 
@@ -7,13 +6,13 @@ use placement_model::types::Timestamp;
 
 use crate::sql::{Field, Misfit, Sql, Text, Whole};
 
-/// The revisions of the schema that have these columns: the later one only lacks some indexes.
+/// The schema revisions with these columns: the later one only removes some indexes.
 pub(crate) const REVISIONS: [&str; 2] = ["422ece571366", "a082b8bb98d0"];
 
-/// Those before, from which upstream's own command leads to these.
+/// Earlier revisions, which upstream's own command upgrades to these.
 pub(crate) const EARLIER_REVISIONS: [&str; 3] = ["b4ed3a175331", "611cd6dffd7b", "b5c396305c25"];
 
-/// Where the revision stands.
+/// The table that contains the revision.
 pub(crate) const REVISION_TABLE: Table = Table {
     name: "alembic_version",
     columns: &[Column {
@@ -22,25 +21,26 @@ pub(crate) const REVISION_TABLE: Table = Table {
     }],
 };
 
-/// Where an export says which moment it is of. It is no table of upstream's, which does not mind
-/// it.
+/// An additional table in which an export stores its position. Upstream ignores it.
 pub(crate) const POSITION_TABLE: &str = "placementd_position";
 
-/// Custom resource classes have ids from here on; upstream takes a class below for a standard one.
+/// The lowest id of custom resource classes; upstream treats classes with lower ids as standard
+/// ones.
 pub(crate) const CUSTOM_CLASS_ID_MIN: u32 = 10_000;
 
-/// A table. One whose rows have a number has it first, and the name, if there is one, next.
+/// A table. If its rows have a number, that is the first column, and their name, if any, the
+/// second.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Table {
     pub(crate) name: &'static str,
     pub(crate) columns: &'static [Column],
 }
 
-/// A column.
+/// A column of a table.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Column {
     pub(crate) name: &'static str,
-    /// The table to whose numbers it refers, if it does.
+    /// The table whose numbers it refers to; empty if it is not a reference.
     pub(crate) refers: &'static str,
 }
 
@@ -49,7 +49,7 @@ impl Table {
         self.columns[0].name == "id"
     }
 
-    /// The columns by which rows differ.
+    /// The sets of columns that are unique.
     pub(crate) fn keys(&self) -> &'static [&'static [usize]] {
         match self.name {
             "allocations" => &[&[0]],
@@ -70,7 +70,7 @@ impl Table {
     }
 }
 
-/// Upstream's table of this name.
+/// Upstream's table with this name.
 pub(crate) fn table_named(name: &str) -> Option<&'static Table> {
     let mut tables = Rows::TABLES.iter().chain([&REVISION_TABLE]);
     tables.find(|table| table.name == name)
@@ -87,7 +87,7 @@ macro_rules! tables {
             #[derive(Debug, Clone)]
             pub(crate) struct $row {
                 $(pub(crate) $column: $type,)*
-                /// The epoch, if the row has no time.
+                /// 1970-01-01 if the row has no creation time.
                 pub(crate) created_at: Timestamp,
                 pub(crate) updated_at: Option<Timestamp>,
             }
@@ -107,13 +107,13 @@ macro_rules! tables {
                     vec![$($column.write(),)* created_at.write(), updated_at.write()]
                 }
 
-                /// When it was written last: what upstream shows.
+                /// The time of the last write, which upstream shows.
                 #[allow(dead_code, reason = "of some tables it is not shown")]
                 pub(crate) fn modified(&self) -> Timestamp {
                     self.updated_at.unwrap_or(self.created_at)
                 }
 
-                /// A row that was written once, with these values of its other columns.
+                /// A row that was never updated, with the values of its other columns.
                 pub(crate) fn at(created_at: Timestamp, ($($column,)*): ($($type,)*)) -> Self {
                     Self { $($column,)* created_at, updated_at: None }
                 }
@@ -127,7 +127,7 @@ macro_rules! tables {
         }
 
         impl Rows {
-            /// All tables, each behind those that it refers to.
+            /// All tables, each after the tables that it refers to.
             pub(crate) const TABLES: &'static [Table] = &[$(Table {
                 name: stringify!($table),
                 columns: &[
@@ -137,7 +137,7 @@ macro_rules! tables {
                 ],
             },)*];
 
-            /// Takes a row in, which has a value for each column.
+            /// Adds a row, which has a value for each column.
             pub(crate) fn take(&mut self, table: &Table, values: &[&Sql]) -> Result<(), Misfit> {
                 match table.name {
                     $(stringify!($table) => self.$table.push($row::read(values)?),)*
@@ -146,13 +146,12 @@ macro_rules! tables {
                 Ok(())
             }
 
-            /// How many rows each table has, in the order of the tables.
+            /// Number of rows of each table, in the order of [`Self::TABLES`].
             pub(crate) fn counts(&self) -> Vec<usize> {
                 vec![$(self.$table.len(),)*]
             }
 
-            /// Calls a function with each table and its rows, each of which is the values of its
-            /// columns.
+            /// Calls a function with each table and its rows, each as the values of its columns.
             pub(crate) fn for_each_table<E>(
                 &self,
                 mut visit: impl FnMut(&'static Table, &mut dyn Iterator<Item = Vec<Sql>>) -> Result<(), E>,
@@ -171,7 +170,7 @@ macro_rules! tables {
 tables! {
     resource_classes: ResourceClass { id: u32, name: Text<255> }
     traits: Trait { id: u32, name: Text<255> }
-    // As far as the schema goes, a provider may have no name and no generation.
+    // The schema allows providers without a name and without a generation.
     resource_providers: ResourceProvider {
         id: u32, uuid: Text<36>, name: Option<Text<200>>, generation: Option<i64>,
         root_provider_id: Option<u32> => resource_providers,
@@ -202,7 +201,7 @@ tables! {
     }
 }
 
-/// What the rows are called that others refer to, by their tables and numbers.
+/// The names of referenced rows, by table and number.
 pub(crate) struct Names(BTreeMap<&'static str, BTreeMap<String, String>>);
 
 impl Names {

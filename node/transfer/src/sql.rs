@@ -1,4 +1,4 @@
-//! Values as SQL writes them, and what the columns of upstream's tables hold.
+//! SQL values, and the value ranges of upstream's columns.
 
 use std::fmt;
 use std::sync::Arc;
@@ -8,17 +8,17 @@ use time::format_description::BorrowedFormatItem;
 use time::macros::format_description;
 use time::{Duration, OffsetDateTime, PrimitiveDateTime};
 
-/// A value in a row.
+/// A value of a row.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Sql {
     Null,
-    /// A number, by its digits.
+    /// The digits of a number.
     Number(String),
     Text(String),
 }
 
 impl Sql {
-    /// The digits or the text alone.
+    /// The digits of a number, or the text.
     pub(crate) fn text(&self) -> &str {
         match self {
             Self::Null => "",
@@ -27,7 +27,7 @@ impl Sql {
     }
 }
 
-/// For messages: a long text is cut.
+/// Formats for messages: long texts are truncated.
 impl fmt::Display for Sql {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -38,16 +38,16 @@ impl fmt::Display for Sql {
     }
 }
 
-/// A value that its column cannot hold.
+/// A value outside the range of its column.
 #[derive(Debug)]
 pub(crate) struct Misfit {
-    /// Empty until it is known.
+    /// Name of the column; empty until it is known.
     pub(crate) column: &'static str,
     pub(crate) found: Sql,
     pub(crate) expected: &'static str,
 }
 
-/// What a column holds.
+/// The type of a column.
 pub(crate) trait Field: Sized {
     const EXPECTED: &'static str;
 
@@ -148,8 +148,8 @@ impl<const MAX: usize> Field for Text<MAX> {
     }
 }
 
-/// The forms of a moment, UTC: as read, and as written. MySQL keeps whole seconds and may round; no
-/// client is shown more.
+/// Formats of a time in UTC, for reading and for writing. MySQL stores whole seconds and may round;
+/// clients see no fractions.
 const MOMENT: &[BorrowedFormatItem<'_>] =
     format_description!("[year]-[month]-[day] [hour]:[minute]:[second][optional [.[subsecond]]]");
 const WRITTEN: &[BorrowedFormatItem<'_>] =

@@ -1,9 +1,9 @@
-//! Upstream's rows as the rows of a state, and back.
+//! Converts upstream's rows to the rows of a state and back.
 //!
-//! Numbers of a state are dense and follow the order of upstream's, as the order of candidates
-//! follows from them. On the way back each is one higher: to MySQL, 0 may be the order to draw a
-//! number. Resource classes are numbered as upstream numbers them, since it tells standard ones by
-//! their numbers.
+//! The ids of a state are dense and preserve the order of upstream's ids, which determines the
+//! order of allocation candidates. The conversion back adds one to each: MySQL may treat 0 as a
+//! request to generate an id. Resource classes get upstream's ids, since upstream recognizes
+//! standard classes by their ids.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;
@@ -22,7 +22,7 @@ use crate::schema::{
 };
 use crate::sql::{Text, Whole};
 
-/// The rows of a state, from rows that were checked.
+/// The rows of a state, from checked rows.
 pub(crate) fn changes(rows: &Rows) -> Vec<Change> {
     let ids = Ids::of(rows);
     let mut changes = vec![Change::PutCounters(ids.counters())];
@@ -58,7 +58,7 @@ pub(crate) fn changes(rows: &Rows) -> Vec<Change> {
     changes
 }
 
-/// What rows are referred to for, by their numbers.
+/// A column of the rows, by their ids.
 pub(crate) fn by_id<'a, R, N: ?Sized>(
     rows: &'a [R],
     of: fn(&'a R) -> (u32, &'a N),
@@ -75,7 +75,7 @@ fn put_consumers(rows: &Rows, ids: &Ids, changes: &mut Vec<Change>) {
     let projects = by_id(&rows.projects, |it| (it.id, &it.external_id));
     let users = by_id(&rows.users, |it| (it.id, &it.external_id));
     let types = by_id(&rows.consumer_types, |it| (it.id, &it.name));
-    // Sorted by consumer.
+    // The allocations are sorted by consumer.
     let all = &rows.allocations;
     for it in &rows.consumers {
         let from = all.partition_point(|allocation| allocation.consumer_id < it.uuid);
@@ -98,7 +98,7 @@ fn put_consumers(rows: &Rows, ids: &Ids, changes: &mut Vec<Change>) {
     }
 }
 
-/// The numbers of upstream's rows, sorted: the place of each is its number in a state.
+/// The ids of upstream's rows, sorted: the position of each is its id in a state.
 struct Ids {
     providers: Vec<u32>,
     classes: Vec<u32>,
@@ -190,10 +190,10 @@ fn place(sorted: &[u32], id: u32) -> u32 {
 }
 
 fn dense(place: usize) -> u32 {
-    u32::try_from(place).expect("rows with a number of 32 bits are no more than that")
+    u32::try_from(place).expect("rows with 32-bit ids fit 32 bits")
 }
 
-/// The rows of a state, as upstream would have them; parents before their children.
+/// The rows of a state in upstream's form, parents before their children.
 pub(crate) fn rows(state: &State) -> Rows {
     let mut back = Back::default();
     for change in state.rows() {
@@ -202,14 +202,13 @@ pub(crate) fn rows(state: &State) -> Rows {
     back.finish()
 }
 
-/// Rows of a state on their way. They come as [`State::rows`] gives them: what a row refers to
-/// comes before it.
+/// Collects the rows of a state. [`State::rows`] returns referenced rows first.
 #[derive(Default)]
 struct Back {
     rows: Rows,
     class_ids: BTreeMap<ResourceClassId, u32>,
     custom_classes: u32,
-    /// Standard ones of a later version.
+    /// Standard classes of a later version.
     unknown_classes: u32,
     roots: BTreeMap<ProviderId, u32>,
     aggregates: Numbers<36>,
@@ -218,7 +217,7 @@ struct Back {
     types: Numbers<255>,
 }
 
-/// Numbers for texts, from 1 on, by first use.
+/// Numbers texts from 1, in the order of their first use.
 #[derive(Default)]
 struct Numbers<const MAX: usize>(BTreeMap<Text<MAX>, u32>);
 
@@ -233,7 +232,7 @@ fn text<const MAX: usize>(text: &str) -> Text<MAX> {
     Text(text.into())
 }
 
-/// Of rows whose time is not shown.
+/// Time of rows whose time is not shown.
 const NEVER: Timestamp = Timestamp(0);
 
 impl Back {
@@ -266,13 +265,14 @@ impl Back {
                 self.rows.resource_provider_aggregates.extend(rows);
             }
             Change::PutConsumer(consumer, row) => self.consumer(&consumer.to_string(), &row),
-            // Of the cluster, not of placement.
+            // Rows of the cluster, not of placement.
             _ => {}
         }
     }
 
-    /// As upstream numbers classes: standard ones by their places in os-resource-classes, of which
-    /// later ones may be unknown here; custom ones by age.
+    /// The class id as upstream assigns it: standard classes have their positions in
+    /// os-resource-classes, of which later ones may be unknown here; custom classes are numbered by
+    /// age.
     fn class_number(&mut self, name: &str) -> u32 {
         if let Some(place) = standard::resource_classes().position(|known| known == name) {
             return dense(place);

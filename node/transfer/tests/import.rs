@@ -1,5 +1,5 @@
-//! Dumps of one database as three programs wrote them (`dumps/`), whole, damaged and planted with
-//! what old clouds have.
+//! Dumps of one database from three programs (`dumps/`): intact, damaged, and with the irregular
+//! rows of old clouds.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
@@ -22,7 +22,7 @@ fn read(dump: &str) -> Result<Import, ImportError> {
     import(dump.as_bytes())
 }
 
-/// Why a dump is refused.
+/// The error of a refused dump.
 fn refused(dump: impl AsRef<[u8]>) -> String {
     import(dump.as_ref())
         .map(|import| import.report.to_string())
@@ -30,13 +30,13 @@ fn refused(dump: impl AsRef<[u8]>) -> String {
         .to_string()
 }
 
-/// The dump of SQLite with a text in it replaced, once.
+/// The SQLite dump with one occurrence of a text replaced.
 fn edited(from: &str, to: &str) -> String {
     assert_eq!(SQLITE.matches(from).count(), 1, "{from}");
     SQLITE.replace(from, to)
 }
 
-/// The dump of SQLite with further rows.
+/// The SQLite dump with additional rows.
 fn with_rows(rows: &[&str]) -> String {
     let rows = rows.iter().fold(String::new(), |mut rows, row| {
         writeln!(rows, "INSERT INTO {row};").unwrap();
@@ -45,7 +45,7 @@ fn with_rows(rows: &[&str]) -> String {
     SQLITE.replace("COMMIT;", &format!("{rows}COMMIT;"))
 }
 
-/// The dump of SQLite without most traits, which makes it short.
+/// The SQLite dump without most traits, to make it short.
 fn short() -> String {
     let is_trait =
         |line: &&str| line.starts_with("INSERT INTO \"traits\"") && !line.contains("CUSTOM_");
@@ -67,9 +67,9 @@ fn dumps_of_three_databases_have_one_content() {
     assert_eq!(sqlite.report.digest, mysql.report.digest);
     assert_eq!(sqlite.report.digest, postgresql.report.digest);
     assert_eq!(sqlite.report.used, mysql.report.used);
-    // Both have whole seconds, as the exports that filled them.
+    // Both have whole seconds, as they come from exports.
     assert_eq!(mysql.state, postgresql.state);
-    // Candidates come in the order of upstream's numbers.
+    // Candidates are in the order of upstream's ids.
     let roots = sqlite
         .state
         .trees()
@@ -86,7 +86,7 @@ fn dumps_of_three_databases_have_one_content() {
 }
 
 #[test]
-fn what_is_exported_is_what_was_imported() {
+fn export_and_import_round_trip() {
     let imported = read(SQLITE).unwrap();
     for (dialect, dump) in ALL {
         let mut sql = Vec::new();
@@ -95,7 +95,7 @@ fn what_is_exported_is_what_was_imported() {
         assert_eq!(digest, imported.report.digest);
         assert!(notes.is_empty(), "{notes}");
         let sql = String::from_utf8(sql).unwrap();
-        // Where changes go on; a dump of that database has the table too.
+        // The position for a feed of changes; a dump of that database contains the table, too.
         for part in ["INSERT INTO placementd_position VALUES (", "'7.1234');\n"] {
             assert!(sql.contains(part), "{dialect}");
         }
@@ -108,13 +108,13 @@ fn what_is_exported_is_what_was_imported() {
     }
 }
 
-/// An export as a dump of the database that it has filled, with the definitions of another dump.
+/// The dump of a database filled by an export, with the table definitions of another dump.
 fn as_dump(dump: &str, sql: &str) -> String {
     let rows = with_plain_texts(sql);
     format!("{}{}{}", head(dump), definitions(dump), tail(&rows))
 }
 
-/// SQLite's dump has as a text what the export has as bytes.
+/// Texts that an export writes as bytes are plain in SQLite's dump.
 fn with_plain_texts(sql: &str) -> String {
     let mut parts = sql.split("CAST(X'");
     let mut plain = parts.next().unwrap().to_owned();
@@ -128,7 +128,7 @@ fn with_plain_texts(sql: &str) -> String {
     plain
 }
 
-/// The line by which a dump is recognised.
+/// The line that identifies the program.
 fn head(dump: &str) -> &str {
     let heads = [
         "BEGIN TRANSACTION;\n",
@@ -141,7 +141,7 @@ fn head(dump: &str) -> &str {
         .unwrap()
 }
 
-/// The definitions of tables in a dump, and its revision.
+/// The table definitions in a dump, and its revision.
 fn definitions(dump: &str) -> String {
     let of_table = dump.split("CREATE TABLE ").skip(1).map(|table| {
         let (definition, _) = table.split_once(";\n").unwrap();
@@ -150,14 +150,14 @@ fn definitions(dump: &str) -> String {
     of_table.collect::<String>() + "INSERT INTO alembic_version VALUES ('a082b8bb98d0');\n"
 }
 
-/// An export as it would stand at the end of a dump.
+/// An export in the form of the end of a dump.
 fn tail(sql: &str) -> String {
     let end = "-- Dump completed\n-- PostgreSQL database dump complete\nCOMMIT;\n";
     sql.replace("COMMIT;\n", "") + end
 }
 
 #[test]
-fn a_dump_that_is_cut_off_anywhere_is_refused() {
+fn truncated_dump_is_refused() {
     let short = short();
     let digest = read(&short).unwrap().report.digest;
     for (dump, end, step) in [
@@ -169,7 +169,7 @@ fn a_dump_that_is_cut_off_anywhere_is_refused() {
         assert!(read(&dump[..end]).is_ok());
         for cut in (0..end).step_by(step) {
             let refused = refused(&dump.as_bytes()[..cut]);
-            let is_clear = ["cut off", "does not begin as", "UTF-8", "not those of"]
+            let is_clear = ["cut off", "does not begin like", "UTF-8", "not those of"]
                 .iter()
                 .any(|word| refused.contains(word));
             assert!(is_clear, "{cut}: {refused}");
@@ -179,7 +179,7 @@ fn a_dump_that_is_cut_off_anywhere_is_refused() {
 }
 
 #[test]
-fn what_is_not_text_in_utf_8_is_refused() {
+fn dump_in_another_encoding_is_refused() {
     let latin1 = SQLITE.replace("Üser", "User").into_bytes();
     let latin1 = String::from_utf8(latin1)
         .unwrap()
@@ -202,7 +202,7 @@ fn what_is_not_text_in_utf_8_is_refused() {
         b"",
         b"SELECT 1;\n",
     ] {
-        assert!(refused(other).contains("it does not begin as a dump"));
+        assert!(refused(other).contains("it does not begin like a dump"));
     }
     for (dump, from, to) in [
         (MYSQL, "SET NAMES utf8mb4", "SET NAMES latin1"),
@@ -213,12 +213,12 @@ fn what_is_not_text_in_utf_8_is_refused() {
         ),
     ] {
         let refused = refused(dump.replacen(from, to, 1));
-        assert!(refused.contains("it is in \"latin1\""), "{refused}");
+        assert!(refused.contains("the encoding is \"latin1\""), "{refused}");
     }
 }
 
 #[test]
-fn another_schema_is_refused_with_the_command_that_helps() {
+fn other_schema_is_refused_with_a_remedy() {
     let revision = "VALUES('a082b8bb98d0')";
     for (from, to, reason) in [
         (
@@ -244,17 +244,17 @@ fn another_schema_is_refused_with_the_command_that_helps() {
         (
             "CREATE TABLE projects (",
             "CREATE TABLE instances (",
-            "table projects is not there",
+            "table projects is missing",
         ),
         (
             "CREATE TABLE projects (",
             "CREATE TABLE users (",
-            "table users is there twice",
+            "table users is defined twice",
         ),
         (
             "\tused INTEGER NOT NULL, \n",
             "",
-            "table allocations has no column used",
+            "table allocations lacks upstream's column used",
         ),
         (
             "\tused INTEGER NOT NULL, \n",
@@ -269,18 +269,18 @@ fn another_schema_is_refused_with_the_command_that_helps() {
         (
             "INSERT INTO \"alembic_version\" VALUES('a082b8bb98d0');",
             "INSERT INTO \"alembic_version\"(other) VALUES('a082b8bb98d0');",
-            "rows of alembic_version have no column version_num",
+            "rows of alembic_version lack the column version_num",
         ),
         (
             "COMMIT;",
             "INSERT INTO x VALUES(1);\nCOMMIT;",
-            "the definition of \"x\" does not come before its rows",
+            "the definition of \"x\" does not precede its rows",
         ),
     ] {
         let refused = refused(edited(from, to));
         assert!(refused.contains(reason), "{refused}");
     }
-    // The revision says more than the columns, wherever it stands.
+    // The revision error takes precedence over the columns, wherever the revision is.
     let older = edited(revision, "VALUES('b5c396305c25')")
         .replace("CREATE TABLE consumer_types", "CREATE TABLE other");
     assert!(refused(older).contains("placement-manage db sync"));
@@ -293,7 +293,7 @@ fn another_schema_is_refused_with_the_command_that_helps() {
     assert!(read(&edited(revision, "VALUES('422ece571366')")).is_ok());
 }
 
-/// What is planted, and what the report on it has.
+/// Faults: the text replaced, its replacement, and a part of the report.
 const FAULTS: [(&str, &str, &str); 18] = [
     (
         "'cmp-1',1,1,NULL",
@@ -318,9 +318,9 @@ const FAULTS: [(&str, &str, &str); 18] = [
     (
         "'cmp-1-numa-0',3,1,1",
         "'cmp-1-numa-0',3,8,1",
-        "another root than its parents lead to",
+        "root differs from the root of its parents",
     ),
-    ("'cmp-1',1,1,NULL", "'cmp-1',1,1,3", "below itself"),
+    ("'cmp-1',1,1,NULL", "'cmp-1',1,1,3", "its own ancestor"),
     (
         "'cmp-1-numa-0',3,1,1",
         "'cmp-1-numa-0','x',1,1",
@@ -349,7 +349,7 @@ const FAULTS: [(&str, &str, &str); 18] = [
     (
         "1,3,0,16,0,1,2147483647,1,16.0",
         "1,3,3,16,0,1,2147483647,1,16.0",
-        "allocation of what its resource provider has no",
+        "allocation without an inventory",
     ),
     (
         "2,'c0000000-0000-4000-8000-000000000002',1,1,1,2",
@@ -369,7 +369,7 @@ const FAULTS: [(&str, &str, &str); 18] = [
     (
         "NULL,10001,'CUSTOM_GOLD'",
         "NULL,10001,'CUSTOM_gold'",
-        "the API does not take",
+        "the API rejects",
     ),
     (
         "NULL,1,'project-1'",
@@ -384,7 +384,7 @@ const FAULTS: [(&str, &str, &str); 18] = [
 ];
 
 #[test]
-fn rows_that_do_not_hold_together_are_refused_with_the_row() {
+fn inconsistent_rows_are_refused_with_the_row() {
     for (from, to, reason) in FAULTS {
         let refused = refused(edited(from, to));
         assert!(refused.contains(reason), "{from} -> {to}: {refused}");
@@ -404,7 +404,7 @@ fn rows_that_do_not_hold_together_are_refused_with_the_row() {
         ),
         (
             "resource_provider_aggregates VALUES(NULL,NULL,1,1)",
-            "row that is there twice",
+            "duplicate row",
         ),
         (
             "projects VALUES(NULL,NULL,90,'project-1')",
@@ -416,11 +416,11 @@ fn rows_that_do_not_hold_together_are_refused_with_the_row() {
         ),
         (
             "allocations VALUES(NULL,NULL,90,3,'c0000000-0000-4000-8000-000000000001',3,1)",
-            "has no inventory of",
+            "without an inventory of",
         ),
         (
             "allocations VALUES(NULL,NULL,90,3,'c0000000-0000-4000-8000-000000000001',0,2147483647)",
-            "add up to more than",
+            "with a sum above",
         ),
         (
             "consumers VALUES(NULL,NULL,90,'c',1,1,0,77)",
@@ -433,7 +433,7 @@ fn rows_that_do_not_hold_together_are_refused_with_the_row() {
 }
 
 #[test]
-fn all_faults_are_listed_in_one_run_and_only_some_of_each() {
+fn all_faults_are_listed_with_some_examples() {
     let dangling: Vec<String> = (100..150)
         .map(|id| format!("inventories VALUES(NULL,NULL,{id},{id},0,1,0,1,1,1,1.0)"))
         .collect();
@@ -441,7 +441,7 @@ fn all_faults_are_listed_in_one_run_and_only_some_of_each() {
     rows.push("resource_providers VALUES(NULL,NULL,90,'b0000000-0000-4000-8000-000000000001','new',0,NULL,NULL)");
     let refused = refused(with_rows(&rows));
     for part in [
-        "50: row that refers to one that is not there",
+        "50: row with a reference to a missing row",
         "and 45 more",
         "1: resource provider without a root",
     ] {
@@ -451,7 +451,7 @@ fn all_faults_are_listed_in_one_run_and_only_some_of_each() {
 }
 
 #[test]
-fn what_a_client_may_notice_is_reported() {
+fn client_visible_differences_are_reported() {
     let found = |dump: &str, note: &str| {
         let import = read(dump).unwrap();
         let report = import.report.to_string();
@@ -474,9 +474,9 @@ fn what_a_client_may_notice_is_reported() {
     let twice = with_rows(&[
         "allocations VALUES(NULL,NULL,90,3,'c0000000-0000-4000-8000-000000000001',0,5)",
     ]);
-    let import = found(&twice, "here they are one of their sum");
+    let import = found(&twice, "imported as one allocation of their sum");
     assert_eq!(import.report.used["VCPU"], (3, 20));
-    // 9 units by the decimal number, 8 by the float of 32 bits that only MySQL has.
+    // 9 units with the decimal number, 8 with the 32-bit float that only MySQL uses.
     let [before, after] = [
         "5,5,0,5,0,1,2147483647,1,0.9",
         "5,5,0,10,0,1,2147483647,1,0.9",
@@ -496,10 +496,10 @@ fn what_a_client_may_notice_is_reported() {
     );
 }
 
-/// What databases have that began with Nova of an earlier release, or whose server has its own
+/// Properties of databases that began with an earlier release of Nova, or whose server has special
 /// settings.
 #[test]
-fn what_upstream_does_not_read_is_passed_over_and_named() {
+fn tables_and_columns_unknown_to_upstream_are_ignored_and_reported() {
     let plain = read(MYSQL).unwrap().report.digest;
     let table = "CREATE TABLE `resource_providers` (\n";
     let last = "  `parent_provider_id` int(11) DEFAULT NULL,\n";
@@ -532,7 +532,7 @@ fn what_upstream_does_not_read_is_passed_over_and_named() {
         let report = import.report.to_string();
         assert!(report.contains(note), "{report}");
     }
-    // A generated column has no value, and mysqldump names the others.
+    // A generated column has no value, and mysqldump names the other columns.
     let generated =
         format!("{last}  `shown` varchar(200) GENERATED ALWAYS AS (lower(`name`)) VIRTUAL,\n");
     let dump = MYSQL.replacen(last, &generated, 1).replacen(
@@ -541,13 +541,13 @@ fn what_upstream_does_not_read_is_passed_over_and_named() {
         1,
     );
     assert_eq!(read(&dump).unwrap().report.digest, plain);
-    // What is lost of upstream's own is refused.
+    // A missing table of upstream's is refused.
     let renamed = refused(edited(
         "CREATE TABLE projects (",
         "CREATE TABLE instances (",
     ));
     for part in [
-        "table projects is not there",
+        "table projects is missing",
         "the definition of \"projects\"",
     ] {
         assert!(renamed.contains(part), "{renamed}");
@@ -559,7 +559,7 @@ fn what_upstream_does_not_read_is_passed_over_and_named() {
     assert!(refused(without).contains("placement-manage db stamp b4ed3a175331"));
 }
 
-/// A dump of MySQL whose providers have a value more each.
+/// A MySQL dump with an additional value in each provider row.
 fn with_values_of_providers(dump: &str, first: &str, last: &str) -> String {
     let begin = "INSERT INTO `resource_providers` VALUES\n";
     let (before, rest) = dump.split_once(begin).unwrap();
@@ -575,7 +575,7 @@ fn with_values_of_providers(dump: &str, first: &str, last: &str) -> String {
 }
 
 #[test]
-fn a_mark_of_the_encoding_is_passed_over_or_named() {
+fn byte_order_marks_are_skipped_or_reported() {
     let marked = format!("\u{feff}{MYSQL}");
     assert_eq!(
         read(&marked).unwrap().report.digest,
@@ -589,7 +589,7 @@ fn a_mark_of_the_encoding_is_passed_over_or_named() {
 }
 
 #[test]
-fn names_that_mysql_takes_for_one_are_named_by_an_export() {
+fn export_notes_names_that_mysql_treats_as_equal() {
     let alike = with_rows(&[
         "resource_providers VALUES(NULL,NULL,90,'b0000000-0000-4000-8000-000000000001','CMP-1',0,90,NULL)",
         "resource_providers VALUES(NULL,NULL,91,'b0000000-0000-4000-8000-000000000002','cafe\u{301} ',0,91,NULL)",
@@ -628,7 +628,7 @@ fn refusals_have_no_control_characters() {
         ),
         (
             MYSQL.replacen("SET NAMES utf8mb4", &format!("SET NAMES `{hostile}`"), 1),
-            "it is in",
+            "the encoding is",
         ),
         (
             edited(
@@ -646,16 +646,16 @@ fn refusals_have_no_control_characters() {
 }
 
 #[test]
-fn a_statement_that_no_program_writes_is_refused() {
+fn unusual_statement_is_refused() {
     let chain = |of: &str| of.repeat(100_000);
     for (statement, reason) in [
         (
             format!("INSERT INTO users VALUES({}1)", chain("1-")),
-            "something else than",
+            "other values than",
         ),
         (
             format!("INSERT INTO users VALUES({}1)", chain("1 IS NULL ")),
-            "something else than",
+            "other values than",
         ),
         (
             format!("INSERT INTO users VALUES({}", chain("(")),
@@ -663,15 +663,15 @@ fn a_statement_that_no_program_writes_is_refused() {
         ),
         (
             format!("INSERT INTO users VALUES({})", chain("- ")),
-            "something else than",
+            "other values than",
         ),
         (
             "INSERT INTO users SELECT * FROM projects".to_owned(),
-            "something else than",
+            "other values than",
         ),
         (
             "INSERT INTO users VALUES(now())".to_owned(),
-            "something else than",
+            "other values than",
         ),
         ("INSERT INTO users VALUES(1 2)".to_owned(), "line"),
         (
@@ -696,25 +696,25 @@ fn a_statement_that_no_program_writes_is_refused() {
             format!("INSERT INTO users VALUES('{}", "\n;".repeat(70)),
             "cut off",
         ),
-        // Each of them would take a hundred bytes before anything is wrong.
+        // Each of them would take 100 bytes before an error is found.
         (
             format!("INSERT INTO traits VALUES (1{})", ",".repeat(15 << 20)),
-            "more than 1048576 words, values and signs",
+            "more than 1048576 tokens",
         ),
         (
             format!(
                 "INSERT INTO traits VALUES (1 /*! {} */)",
                 ",".repeat(2 << 20)
             ),
-            "more than 1048576 words, values and signs",
+            "more than 1048576 tokens",
         ),
         (
             format!("INSERT INTO traits VALUES (1{})", ",1".repeat(64)),
-            "something else than",
+            "other values than",
         ),
         (
             format!("INSERT INTO users VALUES('{}')", "x".repeat(17 << 20)),
-            "does not end within",
+            "is longer than",
         ),
     ] {
         let refused = refused(format!("BEGIN TRANSACTION;\n{statement};\nCOMMIT;\n"));
@@ -749,7 +749,7 @@ fn damage(dump: &mut Vec<u8>, random: &mut SmallRng) {
 }
 
 #[test]
-fn damaged_dump_is_refused_or_comes_back_as_it_was_read() {
+fn damaged_dump_is_refused_or_imported_consistently() {
     let mut random = SmallRng::seed_from_u64(7);
     let dumps = [short(), MYSQL.to_owned(), POSTGRESQL.to_owned()];
     let mut accepted = 0;

@@ -83,7 +83,7 @@ impl Shared {
         for last in truncated {
             let lowered = reached.lower(*last);
             lowered.map_err(|error| self.failure.fail("truncated", &error.to_string()))?;
-            self.point("the log is to be truncated").await;
+            self.point("the log is about to be truncated").await;
         }
         Ok(())
     }

@@ -412,7 +412,7 @@ impl Core {
         let verified = started.elapsed();
         let fail = |error: &str| self.failure.fail("replaced by a snapshot", error);
         let kept = (self.snapshots.keep(file)).map_err(|error| fail(&error.to_string()))?;
-        files::point("a snapshot is to be installed", kept.path());
+        files::point("a snapshot is about to be installed", kept.path());
         self.behind
             .replace(&applied, || self.database.replace(&kept.name(), &applied))
             .map_err(|error| fail(error.as_ref()))?;

@@ -319,7 +319,7 @@ impl StateDatabase {
     ) -> Result<(), rocksdb::Error> {
         let version = applied.record_version();
         self.begin_replacing(version, snapshot)?;
-        files::point("the rows are to be replaced", &self.rocks.dir);
+        files::point("the rows are about to be replaced", &self.rocks.dir);
         let mut batch = WriteBatch::default();
         batch.delete_range_cf(self.family(), TAG_MIN, TAG_END);
         self.delete_packs(&mut batch, u64::MAX);

@@ -2,8 +2,8 @@
 //!
 //! Results are cached for a while under the token's SHA-256, so that no token stays in memory.
 //! Concurrent requests with the same token share one validation. An unknown token is cached only
-//! for seconds: a token may be validated by another Keystone than the one that issued it, and its
-//! keys or database may lag behind.
+//! for seconds: the validating Keystone may not be the issuing one, and its keys or database may
+//! lag behind.
 
 mod access_rules;
 mod documents;

@@ -1,5 +1,5 @@
-//! The model against the naive one: random commands, and after each the same outcome and the same
-//! answers to all questions.
+//! Compares the model with the naive one: after each random command, outcome and all queries must
+//! agree.
 
 #![allow(clippy::unwrap_used)] // test code, helpers included
 
@@ -26,11 +26,10 @@ struct Pair {
     state: State,
     naive: Naive,
     now: i64,
-    /// The state as of the last batch, committed batch by batch, and the changes since.
+    /// The state after the last committed batch, and the changes since then.
     batched: State,
     batch: Vec<Change>,
-    /// Rows as a store keeps them, which looks up now and then what has become of those that
-    /// changed.
+    /// Rows as a store keeps them: it looks up the changed rows from time to time.
     kept: BTreeMap<RowKey, Change>,
     changed: BTreeSet<RowKey>,
 }
@@ -67,7 +66,7 @@ impl Pair {
         self.batch.extend(changes.iter().cloned());
         if self.now % 5 == 0 {
             self.write_behind();
-            // Several commands in one commit, as when a log is caught up with.
+            // Several commands in one commit, as during log catch-up.
             self.batched.commit(&std::mem::take(&mut self.batch));
             assert_eq!(self.batched.indexes(), self.state.indexes());
             check_indexes(&self.state);
@@ -89,7 +88,7 @@ impl Pair {
         }
     }
 
-    /// Puts the generations that are right just now where a command asks for them.
+    /// Replaces placeholders in a command by the current generations.
     fn settle(&self, command: &mut Command) {
         let of_provider = |uuid: &ProviderUuid| {
             let provider = self.naive.providers.get(uuid);
@@ -102,7 +101,7 @@ impl Pair {
         generate::settle(command, of_provider, of_consumer);
     }
 
-    /// What no command may do, whatever its outcome.
+    /// Checks invariants that every command must keep, done or refused.
     fn check_effect(
         &self,
         before: &State,
@@ -138,7 +137,7 @@ impl Pair {
                         assert!(
                             stock.used as f64 <= stock.inventory.capacity_exact()
                                 || stock.used <= old.used,
-                            "a claim went over the capacity"
+                            "a claim exceeded the capacity"
                         );
                     }
                 }
@@ -182,7 +181,7 @@ impl Pair {
         }
     }
 
-    /// What operators ask of the content.
+    /// Compares the queries for operators.
     fn check_content(&self, filter: &ConsumerFilter) {
         let (state, naive) = (&self.state, &self.naive);
         let class = filter.class.as_ref();
@@ -208,7 +207,7 @@ impl Pair {
         }
     }
 
-    /// The same rows make the same state, whichever way they come in.
+    /// Checks that the same rows load into the same state, in any order.
     fn check_reload(&mut self, shuffle: u32) {
         let rows: Vec<_> = self.state.rows().collect();
         self.write_behind();
@@ -240,12 +239,12 @@ impl Pair {
         check_trees(&self.state);
         let loaded = Naive::load(self.state.rows());
         assert_eq!(loaded.rows(), self.naive.rows());
-        // What was answered before is loaded as well: it goes on as the one that has seen it all.
+        // The loaded model contains the earlier outcomes, so the test continues with it.
         self.naive = loaded;
     }
 }
 
-/// All consumers that pass, page by page.
+/// All consumers that pass the filter, read page by page.
 fn all_pages(
     state: &State,
     filter: &ConsumerFilter,
@@ -265,12 +264,12 @@ fn all_pages(
     }
 }
 
-/// Whether a change leaves no row behind.
+/// Whether a change leaves no row.
 fn is_absence(change: &Change) -> bool {
     Digest::of(change) == Digest::default()
 }
 
-/// Preorder, subtree ends and places are what they say they are.
+/// Checks preorder, subtree ends and places against the trees.
 fn check_trees(state: &State) {
     for (number, tree) in state.trees() {
         assert_eq!(number.root(), tree.root().id);
@@ -301,7 +300,7 @@ fn check_trees(state: &State) {
     }
 }
 
-/// Each index against the trees themselves.
+/// Checks each index against the trees.
 fn check_indexes(state: &State) {
     let indexes = state.indexes();
     for (number, tree) in state.trees() {
@@ -321,7 +320,7 @@ fn check_indexes(state: &State) {
                     .filter(|set| set.contains(number.0));
                 let found = sets.count();
                 assert!(found <= 1, "a tree is in one bucket of a class");
-                // Exact for small amounts, to one part in sixteen for others.
+                // Exact for small amounts, within one sixteenth for others.
                 assert!(found == 1 || best < amount as i64);
                 assert!(found == 0 || best + best / 16 >= amount as i64);
             }
@@ -365,7 +364,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 200, ..ProptestConfig::default() })]
 
     #[test]
-    fn the_model_and_the_naive_one_agree(
+    fn model_agrees_with_naive_model(
         furnished in proptest::bool::weighted(0.8),
         steps in vec(
             (request(), generate::command(), generate::filter(), generate::consumer_filter()),
@@ -383,7 +382,7 @@ proptest! {
     }
 
     #[test]
-    fn a_command_sent_twice_is_carried_out_once(
+    fn command_sent_twice_is_applied_once(
         steps in vec(generate::command(), 1..60),
     ) {
         let mut pair = Pair::new(true);
@@ -414,9 +413,9 @@ proptest! {
     }
 }
 
-/// Random commands are worth little if nearly all are refused.
+/// Checks that enough random commands succeed for the comparison to be meaningful.
 #[test]
-fn many_random_commands_are_carried_out() {
+fn many_random_commands_succeed() {
     use proptest::strategy::ValueTree;
     use proptest::test_runner::TestRunner;
     let mut runner = TestRunner::deterministic();
@@ -440,7 +439,7 @@ fn many_random_commands_are_carried_out() {
             }
         }
     }
-    assert!(done > 500, "of 2000 commands only {done} were carried out");
+    assert!(done > 500, "only {done} of 2000 commands succeeded");
     assert!(
         claimed > 60,
         "of 2000 commands only {claimed} claimed anything"

@@ -1,4 +1,4 @@
-//! Which candidates there are: one story for each rule.
+//! Rules of the candidate search, one test per rule.
 #![allow(clippy::unwrap_used)] // A test may fail.
 
 use std::ops::ControlFlow;
@@ -10,10 +10,10 @@ use placement_naive::sample_cloud::{
     SampleCloud, Stock, Wishes, group, provider, request, sample_cloud, units,
 };
 
-/// Answers in the order in which they come: `cn1 VCPU:1 MEMORY_MB:512, storage DISK_GB:10`.
+/// The answers in their order: `cn1 VCPU:1 MEMORY_MB:512, storage DISK_GB:10`.
 fn taken(sample_cloud: &SampleCloud, request: &CandidateRequest) -> Vec<String> {
     let state = sample_cloud.state();
-    let answers = named::answers(&state, request).expect("a request that names what exists");
+    let answers = named::answers(&state, request).expect("a request with known names");
     let answers = answers.iter();
     answers
         .map(|answer| allocations(sample_cloud, answer))
@@ -35,10 +35,10 @@ fn allocations(sample_cloud: &SampleCloud, answer: &AllocationRequest) -> String
     placed.collect::<Vec<_>>().join(", ")
 }
 
-/// Mappings in the order in which they come: `=cn1 _NET=vf0`.
+/// The mappings in their order: `=cn1 _NET=vf0`.
 fn mapped(sample_cloud: &SampleCloud, request: &CandidateRequest) -> Vec<String> {
     let state = sample_cloud.state();
-    let answers = named::answers(&state, request).expect("a request that names what exists");
+    let answers = named::answers(&state, request).expect("a request with known names");
     answers
         .iter()
         .map(|answer| {
@@ -56,7 +56,7 @@ fn mapped(sample_cloud: &SampleCloud, request: &CandidateRequest) -> Vec<String>
 
 fn error(sample_cloud: &SampleCloud, request: &CandidateRequest) -> UnknownName {
     match sample_cloud.state().candidates(request, None) {
-        Ok(_) => panic!("a request that names what does not exist"),
+        Ok(_) => panic!("a request with unknown names"),
         Err(error) => error,
     }
 }
@@ -93,7 +93,7 @@ fn numa_host() -> SampleCloud {
     ])
 }
 
-/// A host with so many devices of one unit.
+/// A host with `count` devices of one unit each.
 fn devices(count: usize) -> SampleCloud {
     let mut providers = vec![provider("host").has("VCPU", 64)];
     providers.extend((0..count).map(|n| {
@@ -277,7 +277,7 @@ mod named_groups {
 
     #[test]
     fn may_be_served_in_another_tree_by_a_sharing_provider_below_its_root() {
-        // Upstream answers 500 here for the unnumbered group.
+        // Upstream returns 500 here for the unnumbered group.
         let cloud = sample_cloud([
             provider("host").has("VCPU", 4).member("agg"),
             provider("array"),
@@ -384,7 +384,7 @@ mod anchors {
 
     #[test]
     fn are_summarized_with_traits_oldest_first_whatever_their_names() {
-        // Red was made before blue.
+        // CUSTOM_RED was created before CUSTOM_BLUE.
         let cloud = sample_cloud([provider("host")
             .has("VCPU", 1)
             .bears("CUSTOM_BLUE")
@@ -612,7 +612,7 @@ mod effort {
 
     #[test]
     fn groups_that_ask_differently_are_counted_together() {
-        // Four may have any device, four only a red one; each alone would fit.
+        // Four groups accept any device, four only a red one. Either four alone would fit.
         let mut providers = vec![provider("host")];
         for n in 0..7 {
             let device = provider(&format!("dev{n}"))
@@ -635,7 +635,7 @@ mod effort {
 
     #[test]
     fn what_failed_with_one_device_is_not_tried_with_one_like_it() {
-        // Nine groups need a device each, which no sum of amounts shows.
+        // Nine groups need a device each, which no sum of amounts detects.
         let mut providers = vec![provider("host")];
         providers.extend((0..8).map(|n| {
             provider(&format!("dev{n}"))

@@ -1,4 +1,4 @@
-//! The search against an oracle that tries everything, on small random clouds.
+//! Compares the search with an exhaustive oracle on small random clouds.
 #![allow(clippy::unwrap_used)] // A test may fail.
 
 use std::cell::Cell;
@@ -62,16 +62,16 @@ fn check(sample_cloud: &SampleCloud, request: &CandidateRequest) -> Result<(), T
         .collect();
     let distinct: BTreeSet<Answer> = answers.iter().cloned().collect();
     let Verdict::Answers(all) = expected else {
-        return Err(TestCaseError::fail("a wrong name is not reported"));
+        return Err(TestCaseError::fail("an unknown name is not reported"));
     };
-    prop_assert_eq!(distinct.len(), answers.len(), "each answer is given once");
+    prop_assert_eq!(distinct.len(), answers.len(), "an answer is returned twice");
     prop_assert_eq!(
         distinct.len(),
         all.len().min(request.limit.unwrap_or(usize::MAX))
     );
     prop_assert!(
         distinct.is_subset(&all),
-        "{distinct:?} are not all among {all:?}"
+        "some of {distinct:?} are missing in {all:?}"
     );
     let summaries: Vec<&str> = found
         .provider_summaries
@@ -100,17 +100,17 @@ proptest! {
     #![proptest_config(config(3000))]
 
     #[test]
-    fn the_search_finds_what_trying_everything_finds((sample_cloud, request) in cases(false)) {
+    fn search_agrees_with_exhaustive_search((sample_cloud, request) in cases(false)) {
         check(&sample_cloud, &request)?;
     }
 
     #[test]
-    fn what_barely_fits_is_found_and_what_does_not_is_not((sample_cloud, request) in tight_cases()) {
+    fn tight_cases_agree_with_exhaustive_search((sample_cloud, request) in tight_cases()) {
         check(&sample_cloud, &request)?;
     }
 
     #[test]
-    fn a_limit_before_1_29_leaves_the_summaries_of_its_trees_alone(
+    fn limit_before_1_29_does_not_reduce_summaries(
         (sample_cloud, mut request) in cases(false),
         limit in 1..4_usize,
     ) {
@@ -120,7 +120,7 @@ proptest! {
     }
 
     #[test]
-    fn wherever_the_search_begins_it_finds_as_much(
+    fn answers_do_not_depend_on_the_seed(
         (sample_cloud, mut request) in cases(false),
         seed in any::<u64>(),
         limit in proptest::option::of(1..6_usize),
@@ -133,14 +133,14 @@ proptest! {
     }
 
     #[test]
-    fn what_does_not_exist_is_reported_when_upstream_would_come_to_it(
+    fn unknown_names_are_reported_if_upstream_would_evaluate_them(
         (sample_cloud, request) in cases(true),
     ) {
         check(&sample_cloud, &request)?;
     }
 
     #[test]
-    fn before_there_is_any_provider_what_does_not_exist_is_reported_all_the_same(
+    fn unknown_names_are_reported_in_an_empty_cloud(
         (mut sample_cloud, request) in cases(true),
     ) {
         sample_cloud.providers.clear();
@@ -148,9 +148,9 @@ proptest! {
     }
 }
 
-/// A generator that makes only hopeless cases would prove nothing.
+/// Checks that the generated cases are varied enough to be meaningful.
 #[test]
-fn the_cases_are_worth_their_time() {
+fn generated_cases_are_varied() {
     let mut runner = TestRunner::deterministic();
     let cases = cases(false);
     let mut seen = BTreeMap::<&str, usize>::new();
@@ -166,7 +166,7 @@ fn the_cases_are_worth_their_time() {
     let poor: Vec<_> = seen.iter().filter(|(_, count)| **count < 10).collect();
     assert!(
         poor.is_empty(),
-        "of 1000 cases hardly any with {poor:?}; all: {seen:?}"
+        "too few of 1000 cases with {poor:?}; all: {seen:?}"
     );
 }
 
@@ -176,7 +176,7 @@ fn features(
     answers: &BTreeSet<Answer>,
 ) -> [(&'static str, bool); 13] {
     let group = |of: &dyn Fn(&RequestGroup) -> bool| request.groups.iter().any(of);
-    // Providers and trees of each answer.
+    // The number of providers and trees of each answer.
     let sizes = || {
         answers.iter().map(|one| {
             let names: BTreeSet<&str> = one
@@ -214,7 +214,7 @@ fn features(
     ]
 }
 
-/// The command that takes an answer for a new consumer.
+/// The command that claims an answer for a new consumer.
 fn claim(answer: &AllocationRequest) -> Stamped {
     let taken = answer.allocations.iter().map(|placed| {
         let resources = placed.resources.iter();
@@ -264,5 +264,5 @@ fn each_answer_can_be_claimed() {
         panic!("{broken}");
     }
     let claimed = claimed.get();
-    assert!(claimed > 100, "only {claimed} answers were there to claim");
+    assert!(claimed > 100, "only {claimed} answers could be claimed");
 }

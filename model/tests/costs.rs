@@ -1,6 +1,6 @@
-//! What a command or a query costs grows with its size and with the tree it is about, not with
-//! their product or square: apply is one sequence for the whole cluster, and nothing ends a
-//! command.
+//! The cost of a command or query grows with its size and with the size of its tree, not with their
+//! product or square: apply is sequential for the whole cluster, and a running command cannot be
+//! aborted.
 #![allow(clippy::unwrap_used)] // A test may fail.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -29,17 +29,18 @@ use placement_naive::stamped;
 use rustix::time::{ClockId, clock_gettime};
 use uuid::Uuid;
 
-/// The size of the small case; the large one is four times as large. What is quadratic costs
-/// sixteen times as much then, and at these sizes that part is what counts.
+/// The size of the small case; the large case is four times as large. A quadratic algorithm then
+/// costs sixteen times as much, and at these sizes the quadratic part dominates.
 const SIZE: u32 = 1_000;
-/// What is linear costs four times as much, and somewhat more, as the tables grow.
+/// A linear algorithm costs about four times as much, and somewhat more as the tables grow.
 const RATIO_MAX: f64 = 8.0;
-/// Other processes empty the caches; they do not make a square linear.
+/// Repeated because other processes may evict the caches. This cannot make a quadratic cost look
+/// linear.
 const ATTEMPTS: u32 = 5;
 
 const NOW: Timestamp = Timestamp(7);
 
-/// A cloud of rows with numbers for names.
+/// Rows of a cloud, with numbers as names.
 #[derive(Default)]
 struct Rows(Vec<Change>);
 
@@ -109,13 +110,13 @@ impl Rows {
         self
     }
 
-    /// Provider 0 with so many children.
+    /// Adds provider 0 with `children` children.
     fn tree(self, children: u32) -> Self {
         let parent = |number| (number > 0).then_some(ProviderId(0));
         (0..=children).fold(self, |rows, number| rows.provider(number, parent(number)))
     }
 
-    /// A root that has no children and the highest number.
+    /// Adds a root without children under this number, the highest one.
     fn lone(self, number: u32) -> Self {
         self.provider(number, None)
     }
@@ -148,7 +149,7 @@ impl Rows {
             .fold(self, |rows, (provider, class)| rows.stock(provider, class))
     }
 
-    /// A consumer of its own type.
+    /// Adds a consumer with a type of its own.
     fn consumer(
         mut self,
         number: u32,
@@ -238,20 +239,20 @@ fn move_below(number: u32, parent: ParentUpdate) -> Command {
     })
 }
 
-/// What fills an empty partition with these rows, at first.
+/// The first command that imports these rows into an empty partition.
 fn first_piece(rows: Rows) -> (State, Command) {
     let all = usize::MAX;
     let piece = rows.state().pieces(all, all).next().unwrap().unwrap();
     (State::default(), Command::FillPartition(piece))
 }
 
-/// One command or query against a state, of a size.
+/// A command against a state, by size.
 struct Case {
     name: &'static str,
     of_size: fn(u32) -> (State, Command),
 }
 
-/// The worst of each command that carries many of something, or is about a tree of many.
+/// The worst case of each command with many elements, or on a large tree.
 const COMMANDS: [Case; 21] = [
     Case {
         name: "a reshape that empties all providers of a tree",
@@ -459,7 +460,7 @@ const COMMANDS: [Case; 21] = [
     },
 ];
 
-/// The time of the processor that this thread takes: what other processes take does not count.
+/// The CPU time of this thread, which excludes other processes.
 fn timed(work: impl FnOnce()) -> Duration {
     let taken = || {
         let time = clock_gettime(ClockId::ThreadCPUTime);
@@ -470,7 +471,7 @@ fn timed(work: impl FnOnce()) -> Duration {
     taken() - begun
 }
 
-/// How long a command takes that stands alone in its batch: others keep the state from before.
+/// The cost of a command that is alone in its batch, while a reader keeps the previous state.
 fn cost(case: &Case, size: u32) -> Duration {
     let (state, command) = (case.of_size)(size);
     let stamped = stamped(NOW, None, command);
@@ -493,7 +494,7 @@ fn cost(case: &Case, size: u32) -> Duration {
     measured().min(measured())
 }
 
-/// What does not grow too fast, in one of several attempts.
+/// Checks that the cost does not grow too fast, in one of several attempts.
 fn check(name: &str, cost: impl Fn(u32) -> Duration, ratio_max: f64) -> Result<(), String> {
     let mut result = String::new();
     for _ in 0..ATTEMPTS {
@@ -508,9 +509,9 @@ fn check(name: &str, cost: impl Fn(u32) -> Duration, ratio_max: f64) -> Result<(
     Err(result)
 }
 
-/// One test, as two at once would disturb each other.
+/// A single test, since two concurrent ones would disturb each other.
 #[test]
-fn costs_grow_with_the_size_and_not_with_its_square() {
+fn costs_are_not_quadratic() {
     let mut bad = Vec::new();
     for case in &COMMANDS {
         bad.extend(check(case.name, |size| cost(case, size), RATIO_MAX).err());
@@ -522,7 +523,7 @@ fn costs_grow_with_the_size_and_not_with_its_square() {
     assert!(bad.is_empty(), "{bad:#?}");
 }
 
-/// Earlier states are read by undoing what came later.
+/// Earlier states are reconstructed by undoing later entries.
 fn undone() -> Result<(), String> {
     let cost = |size| {
         let (before, command) = first_piece(Rows::default().tree(size));
@@ -549,7 +550,7 @@ fn pieces_of_a_chain() -> Result<(), String> {
     check("the pieces of a chain", cost, RATIO_MAX)
 }
 
-/// Clients name the types of consumers as they like: a write must not pay for those of others.
+/// Clients choose the names of consumer types, so the number of types must not slow down a write.
 fn types() -> Result<(), String> {
     let cost = |size| {
         let mut rows = Rows::default().classes(1).tree(0).stock(0, 0);
@@ -559,7 +560,7 @@ fn types() -> Result<(), String> {
         let state = rows.state();
         let command = post([wanted(0, [(0, 0)])]);
         let stamped = stamped(NOW, None, command);
-        // A single write is too quick to be measured.
+        // A single write is too short to measure.
         timed(|| {
             for _ in 0..100 {
                 let mut next = state.clone();
@@ -572,7 +573,7 @@ fn types() -> Result<(), String> {
     check(name, |size| cost(size).min(cost(size)), 2.5)
 }
 
-/// How many providers pass a filter.
+/// Number of providers that pass a filter.
 fn found(state: &State, filter: &ProviderFilter) -> u32 {
     let all = state.providers(filter, usize::MAX).unwrap();
     all.unwrap().len() as u32
@@ -583,13 +584,13 @@ fn capacity_rows(state: &State, by: CapacityBy) -> u32 {
     report.capacity.len() as u32
 }
 
-/// How many consumers pass a filter.
+/// Number of consumers that pass a filter.
 fn listed(state: &State, filter: &ConsumerFilter) -> u32 {
     let page = state.consumers(filter, None, usize::MAX, usize::MAX);
     page.consumers.len() as u32
 }
 
-/// The queries that walk something.
+/// Checks the queries that walk over many rows.
 fn queries() -> Vec<String> {
     type Query = fn(&State, u32);
     let state = |n: u32| {

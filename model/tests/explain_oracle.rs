@@ -1,5 +1,5 @@
-//! Explanations against an oracle that tries everything, and counts of claims against claims one by
-//! one, on small random clouds.
+//! Compares explanations with an exhaustive oracle, and counts of claims with single claims, on
+//! small random clouds.
 #![allow(clippy::unwrap_used)] // A test may fail.
 
 use std::cell::Cell;
@@ -22,7 +22,7 @@ use placement_naive::stamped;
 use proptest::prelude::*;
 use proptest::test_runner::{TestCaseResult, TestRunner};
 
-/// What is right, and what is not.
+/// An error names the part of the explanation that is wrong.
 type Judgement = Result<(), &'static str>;
 
 fn explained(sample_cloud: &SampleCloud, request: &CandidateRequest) -> Explanation {
@@ -62,12 +62,11 @@ fn judge(sample_cloud: &SampleCloud, request: &CandidateRequest) -> Judgement {
     }
     match nearest_are_right(sample_cloud, request, &found, &right) {
         true => Ok(()),
-        false => Err("what nearly fits"),
+        false => Err("nearest trees"),
     }
 }
 
-/// How much a condition weighs: a host that is named, a place, what a provider is, what it has
-/// left.
+/// The level of a condition: selected host, location, properties, free amounts.
 fn level(kind: Kind) -> u8 {
     match kind {
         Kind::InTree => 0,
@@ -77,9 +76,9 @@ fn level(kind: Kind) -> u8 {
     }
 }
 
-/// The reason takes some of the last trees away. To do without it gives candidates, if to do
-/// without one condition of its weight does; or else some tree fails nothing but it, if some tree
-/// fails only one of these.
+/// Checks that the reason eliminates some of the last trees. If dropping any condition of its level
+/// yields candidates, dropping the reason does. Otherwise, if some tree fails only one condition of
+/// the level, some tree fails only the reason.
 fn reason_is_right(found: &Explanation, right: &Explained) -> bool {
     let Some(last) = right.gone.iter().rposition(|gone| *gone > 0) else {
         return found.cause.is_none();
@@ -105,8 +104,8 @@ fn reason_is_right(found: &Explanation, right: &Explained) -> bool {
         }
 }
 
-/// The trees that come furthest are shown, and those that are asked for by name before them. Each
-/// lacks the condition at which it is gone, and what is free there is right.
+/// Checks that the nearest trees are the selected hosts and then the trees that get furthest. Each
+/// must lack the condition that eliminates it, with the correct free amount.
 fn nearest_are_right(
     sample_cloud: &SampleCloud,
     request: &CandidateRequest,
@@ -175,7 +174,7 @@ fn run(count: u32, judged: impl Fn(&SampleCloud, &CandidateRequest) -> TestCaseR
 }
 
 #[test]
-fn explanations_agree_with_trying_everything() {
+fn explanations_agree_with_exhaustive_search() {
     let (without, helped) = (Cell::new(0), Cell::new(0));
     run(20_000, |sample_cloud, request| {
         prop_assert_eq!(
@@ -200,10 +199,10 @@ fn explanations_agree_with_trying_everything() {
     );
 }
 
-/// Claims of one case. A request without resources has room without end.
+/// Limit of claims per case, since a request without resources always fits.
 const CLAIMS_MAX: u64 = 300;
 
-/// How often the first candidate can be claimed, one claim after the other.
+/// Counts how often the first candidate can be claimed, by single claims.
 fn claimed_one_by_one(sample_cloud: &SampleCloud, request: &CandidateRequest) -> u64 {
     let mut state = sample_cloud.state();
     let request = CandidateRequest {
@@ -253,11 +252,11 @@ fn claimed_one_by_one(sample_cloud: &SampleCloud, request: &CandidateRequest) ->
 }
 
 #[test]
-fn a_request_fits_as_often_as_it_can_be_claimed_one_by_one() {
+fn fit_agrees_with_single_claims() {
     let (alone, most) = (Cell::new(0), Cell::new(0));
     run(20_000, |sample_cloud, request| {
         let go_on = Box::new(|_| ControlFlow::Continue(()));
-        // Otherwise it names what does not exist.
+        // An error means that the request contains an unknown name.
         let Ok(fit) = sample_cloud.state().fit(request, CLAIMS_MAX, go_on) else {
             return Ok(());
         };
@@ -268,13 +267,13 @@ fn a_request_fits_as_often_as_it_can_be_claimed_one_by_one() {
     });
     assert!(
         alone.get() > 100 && most.get() > 10,
-        "{} are claimed more than once, where they stand alone; {} times at most",
+        "{} cases are claimed more than once on a standalone provider; {} times at most",
         alone.get(),
         most.get()
     );
 }
 
-/// Each bug is found by the law that it breaks.
+/// Checks that each injected bug violates its law.
 #[test]
 fn injected_bugs_are_found() {
     for (bug, law) in [
@@ -284,7 +283,7 @@ fn injected_bugs_are_found() {
         ("explain-counted-twice", "the sum"),
         ("explain-relaxation-not-run", "the relaxations"),
         ("explain-place-blamed", "the reason"),
-        ("explain-named-host-forgotten", "what nearly fits"),
+        ("explain-named-host-forgotten", "nearest trees"),
     ] {
         let _bug = mutant::inject(bug);
         let found = Cell::new(0);

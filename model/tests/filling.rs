@@ -1,5 +1,5 @@
-//! The rows of one partition that come into another: they are the same there, in the same order,
-//! whatever the size of the pieces; and what cannot come in is refused by name.
+//! Import of the rows of one partition into another: rows and their order are the same for any size
+//! of the pieces, and a row that cannot be imported is named in the refusal.
 
 #![allow(clippy::unwrap_used)] // test code, helpers included
 
@@ -29,7 +29,7 @@ use proptest::prelude::*;
 
 const NORTH: PartitionId = PartitionId(1);
 
-/// A cluster with a partition that has standard names alone, and its naive model.
+/// A cluster with a partition that contains only standard names, and its naive model.
 struct Pair {
     cluster: Cluster,
     naive: NaiveCluster,
@@ -87,7 +87,7 @@ impl Pair {
     }
 }
 
-/// What a watcher is shown of the entry, and what it takes to undo it.
+/// Checks the ledger entries of a command, and that they can be undone.
 fn check_undo(
     before: &Cluster,
     stamped: &Stamped,
@@ -105,7 +105,7 @@ fn check_undo(
     }
 }
 
-/// The rows of placement as text, with their places among those of their table.
+/// The rows of placement as text, with their positions in their table.
 fn content(state: &State) -> BTreeMap<String, String> {
     let mut rows = Naive::load(state.rows()).rows();
     rows.retain(|name, _| !name.starts_with("partition") && name != "level");
@@ -116,7 +116,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 150, ..ProptestConfig::default() })]
 
     #[test]
-    fn what_comes_in_is_what_was_there_in_whatever_pieces(
+    fn imported_rows_are_equal_for_any_piece_size(
         commands in vec(generate::command(), 1..60),
         bytes in 1_usize..2_000,
     ) {
@@ -129,7 +129,7 @@ proptest! {
         for piece in pieces {
             let piece = piece.unwrap();
             prop_assert_eq!(pair.fill(piece.clone()), Outcome::Done(Reply::Done));
-            // Sent once more under another number.
+            // The command is sent again under another write id.
             let digest = pair.cluster.digest();
             let adds = piece.then() != piece.after;
             match pair.fill(piece) {
@@ -147,7 +147,7 @@ proptest! {
     }
 
     #[test]
-    fn candidates_come_in_the_order_of_before(
+    fn candidates_keep_their_order(
         (cloud, request) in cases(false),
         bytes in 1_usize..2_000,
     ) {
@@ -211,7 +211,7 @@ fn consumer(name: &str, class: &str, units: u64) -> FilledConsumer {
 }
 
 #[test]
-fn a_row_that_cannot_come_in_is_named_and_nothing_comes_in() {
+fn invalid_row_is_named_and_nothing_is_imported() {
     let mut pair = Pair::new();
     let first = FillPartition {
         providers: vec![provider(1), provider(2)],
@@ -328,7 +328,7 @@ fn a_row_that_cannot_come_in_is_named_and_nothing_comes_in() {
 }
 
 #[test]
-fn parents_that_are_sent_twice_come_in_once() {
+fn parents_sent_twice_are_imported_once() {
     let mut pair = Pair::new();
     let providers = FillPartition {
         providers: [1, 2, 3].map(provider).into(),
@@ -347,7 +347,7 @@ fn parents_that_are_sent_twice_come_in_once() {
 }
 
 #[test]
-fn a_partition_that_clients_may_use_takes_nothing_in() {
+fn partition_in_use_rejects_import() {
     let mut pair = Pair::new();
     let fill = || FillPartition {
         traits: vec![name_row("CUSTOM_A")],
@@ -375,7 +375,7 @@ fn a_partition_that_clients_may_use_takes_nothing_in() {
 }
 
 #[test]
-fn a_row_that_is_too_long_for_a_command_is_named() {
+fn row_too_long_for_a_command_is_named() {
     let mut pair = Pair::new();
     let names = (0..100).map(|number| name_row(&format!("CUSTOM_{number:0100}")));
     let traits: Vec<NameRow<TraitName>> = names.collect();
@@ -402,7 +402,7 @@ fn a_row_that_is_too_long_for_a_command_is_named() {
 }
 
 #[test]
-fn a_row_with_a_time_that_cannot_be_shown_is_named() {
+fn row_with_unrepresentable_time_is_named() {
     let host = format!("resource provider {}", uuid(1));
     type Timed<'a> = (&'a str, fn(&mut FillPartition, Timestamp));
     let rows: [Timed<'_>; 6] = [
@@ -452,9 +452,9 @@ fn name_row<N: FromStr<Err: Debug>>(name: &str) -> NameRow<N> {
     }
 }
 
-/// A backup may be what anyone has made of one.
+/// A backup file may have been modified.
 #[test]
-fn rows_that_no_cluster_has_written_are_damage() {
+fn rows_that_no_cluster_can_have_written_are_rejected() {
     let level = |to| Change::PutLevel(Level(to));
     let holds = |units| {
         let amount = |provider| Amount {

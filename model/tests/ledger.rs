@@ -1,5 +1,4 @@
-//! What is kept of the changes of each entry: they are undone one after the other, and followed by
-//! a mirror.
+//! Ledger entries: undone one after the other, and followed by a mirror.
 
 #![allow(clippy::unwrap_used)] // test code, helpers included
 
@@ -19,7 +18,7 @@ use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
 
-/// Rows of placement, by their keys. Empty sets are no rows.
+/// Rows of placement by key. Empty sets are not rows.
 type Rows = BTreeMap<RowKey, Change>;
 
 fn rows(state: &State) -> Rows {
@@ -38,13 +37,13 @@ fn rows(state: &State) -> Rows {
     keyed.filter(|(key, _)| of_placement(key)).collect()
 }
 
-/// As a watcher follows it.
+/// Applies an entry as a watcher does.
 fn follow(mirror: &mut Rows, entry: &LedgerEntry) {
     for row in &entry.rows {
         let key = row.after.key();
         let known = mirror.remove(&key);
         let before = Some(row.before.clone()).filter(is_row);
-        assert_eq!(known, before, "what was before {entry:?}");
+        assert_eq!(known, before, "the rows before {entry:?}");
         if is_row(&row.after) {
             mirror.insert(key, row.after.clone());
         }
@@ -60,7 +59,7 @@ fn is_row(change: &Change) -> bool {
     }
 }
 
-/// A cluster with all that is kept of its changes.
+/// A cluster with all its ledger entries.
 #[derive(Default)]
 struct History {
     cluster: Cluster,
@@ -85,7 +84,7 @@ impl History {
         self.cluster.default_partition()
     }
 
-    /// Returns the entries that it makes.
+    /// Applies a command and returns its ledger entries.
     fn run(&mut self, mut command: Command) -> Vec<LedgerEntry> {
         self.settle(&mut command);
         self.index += 1;
@@ -116,7 +115,7 @@ impl History {
         made
     }
 
-    /// Puts the generations that are right just now where a command asks for them.
+    /// Replaces placeholders in a command by the current generations.
     fn settle(&self, command: &mut Command) {
         let state = self.state();
         let of_provider = |uuid: &ProviderUuid| state.provider(uuid).map(|one| one.generation);
@@ -140,7 +139,7 @@ fn standards() -> Command {
     })
 }
 
-/// The state before these entries, the newest first.
+/// The state before these entries, which are given newest first.
 fn as_of<'a>(state: &State, newer: impl IntoIterator<Item = &'a LedgerEntry>) -> State {
     let mut state = state.clone();
     for entry in newer {
@@ -161,7 +160,7 @@ fn check_undo(entry: &LedgerEntry, before: Option<&State>, after: &State) {
     assert!(undone.agrees_with_recount(), "{entry:?}");
 }
 
-/// Each id in the entry stands for what the rows say that it is, after the entry or before it.
+/// Checks the names of an entry against the rows after the entry, or before it for deleted rows.
 fn check_names(entry: &LedgerEntry, before: Option<&State>, after: &State) {
     let mut known = before.map(rows).unwrap_or_default();
     known.extend(rows(after));
@@ -216,7 +215,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 100, ..ProptestConfig::default() })]
 
     #[test]
-    fn earlier_states_follow_from_what_is_kept(
+    fn earlier_states_follow_from_entries(
         steps in vec(generate::command(), 1..100),
         moments in vec(any::<prop::sample::Index>(), 1..5),
     ) {
@@ -235,7 +234,7 @@ proptest! {
     }
 
     #[test]
-    fn a_mirror_that_starts_anywhere_follows(
+    fn mirror_can_start_at_any_entry(
         steps in vec(generate::command(), 1..100),
         start in any::<prop::sample::Index>(),
     ) {
@@ -253,9 +252,9 @@ proptest! {
     }
 }
 
-/// A state of which something was undone is gone on with: no id is given twice.
+/// Commands continue after an undo: no id is assigned twice.
 #[test]
-fn undone_ids_stay_used_up() {
+fn undone_ids_are_not_reused() {
     let mut history = History::new();
     let command = Command::EnsureTrait(EnsureTrait {
         name: "CUSTOM_GOES".parse().unwrap(),
@@ -279,7 +278,7 @@ fn undone_ids_stay_used_up() {
 }
 
 #[test]
-fn what_is_no_row_of_placement_makes_no_entry() {
+fn changes_without_placement_rows_make_no_entry() {
     let mut history = History::new();
     let again = history.run(standards());
     assert_eq!(again, [], "the names are there");
@@ -288,7 +287,7 @@ fn what_is_no_row_of_placement_makes_no_entry() {
 }
 
 #[test]
-fn each_partition_that_is_concerned_has_an_entry() {
+fn each_changed_partition_has_an_entry() {
     let mut history = History::new();
     let create = |name: &str| {
         Command::CreatePartition(CreatePartition {
@@ -315,9 +314,9 @@ fn each_partition_that_is_concerned_has_an_entry() {
     assert!(made.iter().all(|entry| entry.rows.len() == 1));
 }
 
-/// Random commands are worth little if nothing goes that was there.
+/// Checks that random commands also delete objects.
 #[test]
-fn many_random_commands_delete_something() {
+fn many_random_commands_delete_objects() {
     let mut runner = TestRunner::deterministic();
     let (mut providers, mut inventories, mut names, mut consumers) = (0, 0, 0, 0);
     for _ in 0..300 {

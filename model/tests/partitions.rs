@@ -1,5 +1,4 @@
-//! Several clouds in one cluster: whatever happens in the others, a partition is what it would be
-//! if the cluster held nothing else.
+//! Several clouds in one cluster: a partition behaves as if it were alone in the cluster.
 
 #![allow(clippy::unwrap_used)] // test code, helpers included
 
@@ -23,7 +22,7 @@ use placement_naive::named;
 use proptest::collection::vec;
 use proptest::prelude::*;
 
-/// What the partitions are called that come and go.
+/// The names of the partitions.
 const NAMES: [&str; 3] = ["default", "north", "south"];
 
 fn name(number: usize) -> PartitionName {
@@ -67,8 +66,8 @@ fn is_refused_for_routes(outcome: &Outcome) -> bool {
     )
 }
 
-/// A partition's rows, without what the default one has for the whole cluster. A level that was
-/// never raised is written down in partitions that are made, and nowhere else.
+/// The rows of a partition, without cluster-wide rows. An initial level has a row only in created
+/// partitions.
 fn own_rows(state: &State) -> Vec<Change> {
     let is_shared = |row: &Change| {
         matches!(
@@ -82,18 +81,18 @@ fn own_rows(state: &State) -> Vec<Change> {
     state.rows().filter(|row| !is_shared(row)).collect()
 }
 
-/// A cluster of several partitions, and each of them alone.
+/// A cluster of several partitions, and a separate copy of each.
 struct Clouds {
     cluster: Cluster,
     alone: BTreeMap<PartitionId, State>,
     ids: BTreeMap<PartitionName, PartitionId>,
     given: BTreeSet<PartitionId>,
-    /// The one that was deleted last.
+    /// The last deleted partition.
     gone: Option<PartitionId>,
     now: i64,
     sequence: u64,
     last: Option<(Stamped, Outcome)>,
-    /// The model that is as plain as can be, of the partitions alone.
+    /// The naive model of the list of partitions.
     naive: Naive,
     /// Rows as a store keeps them.
     kept: BTreeMap<(PartitionId, RowKey), Change>,
@@ -124,7 +123,7 @@ impl Clouds {
         clouds
     }
 
-    /// A command as it stands in the log, with the number of its write.
+    /// A command as a log entry with a write id.
     fn stamped(&mut self, partition: PartitionId, command: Command) -> Stamped {
         self.now += 1;
         self.sequence += 1;
@@ -157,7 +156,8 @@ impl Clouds {
         }
         let there = |id| self.cluster.partition(id).is_some();
         self.kept.retain(|(id, _), _| there(*id));
-        // The naive model does not know what is in a partition, and so whether it can be deleted.
+        // The naive model does not know the content of a partition, and so not whether it can be
+        // deleted.
         let is_followed = match stamped.command {
             Command::CreatePartition(_) | Command::RoutePartition(_) => true,
             Command::DeletePartition(_) => matches!(outcome, Outcome::Done(_)),
@@ -170,7 +170,7 @@ impl Clouds {
         outcome
     }
 
-    /// The same without the number of a write: alone it has another.
+    /// Applies the command to the separate copy, without the write id.
     fn alone(&mut self, id: PartitionId, stamped: &Stamped) -> Outcome {
         let state = self.alone.get_mut(&id).unwrap();
         let stamped = Stamped {
@@ -235,11 +235,11 @@ impl Clouds {
         let Outcome::Done(Reply::Partition(id)) = outcome else {
             panic!("{outcome:?}");
         };
-        assert!(self.given.insert(id), "{id} was given before");
+        assert!(self.given.insert(id), "{id} was assigned before");
         assert!(self.cluster.partition_named(NAMES[number]).is_some());
         self.ids.insert(name(number), id);
         self.alone.insert(id, State::default());
-        // Alone it has the standard names from its beginning on, as the others have them.
+        // The separate copy starts with the same standard names.
         let of_all = own_rows(&self.alone[&PartitionId::DEFAULT]);
         let classes: Vec<_> = of_all
             .iter()
@@ -263,8 +263,7 @@ impl Clouds {
         self.alone(id, &raise);
     }
 
-    /// The write of a node that does not know of the last change of routes: it is refused, whatever
-    /// it says.
+    /// Sends a write of a node that does not know the last change of routes. It must be refused.
     fn late(&mut self, number: usize, command: Command) {
         let Some(id) = self.ids.get(&name(number)).copied() else {
             return;
@@ -301,7 +300,7 @@ impl Clouds {
         }
     }
 
-    /// Each request is one partition's at most, whichever host and path it has.
+    /// Checks that each request belongs to at most one partition, for any host and path.
     fn check_routes(&self) {
         let cluster = &self.cluster;
         let of = |route: &Route| {
@@ -309,7 +308,7 @@ impl Clouds {
                 |id: &PartitionId| cluster.routing(*id).routes.iter().any(|one| one == route);
             let mut all = self.alone.keys().filter(|id| here(id));
             let found = all.next();
-            assert_eq!(all.next(), None, "{route} is two partitions'");
+            assert_eq!(all.next(), None, "{route} belongs to two partitions");
             found.copied()
         };
         let by_hosts = HOSTS.iter().any(|host| of(&host_of(host)).is_some());
@@ -331,7 +330,11 @@ impl Clouds {
             let routed = cluster.route(&path, || Some(HOSTS[0].to_owned()));
             if let Some(id) = of(&prefix_of(prefix)) {
                 let by = RoutedBy::Prefix(prefix.parse().unwrap());
-                assert_eq!(routed, Some((id, by)), "a path counts before a host");
+                assert_eq!(
+                    routed,
+                    Some((id, by)),
+                    "a path takes precedence over a host"
+                );
             }
         }
     }
@@ -371,7 +374,7 @@ impl Clouds {
         self.gone = Some(id);
     }
 
-    /// The last write once more, as a node sends it that got no answer.
+    /// Sends the last write again, like a node that received no answer.
     fn again(&mut self) {
         let Some((stamped, outcome)) = self.last.clone() else {
             return;
@@ -406,7 +409,7 @@ impl Clouds {
         self.check_routes();
     }
 
-    /// What a store has kept is the cluster.
+    /// Checks that the rows of a store load into the same cluster.
     fn check_reload(&self) {
         assert!(self.cluster.agrees_with_recount());
         // A deletion leaves no row, and neither does an empty set.
@@ -459,7 +462,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 100, ..ProptestConfig::default() })]
 
     #[test]
-    fn a_partition_is_what_it_would_be_if_the_cluster_held_nothing_else(
+    fn partition_behaves_as_if_alone(
         steps in vec((step(), generate::filter()), 1..80),
     ) {
         let mut clouds = Clouds::new();
@@ -486,7 +489,7 @@ proptest! {
 }
 
 #[test]
-fn while_there_is_but_one_partition_all_is_as_before_there_could_be_others() {
+fn single_partition_behaves_as_before_partitions() {
     let mut clouds = Clouds::new();
     clouds.delete(1, true);
     clouds.delete(2, true);
@@ -502,7 +505,7 @@ fn while_there_is_but_one_partition_all_is_as_before_there_could_be_others() {
 }
 
 #[test]
-fn equal_rows_of_two_partitions_count_differently() {
+fn equal_rows_of_two_partitions_have_different_digests() {
     let clouds = Clouds::new();
     let (one, other) = (name(1), name(2));
     let (one, other) = (clouds.ids[&one], clouds.ids[&other]);
@@ -516,7 +519,7 @@ fn equal_rows_of_two_partitions_count_differently() {
 }
 
 #[test]
-fn rows_of_a_partition_that_is_not_there_are_refused() {
+fn rows_of_a_missing_partition_are_refused() {
     let clouds = Clouds::new();
     let without = clouds
         .cluster
@@ -532,7 +535,7 @@ fn rows_of_a_partition_that_is_not_there_are_refused() {
 }
 
 #[test]
-fn there_are_so_many_partitions_and_no_more() {
+fn number_of_partitions_is_limited() {
     let mut cluster = Cluster::default();
     let create = |number: u32, cluster: &mut Cluster| {
         let name = format!("p{number}").parse().unwrap();
@@ -559,9 +562,9 @@ fn there_are_so_many_partitions_and_no_more() {
     assert_eq!(create(257, &mut cluster), full);
 }
 
-/// New standard names reach all partitions but one that has handed out all its ids.
+/// New standard names are created in all partitions except the partition without free ids.
 #[test]
-fn partition_whose_ids_are_used_up_does_not_hold_up_the_others() {
+fn partition_without_free_ids_does_not_block_others() {
     let mut clouds = Clouds::new();
     let (full, other) = (clouds.ids[&name(1)], clouds.ids[&name(2)]);
     let use_up = |clouds: &mut Clouds, id| {

@@ -1,6 +1,6 @@
-//! What the answer to a request must be, by trying everything: for each anchor every assignment
-//! of groups to providers, then the rules, one function each. Knows names and nothing of the
-//! model's ids, trees, indexes or search.
+//! The expected answer to a request, by exhaustive search: every assignment of groups to providers
+//! for each anchor, filtered by the rules, one function each. Works on names only, without ids,
+//! trees, indexes or search of the model.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,22 +14,22 @@ use crate::sample_cloud::{Provider, SHARES, SampleCloud, Stock};
 pub struct Answer {
     /// Amounts per provider and class.
     pub allocations: BTreeMap<String, BTreeMap<String, u64>>,
-    /// Providers per suffix.
+    /// Serving providers per suffix.
     pub mappings: BTreeMap<String, BTreeSet<String>>,
 }
 
-/// What a request leads to.
+/// The expected result of a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Verdict {
-    /// These, and no others.
+    /// These answers and no others.
     Answers(BTreeSet<Answer>),
-    /// A class that there is not.
+    /// The request contains an unknown class.
     UnknownResourceClass,
-    /// A trait that there is not.
+    /// The request contains an unknown trait.
     UnknownTrait,
 }
 
-/// Something to be placed: a whole named group, or one class of the unnumbered one.
+/// A unit to be placed: a whole named group, or one class of the unnumbered group.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Item<'a> {
     pub(crate) group: &'a RequestGroup,
@@ -38,7 +38,7 @@ pub(crate) struct Item<'a> {
 
 type Assignment<'a> = Vec<(Item<'a>, &'a Provider)>;
 
-/// The one right answer.
+/// Computes the expected result of a request.
 pub fn judge(sample_cloud: &SampleCloud, request: &CandidateRequest) -> Verdict {
     let unknown_traits = |mut names: Box<dyn Iterator<Item = &str> + '_>| {
         names.any(|name| !sample_cloud.traits.contains(name))
@@ -47,8 +47,8 @@ pub fn judge(sample_cloud: &SampleCloud, request: &CandidateRequest) -> Verdict 
     if unknown_traits(Box::new(root_traits.clone().map(|name| name.as_str()))) {
         return Verdict::UnknownTrait;
     }
-    // Only where something is asked of roots: without any provider the groups are looked at all the
-    // same.
+    // Checked only if the request has conditions on roots: the groups are evaluated even if no
+    // provider exists.
     if root_traits.next().is_some() && !roots(sample_cloud).any(|root| root_is_right(request, root))
     {
         return Verdict::Answers(BTreeSet::new());
@@ -95,7 +95,7 @@ fn answers(sample_cloud: &SampleCloud, request: &CandidateRequest) -> BTreeSet<A
         .collect()
 }
 
-/// The roots of the trees that are the anchor of an answer, as long as all names exist.
+/// The roots of the trees that are the anchor of an answer; empty if a name does not exist.
 pub(crate) fn anchored<'a>(
     sample_cloud: &'a SampleCloud,
     request: &CandidateRequest,
@@ -145,7 +145,7 @@ pub(crate) fn roots(sample_cloud: &SampleCloud) -> impl Iterator<Item = &Provide
     providers.filter(|provider| provider.parent.is_none())
 }
 
-/// Every way to give each item one of the providers that are right for it alone.
+/// All assignments of items to providers that satisfy the conditions on single providers.
 fn assignments<'a>(
     sample_cloud: &'a SampleCloud,
     request: &'a CandidateRequest,
@@ -202,14 +202,14 @@ fn taken<'a>(item: &Item<'a>) -> Vec<(&'a str, u64)> {
         .collect()
 }
 
-// What is asked of one provider at a time.
+// Conditions on single providers.
 
 fn root_is_right(request: &CandidateRequest, root: &Provider) -> bool {
     let has = |name: &Given<TraitName>| root.traits.contains(name.as_str());
     request.root_required.iter().all(has) && !request.root_forbidden.iter().any(has)
 }
 
-/// In the anchor's tree, or sharing with a member of it.
+/// Whether a provider belongs to the anchor's tree, or shares with a member of it.
 pub(crate) fn is_reachable(
     sample_cloud: &SampleCloud,
     anchor: &Provider,
@@ -245,7 +245,7 @@ fn capacity(stock: &Stock) -> f64 {
     (f64::from(i.total) - f64::from(i.reserved)) * i.allocation_ratio
 }
 
-/// The unnumbered group's required traits are looked at for all its providers together.
+/// Required traits of the unnumbered group are checked for all its providers together.
 pub(crate) fn traits_are_right(item: Item<'_>, provider: &Provider) -> bool {
     let has = |name: &str| provider.traits.contains(name);
     let required = item.class.is_some()
@@ -269,8 +269,8 @@ fn in_forbidden_aggregate(group: &RequestGroup, provider: &Provider) -> bool {
     forbidden.any(|aggregate| has(aggregate.as_str()))
 }
 
-/// For the unnumbered group the root's aggregates count for the whole tree, but not for a sharing
-/// provider from elsewhere.
+/// For the unnumbered group, the aggregates of the root apply to the whole tree, but not to sharing
+/// providers of other trees.
 pub(crate) fn aggregates_are_right(
     sample_cloud: &SampleCloud,
     item: Item<'_>,
@@ -313,7 +313,7 @@ fn tree_is_right(
     in_wanted && (item.class.is_none() || root == anchor.name)
 }
 
-// What is asked of all of them together.
+// Conditions on all providers together.
 
 fn sums(assignment: &Assignment<'_>) -> BTreeMap<String, BTreeMap<String, u64>> {
     let mut sums: BTreeMap<String, BTreeMap<String, u64>> = BTreeMap::new();
@@ -388,7 +388,7 @@ fn is_in_subtree(sample_cloud: &SampleCloud, head: &str, name: &str) -> bool {
             .is_some_and(|p| is_in_subtree(sample_cloud, head, p))
 }
 
-/// Before 1.29, where any provider has a parent.
+/// Before 1.29, at most one provider per tree, if any provider has a parent.
 fn one_provider_per_tree(
     sample_cloud: &SampleCloud,
     request: &CandidateRequest,
@@ -422,8 +422,9 @@ fn answer(assignment: &Assignment<'_>) -> Answer {
     }
 }
 
-/// The providers that an answer of these must summarize: of the trees that they use, from 1.29 all
-/// providers, before only those that any of all answers uses, be it beyond the limit.
+/// The providers that must be summarized for the answers in `given`. From 1.29 on, these are all
+/// providers of the used trees; before, only providers that any answer in `all` uses, including
+/// answers beyond the limit.
 pub fn summarized(
     sample_cloud: &SampleCloud,
     request: &CandidateRequest,

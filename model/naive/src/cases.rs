@@ -73,8 +73,8 @@ fn node() -> impl Strategy<Value = NodeSeed> {
     )
 }
 
-/// A host with children that are alike, or nearly so: where interchangeable providers, dead ends
-/// and many answers are.
+/// A host with equal or nearly equal children, which lead to interchangeable providers, dead ends
+/// and many answers.
 fn devices() -> impl Strategy<Value = Vec<NodeSeed>> {
     let twin_of = vec(prop::bool::weighted(0.8), 4);
     (node(), vec(node(), 2..=4), twin_of).prop_map(|(host, mut devices, twin_of)| {
@@ -94,7 +94,7 @@ fn devices() -> impl Strategy<Value = Vec<NodeSeed>> {
     })
 }
 
-/// Trees, and whether their providers were created in turn rather than tree by tree.
+/// Several trees. Their providers are created tree by tree or interleaved.
 fn clouds() -> impl Strategy<Value = SampleCloud> {
     let tree = prop_oneof![2 => vec(node(), 1..=1), 2 => vec(node(), 1..=5), 1 => devices()];
     (vec(tree, 1..=5), any::<bool>()).prop_map(|(trees, in_turn)| {
@@ -114,7 +114,7 @@ fn clouds() -> impl Strategy<Value = SampleCloud> {
     })
 }
 
-/// What a group asks; providers are chosen once the cloud is known.
+/// The conditions of a group. Providers are chosen once the cloud is known.
 #[derive(Debug, Clone)]
 struct GroupSeed {
     group: RequestGroup,
@@ -187,7 +187,7 @@ struct RequestSeed {
 fn requests(with_unknowns: bool) -> impl Strategy<Value = RequestSeed> {
     let unnumbered = prop::option::of(group(true, with_unknowns));
     let named = vec(group(false, with_unknowns), 0..=3);
-    // Alike groups: each named group may ask what the one before it asks.
+    // Equal groups: each named group may copy the previous one.
     let copies = vec(prop::bool::weighted(0.4), 3);
     let policy = select(vec![
         None,
@@ -242,7 +242,7 @@ fn requests(with_unknowns: bool) -> impl Strategy<Value = RequestSeed> {
     )
 }
 
-/// Clouds and requests; with unknowns, some requests name what does not exist.
+/// Clouds and requests. With `with_unknowns`, some requests contain unknown names.
 pub fn cases(with_unknowns: bool) -> impl Strategy<Value = (SampleCloud, CandidateRequest)> {
     (clouds(), requests(with_unknowns))
         .prop_map(|(sample_cloud, seed)| {
@@ -258,13 +258,13 @@ pub fn cases(with_unknowns: bool) -> impl Strategy<Value = (SampleCloud, Candida
             }
             (sample_cloud, request)
         })
-        .prop_filter("a request asks for something", |(_, request)| {
+        .prop_filter("a request has resources", |(_, request)| {
             !request.groups.is_empty()
         })
 }
 
-/// Several groups that barely fit, or just not: one host with two NUMA nodes of alike devices, and
-/// amounts of two classes. Here the search meets dead ends that no counting foresees.
+/// Several groups that barely fit or barely do not: one host with two NUMA nodes of equal devices,
+/// and amounts of two classes. The search then meets dead ends that counting does not detect.
 pub fn tight_cases() -> impl Strategy<Value = (SampleCloud, CandidateRequest)> {
     let room = (1..=5_u32, 1..=5_u32);
     let devices = vec((0..=2_usize, any::<Index>(), any::<Index>()), 2..=4);

@@ -1,5 +1,5 @@
-//! A cluster: a naive model of each partition. That of the default one knows the partitions there
-//! are, and what was answered in all of them.
+//! A cluster with a naive model per partition. The model of the default partition also contains the
+//! list of partitions and the outcomes of all partitions.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use placement_model::{Cluster, State};
 
 use crate::model::Naive;
 
-/// All partitions.
+/// The naive models of all partitions.
 #[derive(Debug, Clone, Default)]
 pub struct NaiveCluster {
     default: Naive,
@@ -18,7 +18,7 @@ pub struct NaiveCluster {
 }
 
 impl NaiveCluster {
-    /// The same cluster as the product's.
+    /// Loads the content of the product's cluster.
     pub fn of(cluster: &Cluster) -> Self {
         let load = |state: &State| Naive::load(state.rows());
         let others = cluster.partitions();
@@ -28,7 +28,7 @@ impl NaiveCluster {
         }
     }
 
-    /// Carries out an entry of the log, or repeats its earlier outcome.
+    /// Applies a log entry, or returns its earlier outcome.
     pub fn apply(&mut self, stamped: &Stamped) -> Outcome {
         let others = &mut self.others;
         (self.default).once(stamped, |default| decide(default, others, stamped))

@@ -1,5 +1,5 @@
-//! Why a request has no answer, by trying everything: for each tree and each beginning of the
-//! request's conditions. And what it could ask less of, by asking all of that.
+//! The expected explanations, by exhaustive search: tests every tree against every prefix of the
+//! request's conditions, and every relaxed request.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,25 +12,26 @@ use crate::candidates::{
 };
 use crate::sample_cloud::{Provider, SampleCloud};
 
-/// What becomes of each tree.
+/// The expected result for each tree.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Explained {
-    /// How many trees are gone at each condition; the last is that all groups are met at once.
+    /// Number of trees eliminated at each condition. The last entry is the condition that all
+    /// groups are met at once.
     pub gone: Vec<u64>,
-    /// How many trees meet all conditions but this one, each by itself.
+    /// For each condition, the number of trees that meet all other conditions.
     pub alone: Vec<u64>,
-    /// The condition at which each tree without a candidate is gone, by the UUID of its root.
+    /// The condition that eliminates each tree without a candidate, by the UUID of its root.
     pub reasons: BTreeMap<ProviderUuid, usize>,
-    /// The trees with a candidate.
+    /// Number of trees with a candidate.
     pub with_candidates: u64,
 }
 
-/// A condition, in the order in which they are looked at.
+/// A condition, in the order of evaluation.
 #[derive(Clone, Copy)]
 enum Condition<'a> {
     Root(&'a Given<TraitName>, bool),
     Inventory(usize, &'a Given<ResourceClassName>),
-    /// A group that asks for nothing.
+    /// A group without any positive condition.
     Nothing,
     MemberOf(usize, &'a BTreeSet<AggregateUuid>),
     NotMemberOf(usize),
@@ -104,7 +105,7 @@ fn conditions(request: &CandidateRequest) -> Vec<Condition<'_>> {
 /// The conditions that have an effect.
 fn effective<'a>(sample_cloud: &SampleCloud, request: &'a CandidateRequest) -> Vec<Condition<'a>> {
     let mut conditions = conditions(request);
-    // Without effect, unless the provider does not exist.
+    // `in_tree` has no effect on a resourceless group, unless the provider does not exist.
     conditions.retain(|condition| match condition {
         Condition::InTree(at) => {
             let group = &request.groups[*at];
@@ -115,7 +116,7 @@ fn effective<'a>(sample_cloud: &SampleCloud, request: &'a CandidateRequest) -> V
     conditions
 }
 
-/// What becomes of each tree.
+/// The expected result for each tree.
 pub fn explain(sample_cloud: &SampleCloud, request: &CandidateRequest) -> Explained {
     let conditions = effective(sample_cloud, request);
     let mut gone = vec![0; conditions.len() + 1];
@@ -148,7 +149,8 @@ pub fn explain(sample_cloud: &SampleCloud, request: &CandidateRequest) -> Explai
     }
 }
 
-/// Whether a tree meets all conditions but this one; the last is that of all groups at once.
+/// Whether a tree meets all conditions except the given one. The last index stands for the
+/// condition that all groups are met at once.
 fn fails_at_most(
     sample_cloud: &SampleCloud,
     request: &CandidateRequest,
@@ -156,7 +158,7 @@ fn fails_at_most(
     conditions: &[Condition<'_>],
     index: usize,
 ) -> bool {
-    // A class that is given up is asked of no provider.
+    // A dropped class is requested from no provider.
     if let Some(Condition::Inventory(at, class)) = conditions.get(index) {
         let mut less = request.clone();
         less.groups[*at].resources.remove(*class);
@@ -175,8 +177,8 @@ fn fails_at_most(
     meets(sample_cloud, request, root, &others)
 }
 
-/// Whether a request does without this condition, too, if it does without another one. Without an
-/// amount, neither its units nor its room matter.
+/// Whether dropping one condition also drops another. Dropping an amount drops both its units and
+/// its room.
 fn is_given_up(one: &Condition<'_>, given_up: &Condition<'_>) -> bool {
     match (one, given_up) {
         (Condition::MemberOf(at, any), Condition::MemberOf(of, other)) => at == of && any == other,
@@ -188,7 +190,7 @@ fn is_given_up(one: &Condition<'_>, given_up: &Condition<'_>) -> bool {
     }
 }
 
-/// Whether a tree meets the first conditions, each item by one provider and whatever others take.
+/// Whether a tree meets the first conditions, with each item tested alone on single providers.
 fn meets(
     sample_cloud: &SampleCloud,
     request: &CandidateRequest,
@@ -308,8 +310,7 @@ fn is_barred(group: &RequestGroup, provider: &Provider) -> bool {
     barred.any(|aggregate| provider.aggregates.contains(aggregate.as_str()))
 }
 
-/// Every request that asks for one thing less and has candidates, as text, with how many trees have
-/// one.
+/// Every relaxed request with candidates, as text, with the number of trees that have one.
 pub fn relaxations(
     sample_cloud: &SampleCloud,
     request: &CandidateRequest,

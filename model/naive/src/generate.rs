@@ -1,4 +1,4 @@
-//! Random commands over few names, so that they meet.
+//! Random commands over few names, so that they affect the same objects.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -25,22 +25,22 @@ use proptest::prelude::*;
 use proptest::sample::select;
 use uuid::Uuid;
 
-/// Stands for the generation that is right when the command is carried out.
+/// Placeholder for the current generation when the command is applied.
 pub const RIGHT: Generation = Generation(-7);
 
-/// Stands for the rows that there are when the command is carried out.
+/// Placeholder for the current number of rows when the command is applied.
 const RIGHT_ROWS: Filled = Filled {
     providers: u64::MAX,
     consumers: u64::MAX,
 };
 
-/// The standard classes that the commands name.
+/// The standard classes that commands use.
 pub const STANDARD_CLASSES: [&str; 2] = ["VCPU", "MEMORY_MB"];
-/// All classes that the commands name.
+/// All classes that commands use.
 pub const CLASSES: [&str; 5] = ["VCPU", "MEMORY_MB", "CUSTOM_A", "CUSTOM_B", "CUSTOM_C"];
-/// The standard traits that the commands name.
+/// The standard traits that commands use.
 pub const STANDARD_TRAITS: [&str; 2] = ["HW_X", "MISC_SHARES_VIA_AGGREGATE"];
-/// All traits that the commands name.
+/// All traits that commands use.
 pub const TRAITS: [&str; 5] = [
     "HW_X",
     "MISC_SHARES_VIA_AGGREGATE",
@@ -49,32 +49,32 @@ pub const TRAITS: [&str; 5] = [
     "CUSTOM_T",
 ];
 
-/// All aggregates that the commands name.
+/// All aggregates that commands use.
 pub const AGGREGATES: [&str; 3] = ["a1", "a2", "a3"];
 
-/// The provider of this number.
+/// The UUID of the provider with this number.
 pub fn provider_uuid(number: u8) -> ProviderUuid {
     ProviderUuid(Uuid::from_u128(
         0xabc0_0000_0000_4000_8000_0000_0000_0000 + u128::from(number),
     ))
 }
 
-/// All providers that there may be.
+/// All providers that commands use.
 pub fn providers() -> impl Iterator<Item = ProviderUuid> {
     (0..7).map(provider_uuid)
 }
 
-/// All consumers that there may be.
+/// All consumers that commands use.
 pub fn consumers() -> impl Iterator<Item = ConsumerUuid> {
     (0..4).map(|n| ConsumerUuid::from(format!("c0c00000-0000-4000-8000-00000000000{n}")))
 }
 
-/// All projects that there may be.
+/// All projects that commands use.
 pub fn projects() -> impl Iterator<Item = ProjectId> {
     ["p1", "p2"].into_iter().map(ProjectId::from)
 }
 
-/// All users that there may be.
+/// All users that commands use.
 pub fn users() -> impl Iterator<Item = UserId> {
     ["u1", "u2"].into_iter().map(UserId::from)
 }
@@ -87,7 +87,7 @@ fn provider_name() -> impl Strategy<Value = ProviderName> {
     (0_u8..8).prop_map(|n| ProviderName::try_from(format!("host{n}")).unwrap())
 }
 
-/// Mostly a provider that may exist; now and then a spelling that names none.
+/// Usually a provider that may exist, sometimes a spelling that identifies no provider.
 fn given() -> impl Strategy<Value = Given<ProviderUuid>> {
     prop_oneof![
         20 => (0_u8..4).prop_map(|n| Given::from(provider_uuid(n).to_string())),
@@ -101,7 +101,7 @@ fn class() -> impl Strategy<Value = ResourceClassName> {
         .prop_map(|name| name.parse().unwrap())
 }
 
-/// Mostly a class that may exist; now and then a text that can be the name of none.
+/// Usually a class that may exist, sometimes a malformed name.
 fn given_class() -> impl Strategy<Value = Given<ResourceClassName>> {
     prop_oneof![40 => class().prop_map(Given::Valid), 1 => Just(Given::from("vcpu"))]
 }
@@ -132,7 +132,7 @@ fn inventory() -> impl Strategy<Value = Inventory> {
         .prop_map(inventory_of)
 }
 
-/// Total, reserved, min_unit, max_unit, step_size, allocation_ratio.
+/// Makes an inventory of total, reserved, min_unit, max_unit, step_size and allocation_ratio.
 pub(crate) fn inventory_of(parts: (u32, u32, u32, u32, u32, f64)) -> Inventory {
     let (total, reserved, min_unit, max_unit, step_size, allocation_ratio) = parts;
     Inventory {
@@ -211,7 +211,7 @@ fn consumer_allocations() -> impl Strategy<Value = ConsumerAllocations> {
         )
 }
 
-/// One consumer that asks for little of one provider, and so may well get it.
+/// One consumer that requests small amounts of one provider, which often succeeds.
 fn modest_allocations() -> impl Strategy<Value = Vec<ConsumerAllocations>> {
     let resources = btree_map(select(&STANDARD_CLASSES[..]), 1_u64..5, 1..=2);
     (consumer_allocations(), 0_u8..4, resources).prop_map(|(mut one, number, resources)| {
@@ -337,7 +337,7 @@ fn name_command() -> impl Strategy<Value = Command> {
     ]
 }
 
-/// Any command, all kinds.
+/// Random commands of all kinds.
 pub fn command() -> impl Strategy<Value = Command> {
     prop_oneof![
         3 => provider_command(),
@@ -361,7 +361,7 @@ fn time() -> impl Strategy<Value = Timestamp> {
     (0_i64..100).prop_map(Timestamp)
 }
 
-/// Rows of another cluster, some of which meet what is there.
+/// Rows of another cluster, some of which conflict with existing rows.
 fn fill(
     inventory: BoxedStrategy<Inventory>,
     amount: BoxedStrategy<u64>,
@@ -463,7 +463,7 @@ fn filled_consumer(amount: BoxedStrategy<u64>) -> impl Strategy<Value = FilledCo
         )
 }
 
-/// Nodes join, few of them, with few tokens.
+/// Join commands of few nodes with few tokens.
 fn join_command() -> impl Strategy<Value = Command> {
     let token = || (0..3_u8).prop_map(|token| token.to_string());
     let node = || 1_u64..6;
@@ -496,7 +496,7 @@ fn join_command() -> impl Strategy<Value = Command> {
     ]
 }
 
-/// Puts the generations that are right just now where a command asks for [`RIGHT`].
+/// Replaces [`RIGHT`] in a command by the current generations.
 pub fn settle(
     command: &mut Command,
     of_provider: impl Fn(&ProviderUuid) -> Option<Generation>,
@@ -559,7 +559,7 @@ pub fn settle(
     }
 }
 
-/// Makes an inventory so small that it may well be less than what is taken of it.
+/// Shrinks an inventory, often below its usage.
 fn shrink() -> impl Strategy<Value = Command> {
     (0_u8..4, select(&STANDARD_CLASSES[..]), 1_u32..4).prop_map(|(number, name, total)| {
         Command::UpdateInventory(UpdateInventory {
@@ -581,7 +581,7 @@ const PLAIN: Inventory = Inventory {
     allocation_ratio: 1.0,
 };
 
-/// Commands that furnish an empty cloud with two trees that have something to take.
+/// Commands that fill an empty cloud with two trees with inventories.
 pub fn furniture() -> Vec<Command> {
     let parents = [None, Some(0), Some(0), None, Some(2)];
     let mut commands = Vec::new();
@@ -606,7 +606,7 @@ pub fn furniture() -> Vec<Command> {
     commands
 }
 
-/// Which consumers to list, mostly by one or two facts.
+/// A filter of consumers, usually with one or two conditions.
 pub fn consumer_filter() -> impl Strategy<Value = ConsumerFilter> {
     use proptest::option::weighted;
     let types = ["INSTANCE", "MIGRATION"].map(|name| Some(name.parse().unwrap()));
@@ -635,7 +635,7 @@ pub fn consumer_filter() -> impl Strategy<Value = ConsumerFilter> {
         )
 }
 
-/// A filter of providers.
+/// A filter of providers, usually with few conditions.
 pub fn filter() -> impl Strategy<Value = ProviderFilter> {
     use proptest::option::weighted;
     let name = weighted(
@@ -668,7 +668,7 @@ pub fn filter() -> impl Strategy<Value = ProviderFilter> {
         )
 }
 
-/// Commands as no edge lets them through: every number at its limits, names twice, empty lists.
+/// Commands that the edge would reject: numbers at their limits, duplicate names, empty lists.
 pub fn hostile_command() -> impl Strategy<Value = Command> {
     let number = || select(&[0_u32, 1, 2, u32::MAX - 1, u32::MAX][..]);
     let ratio = select(

@@ -1,19 +1,19 @@
-//! The rules of placement once more, for tests: plain, slow and obvious. Only the types of
-//! commands, questions and answers are the product's, so that what both say alike is right or wrong
-//! twice, independently.
+//! A second implementation of the rules of placement, for tests: plain, slow and obvious. It shares
+//! only the types of commands, queries and answers with the product, so that errors in both are
+//! independent.
 //!
 //! * [`model`]: every command, every listing, every sum.
-//! * [`cluster`]: the partitions of a cluster, a model each.
-//! * [`candidates`]: what a search for allocation candidates must find, by trying everything.
-//! * [`explain`]: why there is nothing to find, by trying everything.
-//! * [`cases`]: random clouds and requests for it.
-//! * [`sample_cloud`]: small clouds in domain words, which the latter works on.
-//! * [`generate`]: random commands over few names.
-//! * [`named`]: what the product's own search finds, with names.
+//! ** [`cluster`]: the partitions of a cluster, one model each.
+//! ** [`candidates`]: the expected allocation candidates, by exhaustive search.
+//! ** [`explain`]: the expected explanations, by exhaustive search.
+//! ** [`cases`]: random clouds and requests for the search.
+//! ** [`sample_cloud`]: small clouds in domain words, for cases and tests.
+//! ** [`generate`]: random commands over few names.
+//! ** [`named`]: the answers of the product's search, with names.
 
 #![allow(
     clippy::unwrap_used,
-    reason = "only tests use it; what cannot be ends the test"
+    reason = "only tests use this crate; a panic fails the test"
 )]
 
 pub mod candidates;
@@ -32,7 +32,7 @@ use placement_model::Stamped;
 use placement_model::command::{Command, WriteId};
 use placement_model::types::{PartitionId, Timestamp};
 
-/// An entry of the log for the default partition, routed by its first routes.
+/// A log entry for the default partition with its initial routes.
 pub fn stamped(at: Timestamp, write_id: Option<WriteId>, command: Command) -> Stamped {
     Stamped {
         at,

@@ -1,5 +1,5 @@
-//! The rules of placement once more, as plainly as possible: maps keyed by names, every
-//! sum recounted, every command tried on a copy. Slow, and obvious.
+//! The rules of placement, implemented as plainly as possible: maps keyed by names, sums recounted
+//! each time, every command tried on a copy. Slow, and obvious.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -33,26 +33,26 @@ use crate::sample_cloud::{self, SampleCloud, Stock};
 mod fill;
 mod rows;
 
-/// A provider with all that is its own.
+/// A provider with its inventories, traits and aggregates.
 #[derive(Debug, Clone)]
 pub struct NaiveProvider {
     order: u64,
     name: ProviderName,
-    /// Rises with what is written of it.
+    /// The generation, incremented by writes.
     pub generation: Generation,
-    /// `None`: a root.
+    /// The parent; `None` for a root.
     pub parent: Option<ProviderUuid>,
     updated: Timestamp,
-    /// What it has.
+    /// The inventories by class.
     pub inventories: BTreeMap<ResourceClassName, InventoryRow>,
     traits: BTreeSet<TraitName>,
     aggregates: BTreeSet<AggregateUuid>,
 }
 
-/// Who holds allocations, or once wanted to.
+/// A consumer, with or without allocations.
 #[derive(Debug, Clone)]
 pub struct NaiveConsumer {
-    /// Rises with what is written of it.
+    /// The generation, incremented by writes.
     pub generation: Generation,
     project: ProjectId,
     user: UserId,
@@ -66,32 +66,32 @@ struct Named {
     made: Timestamp,
 }
 
-/// The whole state, by name. Shared parts are large and rarely written: a copy is made for each
-/// command.
+/// The whole state, by name. Large parts that rarely change are shared, since every command makes a
+/// copy.
 #[derive(Debug, Clone, Default)]
 pub struct Naive {
     counter: u64,
     classes: Arc<BTreeMap<ResourceClassName, Named>>,
     traits: Arc<BTreeMap<TraitName, Named>>,
-    /// All providers.
+    /// All providers by UUID.
     pub providers: BTreeMap<ProviderUuid, NaiveProvider>,
-    /// All consumers, also those that a refused write left behind.
+    /// All consumers, including consumers without allocations that a refused write created.
     pub consumers: BTreeMap<ConsumerUuid, NaiveConsumer>,
-    /// Who holds how much of what.
+    /// The allocated units by consumer, provider and class.
     pub allocations: BTreeMap<(ConsumerUuid, ProviderUuid, ResourceClassName), u64>,
-    /// Everything ever answered, by origin, boot and sequence.
+    /// All outcomes, by origin, boot and sequence.
     answered: Arc<BTreeMap<(u64, u64, u64), Outcome>>,
-    /// The highest `answered_below` of each origin and boot that was carried out.
+    /// The highest `answered_below` applied for each origin and boot.
     answered_below: BTreeMap<(u64, u64), u64>,
-    /// The nodes that were removed.
+    /// The numbers of removed nodes.
     retired: BTreeSet<u64>,
-    /// What all nodes understand.
+    /// The feature level of the cluster.
     pub level: Level,
-    /// The default partition and all others that were ever made, by their ids.
+    /// The default partition and all others ever created, by their ids.
     partitions: Vec<NaivePartition>,
 }
 
-/// A partition: only its routes, not what is in it.
+/// A partition's name and routes, without its content.
 #[derive(Debug, Clone)]
 struct NaivePartition {
     name: PartitionName,
@@ -103,7 +103,7 @@ struct NaivePartition {
 type Answer = Result<Reply, Refusal>;
 
 impl Naive {
-    /// Carries out an entry of the log, or repeats its earlier outcome.
+    /// Applies a log entry, or returns its earlier outcome.
     pub fn apply(&mut self, stamped: &Stamped) -> Outcome {
         self.once(stamped, |naive| {
             let is_late = stamped.routes != naive.route_changes(stamped.partition);
@@ -114,32 +114,31 @@ impl Naive {
         })
     }
 
-    /// How often the routes of a partition were changed.
+    /// Number of changes of a partition's routes.
     pub fn route_changes(&self, partition: PartitionId) -> u32 {
         let found = self.partitions.get(usize::from(partition.0));
         found.map_or(0, |partition| partition.changes)
     }
 
-    /// Whether clients may use a partition, as far as routes say.
+    /// Whether routes lead to a partition, so that clients can use it.
     pub(crate) fn is_routed_to(&self, partition: PartitionId) -> bool {
         let found = self.partitions.get(usize::from(partition.0));
         partition.is_default() || found.is_some_and(|found| found.routes.iter().next().is_some())
     }
 
-    /// The partition of this name.
+    /// The id of the live partition with this name.
     pub fn partition_id(&self, name: &PartitionName) -> Option<PartitionId> {
         let is_it = |one: &NaivePartition| one.is_there && one.name == *name;
         let id = self.partitions.iter().position(is_it)?;
         u16::try_from(id).ok().map(PartitionId)
     }
 
-    /// Passes an entry of another partition by: of that one only the number of the write is known
-    /// here.
+    /// Skips an entry of another partition, and records only its write id.
     pub fn pass_by(&mut self, stamped: &Stamped) -> Outcome {
         self.once(stamped, |_| Outcome::Done(Reply::Done))
     }
 
-    /// Carries out an entry that was not seen before, or repeats its earlier outcome.
+    /// Runs `run` for a new entry, or returns the earlier outcome.
     pub(crate) fn once(
         &mut self,
         stamped: &Stamped,
@@ -175,7 +174,7 @@ impl Naive {
         outcome
     }
 
-    /// Tries the command on a copy, which is kept if nothing was wrong.
+    /// Tries the command on a copy, which is kept unless the command is refused.
     pub(crate) fn run(&mut self, at: Timestamp, command: &Command) -> Outcome {
         if let Command::ReplaceAllocations(ReplaceAllocations { consumers }) = command {
             return self.write_allocations(at, &[], consumers);
@@ -202,7 +201,7 @@ impl Naive {
         all.find(|partition| partition.is_there && partition.name == *name)
     }
 
-    /// The default one is there from the beginning on.
+    /// Adds the default partition, which always exists.
     fn begin_partitions(&mut self) {
         if self.partitions.is_empty() {
             self.add_partition(PartitionName::default(), Routes::default());
@@ -223,12 +222,12 @@ impl Naive {
         let is_taken = self.partition(name).is_some();
         refuse_if(is_taken, || Refusal::PartitionExists(name.clone()))?;
         self.check_routes(name, routes)?;
-        let id = u16::try_from(self.partitions.len()).expect("few are ever made");
+        let id = u16::try_from(self.partitions.len()).expect("tests create few partitions");
         self.add_partition(name.clone(), routes.clone());
         Ok(Reply::Partition(PartitionId(id)))
     }
 
-    /// What is in it is the affair of the models of each.
+    /// Deletes the partition's entry. Its content is a model of its own.
     fn delete_partition(&mut self, name: &PartitionName) -> Answer {
         refuse_if(name.is_default(), || Refusal::PartitionDefault)?;
         let partition = self.partition(name);
@@ -246,14 +245,14 @@ impl Naive {
         };
         if partition.routes != *routes {
             self.check_routes(name, routes)?;
-            let partition = self.partition(name).expect("it was there just now");
+            let partition = self.partition(name).expect("the partition exists");
             partition.routes = routes.clone();
             partition.changes += 1;
         }
         Ok(Reply::Done)
     }
 
-    /// Whether a partition may be given these routes, with those that the others have.
+    /// Checks that a partition may have these routes, given the routes of the others.
     fn check_routes(&self, name: &PartitionName, routes: &Routes) -> Result<(), Refusal> {
         let has_host = |routes: &Routes| routes.hosts().count() > 0;
         if name.is_default() && routes.iter().count() > routes.hosts().count() {
@@ -465,7 +464,7 @@ impl Naive {
                 self.level = self.level.max(*to);
                 Ok(Reply::Done)
             }
-            // Clients see nothing of who joins.
+            // Joins are invisible to clients, so the naive model ignores them.
             Command::IssueJoinToken(_)
             | Command::RevokeJoinToken(_)
             | Command::RedeemJoinToken(_)
@@ -479,7 +478,7 @@ impl Naive {
             Command::DeletePartition(DeletePartition { name, .. }) => self.delete_partition(name),
             Command::FillPartition(fill) => self.fill(fill),
             Command::ReplaceAllocations(_) | Command::Reshape(_) => {
-                unreachable!("these are no plain transactions")
+                unreachable!("these commands have separate functions")
             }
         }
     }
@@ -603,7 +602,7 @@ impl Naive {
         }
     }
 
-    /// The provider, its parent, the parent of that, and so on.
+    /// The provider and all its ancestors, up to the root.
     fn ancestors(&self, uuid: &ProviderUuid) -> Vec<ProviderUuid> {
         let mut line = vec![*uuid];
         while let Some(parent) = self.providers[line.last().unwrap()].parent {
@@ -749,7 +748,7 @@ impl Naive {
         self.written(at, provider)
     }
 
-    /// How much of an inventory is taken.
+    /// The allocated units of an inventory.
     pub fn used(&self, provider: &ProviderUuid, class: &ResourceClassName) -> u64 {
         let of = |(_, p, c): &(ConsumerUuid, ProviderUuid, ResourceClassName)| {
             p == provider && c == class
@@ -761,7 +760,7 @@ impl Naive {
             .sum()
     }
 
-    /// New consumers are made first, on their own; they stay if a provider is unknown.
+    /// New consumers are created first, in a separate step, and are kept if a provider is unknown.
     fn write_allocations(
         &mut self,
         at: Timestamp,
@@ -1021,9 +1020,9 @@ fn named_reply(created: bool, modified: Timestamp) -> Answer {
     Ok(Reply::Named { created, modified })
 }
 
-/// The questions.
+/// Queries of the naive model.
 impl Naive {
-    /// `GET /resource_providers/{uuid}`.
+    /// `GET /resource_providers/{uuid}`, without links.
     pub fn provider(&self, uuid: &ProviderUuid) -> Option<Provider> {
         let provider = self.providers.get(uuid)?;
         Some(Provider {
@@ -1048,7 +1047,7 @@ impl Naive {
         list
     }
 
-    /// `GET …/inventories`, in the order in which the classes were made.
+    /// `GET …/inventories`, in the order of the classes' creation.
     pub fn inventories(
         &self,
         uuid: &ProviderUuid,
@@ -1059,7 +1058,7 @@ impl Naive {
         Some((provider.generation, self.in_order(rows)))
     }
 
-    /// `GET …/usages`.
+    /// `GET …/usages` of a provider.
     pub fn provider_usages(
         &self,
         uuid: &ProviderUuid,
@@ -1070,7 +1069,7 @@ impl Naive {
         Some((provider.generation, usages.collect()))
     }
 
-    /// `GET …/traits`.
+    /// `GET …/traits` of a provider.
     pub fn provider_traits(
         &self,
         uuid: &ProviderUuid,
@@ -1081,7 +1080,7 @@ impl Naive {
         Some((provider.generation, traits.collect()))
     }
 
-    /// `GET …/aggregates`.
+    /// `GET …/aggregates` of a provider.
     pub fn provider_aggregates(
         &self,
         uuid: &ProviderUuid,
@@ -1102,7 +1101,7 @@ impl Naive {
         self.in_order(mine.map(|((_, _, class), amount)| (class, *amount)))
     }
 
-    /// `GET …/allocations`.
+    /// `GET …/allocations` of a provider.
     pub fn provider_holdings(
         &self,
         uuid: &ProviderUuid,
@@ -1119,7 +1118,7 @@ impl Naive {
         Some((generation, holdings.collect()))
     }
 
-    /// `GET /allocations/{consumer}`.
+    /// `GET /allocations/{consumer}`, without links.
     pub fn consumer(&self, name: &ConsumerUuid) -> Option<Consumer> {
         let consumer = self.consumers.get(name)?;
         let mut providers: Vec<_> = self.providers.iter().collect();
@@ -1167,7 +1166,7 @@ impl Naive {
         usages
     }
 
-    /// `GET /resource_classes`, standard ones first.
+    /// `GET /resource_classes`, standard classes first.
     pub fn resource_classes(&self) -> Vec<(ResourceClassName, Timestamp)> {
         let mut all: Vec<_> = self.classes.iter().collect();
         all.sort_by_key(|(name, named)| (name.is_custom(), named.order));
@@ -1176,7 +1175,8 @@ impl Naive {
             .collect()
     }
 
-    /// `GET /traits`; `associated`: only those that some provider has, or none.
+    /// `GET /traits`. With `associated`, only traits that some provider has (true) or no provider
+    /// has (false).
     pub fn traits(&self, associated: Option<bool>) -> Vec<(TraitName, Timestamp)> {
         let has = |name: &TraitName| self.providers.values().any(|p| p.traits.contains(name));
         let wanted = self
@@ -1188,17 +1188,17 @@ impl Naive {
             .collect()
     }
 
-    /// Whether there is a resource class of this name.
+    /// Whether the resource class exists.
     pub fn has_resource_class(&self, name: &ResourceClassName) -> bool {
         self.classes.contains_key(name)
     }
 
-    /// Whether there is a trait of this name.
+    /// Whether the trait exists.
     pub fn has_trait_named(&self, name: &TraitName) -> bool {
         self.traits.contains_key(name)
     }
 
-    /// `GET /placementd/v1/capacity`.
+    /// `GET /placementd/v1/capacity`, without a limit of rows.
     pub fn capacity(&self, class: Option<&ResourceClassName>, by: CapacityBy) -> CapacityReport {
         let mut rows: BTreeMap<_, CapacitySums> = BTreeMap::new();
         for (uuid, provider) in &self.providers {
@@ -1323,7 +1323,7 @@ impl Naive {
         }
     }
 
-    /// `GET /placementd/v1/trees/{uuid}`.
+    /// `GET /placementd/v1/trees/{uuid}`, the whole tree.
     pub fn tree_with(&self, uuid: &ProviderUuid) -> Option<ShownTree> {
         self.providers.get(uuid)?;
         let root = self.root(uuid);
@@ -1362,7 +1362,7 @@ impl Naive {
         }
     }
 
-    /// The cloud as [`crate::candidates::judge`] looks at it. Providers are named by their UUIDs.
+    /// The cloud as input of [`crate::candidates::judge`]. Providers are named by their UUIDs.
     pub fn sample_cloud(&self) -> SampleCloud {
         let mut providers: Vec<_> = self.providers.iter().collect();
         providers.sort_by_key(|(_, provider)| provider.order);
@@ -1393,8 +1393,8 @@ impl Naive {
         }
     }
 
-    /// `GET /resource_providers`, upstream's way: one filter after the other, and an end as soon as
-    /// one lets no provider through.
+    /// `GET /resource_providers` as upstream evaluates it: one filter after the other, ending at
+    /// the first filter that no provider passes.
     pub fn providers(&self, filter: &ProviderFilter) -> Result<Vec<Provider>, UnknownName> {
         let mut left: Vec<_> = self.providers.iter().collect();
         left.sort_by_key(|(_, provider)| provider.order);

@@ -1,4 +1,4 @@
-//! Answers of the product's search with names, as tests compare them.
+//! Answers of the product's search with names, for comparison in tests.
 
 use std::collections::BTreeMap;
 
@@ -8,12 +8,12 @@ use placement_model::query::candidates::{Amount, Candidate, CandidateRequest, Se
 use placement_model::state::tree::{Node, Tree};
 use placement_model::types::{Capacity, ProviderUuid, ResourceClassName, TraitName};
 
-/// The answer.
+/// The complete answer to a request.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Candidates {
     /// The ways to meet the request.
     pub allocation_requests: Vec<AllocationRequest>,
-    /// The providers concerned, each once.
+    /// The summarized providers, each once.
     pub provider_summaries: Vec<ProviderSummary>,
 }
 
@@ -22,45 +22,45 @@ pub struct Candidates {
 pub struct AllocationRequest {
     /// Amounts per provider, each provider once.
     pub allocations: Vec<Placed>,
-    /// Which providers serve which group, by suffix; resourceless groups included.
+    /// The serving providers by group suffix, resourceless groups included.
     pub mappings: BTreeMap<String, Vec<ProviderUuid>>,
 }
 
-/// What is taken from one provider.
+/// The amounts taken from one provider.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Placed {
-    /// The provider.
+    /// The UUID of the provider.
     pub provider: ProviderUuid,
-    /// Units per class.
+    /// Requested units per class.
     pub resources: BTreeMap<ResourceClassName, u64>,
 }
 
-/// What a client needs to weigh a provider.
+/// The summary of a provider.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProviderSummary {
-    /// The provider.
+    /// The UUID of the provider.
     pub provider: ProviderUuid,
-    /// Its parent.
+    /// The parent; `None` for a root.
     pub parent: Option<ProviderUuid>,
-    /// The root of its tree.
+    /// The root of the provider's tree.
     pub root: ProviderUuid,
-    /// Its inventories (the edge leaves out classes not asked for, below 1.27).
+    /// The inventories. Below 1.27 the edge omits classes that were not requested.
     pub resources: BTreeMap<ResourceClassName, SummaryResource>,
-    /// Its traits, oldest first: standard ones, then custom ones as they were made. Clients' tests
-    /// rely on this order.
+    /// The traits, oldest first: standard traits, then custom ones in the order of creation. Tests
+    /// of clients rely on this order.
     pub traits: Vec<TraitName>,
 }
 
 /// One inventory in a summary.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SummaryResource {
-    /// Units in all.
+    /// The truncated capacity in units.
     pub capacity: Capacity,
-    /// Units taken.
+    /// The units that are allocated.
     pub used: u64,
 }
 
-/// The answers of a search, each as it is found.
+/// Iterates over the answers of a search.
 pub struct Answers<'s, 'a>(pub &'s mut Search<'a>);
 
 impl Iterator for Answers<'_, '_> {
@@ -75,7 +75,7 @@ impl Iterator for Answers<'_, '_> {
 /// All answers to a request.
 ///
 /// # Errors
-/// A request that names what does not exist.
+/// The request contains an unknown class or trait.
 pub fn answers(
     state: &State,
     request: &CandidateRequest,
@@ -84,10 +84,10 @@ pub fn answers(
     Ok(Answers(&mut search).collect())
 }
 
-/// All answers to a request, with the summaries of the providers concerned.
+/// All answers to a request, with provider summaries.
 ///
 /// # Errors
-/// A request that names what does not exist.
+/// The request contains an unknown class or trait.
 pub fn candidates(state: &State, request: &CandidateRequest) -> Result<Candidates, UnknownName> {
     let mut search = state.candidates(request, None)?;
     let outline = search.outline();

@@ -14,7 +14,7 @@ use placement_model::types::{
 use placement_model::{Changes, State};
 use uuid::Uuid;
 
-/// The trait of sharing providers.
+/// The trait that marks a sharing provider.
 pub const SHARES: &str = "MISC_SHARES_VIA_AGGREGATE";
 /// Every class a test may use.
 pub const CLASSES: [&str; 5] = ["VCPU", "MEMORY_MB", "DISK_GB", "CUSTOM_VF", "CUSTOM_FPGA"];
@@ -27,33 +27,33 @@ pub const TRAITS: [&str; 5] = [
     "HW_CPU_X86_VMX",
 ];
 
-/// A provider, by its name.
+/// A provider of a sample cloud.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Provider {
-    /// Names it in the sample cloud.
+    /// Short name, unique in the sample cloud.
     pub name: String,
-    /// What requests and answers call it.
+    /// The UUID used in requests and answers.
     pub uuid: ProviderUuid,
-    /// `None`: a root.
+    /// The name of the parent; `None` for a root.
     pub parent: Option<String>,
-    /// By class.
+    /// The inventories by class.
     pub stocks: BTreeMap<String, Stock>,
-    /// By name.
+    /// The names of the traits.
     pub traits: BTreeSet<String>,
-    /// By short name or UUID.
+    /// The aggregates, by short name or UUID.
     pub aggregates: BTreeSet<String>,
 }
 
-/// An inventory and what is taken of it.
+/// An inventory and its usage.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Stock {
-    /// The inventory.
+    /// The inventory record as written.
     pub inventory: Inventory,
-    /// What is taken of it.
+    /// The units that are allocated.
     pub used: u64,
 }
 
-/// So many units, as plain as can be.
+/// An inventory of `total` units without reservation, overcommit or effective unit limits.
 pub fn units(total: u32) -> Stock {
     let inventory = Inventory {
         total,
@@ -67,7 +67,7 @@ pub fn units(total: u32) -> Stock {
     Stock { inventory, used }
 }
 
-/// A root provider.
+/// Makes a root provider without inventories.
 pub fn provider(name: &str) -> Provider {
     Provider {
         name: name.to_owned(),
@@ -80,36 +80,36 @@ pub fn provider(name: &str) -> Provider {
 }
 
 impl Provider {
-    /// Below another one.
+    /// Sets the parent by name.
     pub fn under(mut self, parent: &str) -> Self {
         self.parent = Some(parent.to_owned());
         self
     }
 
-    /// So many units, see [`units`].
+    /// Adds a plain inventory, see [`units`].
     pub fn has(self, class: &str, total: u32) -> Self {
         self.stocked(class, units(total))
     }
 
-    /// With an inventory.
+    /// Adds an inventory with usage.
     pub fn stocked(mut self, class: &str, stock: Stock) -> Self {
         self.stocks.insert(class.to_owned(), stock);
         self
     }
 
-    /// With a trait.
+    /// Adds a trait to the provider.
     pub fn bears(mut self, name: &str) -> Self {
         self.traits.insert(name.to_owned());
         self
     }
 
-    /// In an aggregate.
+    /// Adds the provider to an aggregate.
     pub fn member(mut self, aggregate: &str) -> Self {
         self.aggregates.insert(aggregate.to_owned());
         self
     }
 
-    /// Shares with all members of an aggregate.
+    /// Makes a sharing provider for the members of an aggregate.
     pub fn shares_with(self, aggregate: &str) -> Self {
         self.bears(SHARES).member(aggregate)
     }
@@ -118,15 +118,16 @@ impl Provider {
 /// Providers in the order of their creation; parents come before their children.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SampleCloud {
-    /// All of them.
+    /// The providers of the cloud.
     pub providers: Vec<Provider>,
-    /// The resource classes that there are.
+    /// The resource classes that exist.
     pub classes: BTreeSet<String>,
-    /// The traits that there are.
+    /// The traits that exist.
     pub traits: BTreeSet<String>,
 }
 
-/// An sample_cloud of these providers, with UUIDs that are counted, and [`CLASSES`] and [`TRAITS`].
+/// Makes a sample cloud of these providers with sequential UUIDs, and with [`CLASSES`] and
+/// [`TRAITS`].
 pub fn sample_cloud(providers: impl IntoIterator<Item = Provider>) -> SampleCloud {
     let numbered = |(number, provider): (u128, Provider)| Provider {
         uuid: ProviderUuid(Uuid::from_u128(0xabc0_0000 + number)),
@@ -139,13 +140,13 @@ pub fn sample_cloud(providers: impl IntoIterator<Item = Provider>) -> SampleClou
     }
 }
 
-/// The UUID behind an aggregate's short name.
+/// The UUID of an aggregate with this short name.
 pub fn aggregate(name: &str) -> AggregateUuid {
     AggregateUuid::from(name)
 }
 
 impl SampleCloud {
-    /// The provider of this name.
+    /// The provider with this name.
     pub fn get(&self, name: &str) -> &Provider {
         let found = self.providers.iter().find(|provider| provider.name == name);
         found.expect("a known provider")
@@ -157,18 +158,18 @@ impl SampleCloud {
         ProviderId(index.expect("a known provider") as u32 + 1)
     }
 
-    /// The UUID behind a name.
+    /// The UUID of the provider with this name.
     pub fn uuid(&self, name: &str) -> ProviderUuid {
         self.get(name).uuid
     }
 
-    /// The name behind a UUID.
+    /// The name of the provider with this UUID.
     pub fn name(&self, uuid: ProviderUuid) -> &str {
         let found = self.providers.iter().find(|provider| provider.uuid == uuid);
         &found.expect("a known provider").name
     }
 
-    /// The root of its tree, perhaps itself.
+    /// The root of the provider's tree, which can be the provider itself.
     pub fn root<'a>(&'a self, name: &'a str) -> &'a str {
         self.get(name)
             .parent
@@ -176,12 +177,12 @@ impl SampleCloud {
             .map_or(name, |parent| self.root(parent))
     }
 
-    /// The sample cloud as the model holds it.
+    /// The sample cloud as a state of the model.
     pub fn state(&self) -> State {
         self.state_without("")
     }
 
-    /// The same without one tree, the others keeping their ids.
+    /// The state without one tree. Other providers keep their ids.
     pub fn state_without(&self, root: &str) -> State {
         let mut state = State::default();
         state.commit(&names());
@@ -272,7 +273,7 @@ fn trait_id(name: &str) -> TraitId {
     TraitId(index.expect("a known trait") as u32 + 20)
 }
 
-/// A request as of the newest microversion.
+/// A request at the newest microversion.
 pub fn request(groups: impl IntoIterator<Item = RequestGroup>) -> CandidateRequest {
     CandidateRequest {
         groups: groups.into_iter().collect(),
@@ -294,17 +295,17 @@ pub fn group(suffix: &str, resources: &[(&str, u64)]) -> RequestGroup {
     }
 }
 
-/// Further wishes of a group.
+/// Builder methods for further conditions of a group.
 pub trait Wishes {
-    /// One of these traits.
+    /// Requires one of these traits.
     fn required(self, any: &[&str]) -> Self;
-    /// Not this trait.
+    /// Forbids a trait by name.
     fn without(self, name: &str) -> Self;
-    /// In one of these aggregates.
+    /// Requires membership in one of these aggregates.
     fn member_of(self, any: &[&str]) -> Self;
-    /// Not in this aggregate.
+    /// Forbids membership in this aggregate.
     fn not_member_of(self, name: &str) -> Self;
-    /// Only in this provider's tree.
+    /// Limits the group to the tree of this provider.
     fn in_tree(self, provider: ProviderUuid) -> Self;
 }
 

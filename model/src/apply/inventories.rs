@@ -146,7 +146,7 @@ impl Decide for DeleteInventory {
 }
 
 /// `DELETE /resource_providers/{uuid}/inventories`: deletes all inventories. The generation is
-/// incremented even if there are none.
+/// incremented even without inventories.
 impl Decide for DeleteInventories {
     fn decide(&self, state: &State, at: Timestamp) -> Decision {
         let found = providers::find(state, &self.provider)?;

@@ -1,4 +1,4 @@
-//! A cloud to tell stories about: providers and consumers go by short names.
+//! A cloud for the tests of this folder, in which providers and consumers have short names.
 
 use std::collections::BTreeMap;
 
@@ -22,7 +22,7 @@ pub(crate) struct Cloud {
     now: i64,
 }
 
-/// The UUID of a provider or consumer that a story calls `name`.
+/// The UUID of the provider or consumer with this short name.
 fn uuid(name: &str) -> Uuid {
     let mut bytes = [0; 16];
     for (place, byte) in bytes.iter_mut().zip(name.bytes()) {
@@ -47,7 +47,7 @@ pub(crate) fn class(name: &str) -> ResourceClassName {
     name.parse().unwrap()
 }
 
-/// The class as a request names it.
+/// The class as in a request.
 pub(crate) fn asked(name: &str) -> Given<ResourceClassName> {
     Given::from(name)
 }
@@ -70,7 +70,7 @@ pub(crate) fn stocks(all: &[(&str, u32)]) -> BTreeMap<Given<ResourceClassName>, 
 }
 
 impl Cloud {
-    /// With the standard classes and traits.
+    /// Makes a cloud with the standard classes and traits.
     pub(crate) fn new() -> Self {
         let mut cloud = Self {
             state: State::default(),
@@ -102,7 +102,7 @@ impl Cloud {
         }
     }
 
-    /// A root with these totals.
+    /// Creates a root with these totals.
     pub(crate) fn host(&mut self, name: &str, totals: &[(&str, u32)]) {
         self.below(None, name, totals);
     }
@@ -125,7 +125,7 @@ impl Cloud {
     pub(crate) fn provider(&self, name: &str) -> Provider {
         self.state
             .provider(&provider(name))
-            .expect("the story made it")
+            .expect("the test created it")
     }
 
     pub(crate) fn generation(&self, name: &str) -> i64 {
@@ -142,7 +142,7 @@ impl Cloud {
 
     pub(crate) fn used(&self, name: &str, of: &str) -> u64 {
         let usages = self.state.provider_usages(&provider(name));
-        let (_, usages) = usages.expect("the story made it");
+        let (_, usages) = usages.expect("the test created it");
         usages[&class(of)]
     }
 
@@ -200,7 +200,7 @@ pub(crate) fn move_below(name: &str, parent: ParentUpdate, may_reparent: bool) -
 /// Amounts of one provider.
 pub(crate) type Amounts<'a> = (&'a str, &'a [(&'a str, u64)]);
 
-/// What one consumer is to hold, as version 1.28 and later say it.
+/// The wanted allocations of one consumer, in the form of version 1.28 and later.
 #[derive(Clone)]
 pub(crate) struct Wanted(pub(crate) ConsumerAllocations);
 
@@ -228,7 +228,7 @@ impl Wanted {
         self
     }
 
-    /// As versions below 1.28 say it.
+    /// Uses the form of versions below 1.28.
     pub(crate) fn unchecked(mut self) -> Self {
         self.0.generation = ConsumerGeneration::Unchecked;
         self
@@ -256,7 +256,7 @@ pub(crate) fn post(all: impl IntoIterator<Item = Wanted>) -> Command {
     })
 }
 
-/// A provider, the generation the client saw, and the totals it is to have.
+/// A provider, the generation that the client saw, and the wanted totals.
 type Reshaped<'a> = (&'a str, i64, &'a [(&'a str, u32)]);
 
 pub(crate) fn reshape(

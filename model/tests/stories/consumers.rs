@@ -1,4 +1,4 @@
-//! Consumers and what they hold.
+//! Consumers and their allocations.
 
 use placement_model::command::{Command, DeleteAllocations};
 use placement_model::outcome::Refusal;
@@ -29,7 +29,7 @@ fn conflict(name: &str, given: Option<i64>, actual: Option<i64>) -> Refusal {
 }
 
 #[test]
-fn a_consumer_begins_at_1_rises_with_each_write_and_is_forgotten_when_it_has_nothing() {
+fn consumer_generation_starts_at_1_and_empty_consumers_are_deleted() {
     let mut cloud = cloud();
     cloud.done(wanted("vm", &[("cn1", &[("VCPU", 1)])]).put());
     assert_eq!(cloud.consumer_generation("vm"), Some(1));
@@ -47,7 +47,7 @@ fn a_consumer_begins_at_1_rises_with_each_write_and_is_forgotten_when_it_has_not
 }
 
 #[test]
-fn giving_back_nothing_makes_a_consumer_that_stays() {
+fn empty_write_of_a_new_consumer_creates_it() {
     let mut cloud = cloud();
     cloud.done(wanted("vm", &[]).put());
     assert_eq!(cloud.consumer_generation("vm"), Some(0));
@@ -66,7 +66,7 @@ fn giving_back_nothing_makes_a_consumer_that_stays() {
 }
 
 #[test]
-fn an_unknown_provider_leaves_all_new_consumers_of_the_request_behind() {
+fn unknown_provider_leaves_new_consumers_behind() {
     let mut cloud = cloud();
     let good = || wanted("vm1", &[("cn1", &[("VCPU", 1)])]).of_type("INSTANCE");
     let bad = || wanted("vm2", &[("cn1", &[("VCPU", 1)]), ("ghost", &[("VCPU", 1)])]);
@@ -93,7 +93,7 @@ fn an_unknown_provider_leaves_all_new_consumers_of_the_request_behind() {
 }
 
 #[test]
-fn providers_rise_when_named_or_emptied_and_not_when_dropped_or_deleted_from() {
+fn provider_generation_rises_if_named_or_emptied_but_not_if_dropped_or_deleted_from() {
     let mut cloud = cloud();
     assert_eq!((cloud.generation("cn1"), cloud.generation("cn2")), (2, 2));
     let (one, other): (&[_], &[_]) = (&[("VCPU", 1)], &[("VCPU", 1), ("MEMORY_MB", 2)]);
@@ -111,7 +111,7 @@ fn providers_rise_when_named_or_emptied_and_not_when_dropped_or_deleted_from() {
 }
 
 #[test]
-fn what_consumers_of_one_request_ask_for_adds_up() {
+fn amounts_of_one_request_add_up() {
     let mut cloud = cloud();
     let six: &[_] = &[("VCPU", 6)];
     let both = || {
@@ -125,7 +125,7 @@ fn what_consumers_of_one_request_ask_for_adds_up() {
 }
 
 #[test]
-fn a_consumer_gives_back_what_it_has_before_it_takes_again() {
+fn consumer_releases_its_allocations_before_a_new_claim() {
     let mut cloud = cloud();
     cloud.done(wanted("vm1", &[("cn1", &[("VCPU", 6)])]).put());
     cloud.done(wanted("vm1", &[("cn1", &[("VCPU", 8)])]).at(1).put());
@@ -141,7 +141,7 @@ fn a_consumer_gives_back_what_it_has_before_it_takes_again() {
 }
 
 #[test]
-fn an_overcommitted_provider_may_shrink_or_stay_but_not_grow() {
+fn usage_above_capacity_may_shrink_or_stay_but_not_grow() {
     let mut cloud = cloud();
     cloud.done(wanted("vm1", &[("cn1", &[("VCPU", 4)])]).put());
     cloud.done(wanted("vm2", &[("cn1", &[("VCPU", 4)])]).put());
@@ -168,7 +168,7 @@ fn an_overcommitted_provider_may_shrink_or_stay_but_not_grow() {
 }
 
 #[test]
-fn amounts_keep_to_min_unit_max_unit_and_step_size_before_capacity_is_looked_at() {
+fn units_are_checked_before_capacity() {
     let mut cloud = Cloud::new();
     cloud.host("cn1", &[]);
     let inventory = Inventory {
@@ -191,7 +191,7 @@ fn amounts_keep_to_min_unit_max_unit_and_step_size_before_capacity_is_looked_at(
 }
 
 #[test]
-fn many_consumers_are_written_all_or_not_at_all_their_owners_included() {
+fn many_consumers_are_written_atomically_including_their_owners() {
     let mut cloud = cloud();
     let one: &[_] = &[("VCPU", 1)];
     cloud.done(

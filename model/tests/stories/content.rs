@@ -1,4 +1,4 @@
-//! What operators ask of a cloud's content.
+//! Queries of operators about a cloud's content.
 
 use placement_model::command::{Command, ReplaceProviderAggregates, ReplaceProviderTraits};
 use placement_model::query::capacity::{CapacityBy, CapacitySums, ClassCapacity};
@@ -29,7 +29,7 @@ fn claimed(cloud: &mut Cloud, name: &str, amounts: &[Amounts<'_>]) {
     cloud.done(wanted(name, amounts).of_type("INSTANCE").put());
 }
 
-/// Two hosts with a NUMA node each, one of them reserved beyond what it has.
+/// Two hosts with a NUMA node each, one with more reserved than its total.
 fn numa_cloud() -> Cloud {
     let mut cloud = Cloud::new();
     cloud.host("cn1", &[("MEMORY_MB", 100)]);
@@ -103,7 +103,7 @@ fn capacity_of_a_class_counts_overcommit_and_what_one_request_can_get() {
 }
 
 #[test]
-fn provider_over_its_capacity_takes_no_room_from_others() {
+fn usage_above_capacity_does_not_reduce_free_units_of_others() {
     let mut cloud = Cloud::new();
     cloud.host("cn1", &[("VCPU", 8)]);
     cloud.host("cn2", &[("VCPU", 8)]);
@@ -145,13 +145,13 @@ fn root_lends_its_aggregates_to_its_tree_but_not_its_traits() {
 }
 
 #[test]
-fn too_long_an_answer_is_none() {
+fn answer_above_row_limit_is_none() {
     let cloud = numa_cloud();
     assert!(cloud.state.capacity(None, CapacityBy::Class, 2).is_some());
     assert_eq!(cloud.state.capacity(None, CapacityBy::Class, 1), None);
 }
 
-/// The names of a page's consumers, and of the next one.
+/// The names of a page's consumers, and of the start of the next page.
 fn page(
     cloud: &Cloud,
     filter: &ConsumerFilter,
@@ -207,7 +207,7 @@ fn busy_cloud() -> Cloud {
 }
 
 #[test]
-fn consumers_are_found_by_what_they_hold_and_where() {
+fn consumers_are_filtered_by_class_and_provider() {
     let cloud = busy_cloud();
     let default = ConsumerFilter::default();
     assert_eq!(all(&cloud, &default), ["vm1", "vm2", "vm3", "vm4"]);
@@ -238,12 +238,12 @@ fn consumers_are_found_by_what_they_hold_and_where() {
     assert_eq!(
         all(&cloud, &several),
         ["vm3"],
-        "shared storage is no second tree"
+        "shared storage does not count as a second tree"
     );
 }
 
 #[test]
-fn consumers_are_found_by_who_they_are_and_since_when() {
+fn consumers_are_filtered_by_owner_type_and_time() {
     let cloud = busy_cloud();
     let found = |filter| all(&cloud, &filter);
     let of_project = ConsumerFilter {
@@ -271,7 +271,7 @@ fn consumers_are_found_by_who_they_are_and_since_when() {
 }
 
 #[test]
-fn page_ends_at_its_limit_and_after_so_many_rows() {
+fn page_ends_at_its_limits() {
     let cloud = busy_cloud();
     let filter = ConsumerFilter::default();
     let found = |after, limit, rows_max| page(&cloud, &filter, after, limit, rows_max);

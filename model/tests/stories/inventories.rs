@@ -1,4 +1,4 @@
-//! Inventories.
+//! Rules for writes of inventories.
 
 use placement_model::command::{
     CapacityRule, Command, CreateInventory, DeleteInventories, DeleteInventory,
@@ -11,7 +11,7 @@ use crate::cloud::{
 };
 
 #[test]
-fn every_write_raises_the_generation_even_one_that_changes_nothing() {
+fn every_write_increments_the_generation_even_without_a_change() {
     let mut cloud = Cloud::new();
     cloud.host("cn1", &[]);
     cloud.done(Command::DeleteInventories(DeleteInventories {
@@ -33,7 +33,7 @@ fn every_write_raises_the_generation_even_one_that_changes_nothing() {
 }
 
 #[test]
-fn from_1_26_everything_may_be_reserved_judged_on_the_truncated_capacity() {
+fn from_1_26_capacity_may_be_truncated_to_zero() {
     let create = |inventory, capacity_rule| {
         Command::CreateInventory(CreateInventory {
             provider: provider("cn1"),
@@ -85,7 +85,7 @@ fn from_1_26_everything_may_be_reserved_judged_on_the_truncated_capacity() {
 }
 
 #[test]
-fn what_is_in_use_may_shrink_but_not_go() {
+fn inventory_in_use_may_shrink_but_not_be_deleted() {
     let mut cloud = Cloud::new();
     cloud.host("cn1", &[("VCPU", 4), ("DISK_GB", 10)]);
     cloud.done(wanted("vm", &[("cn1", &[("VCPU", 4)])]).put());

@@ -52,7 +52,7 @@ fn nonce(state: &State, node: u64) -> Option<&str> {
 }
 
 #[test]
-fn a_token_lets_one_node_in_and_says_so_again_to_that_one() {
+fn token_admits_one_node_and_repeats_its_answer() {
     let mut state = State::default();
     carry_out(&mut state, 0, issue("a", None));
     carry_out(&mut state, 1, redeem(4, "b", "thief"));
@@ -77,12 +77,12 @@ fn an_expired_or_revoked_token_admits_no_node() {
 }
 
 #[test]
-fn no_number_is_given_twice_whatever_is_forgotten() {
+fn node_numbers_are_never_reused() {
     let mut state = State::default();
     carry_out(&mut state, 0, issue("a", None));
     carry_out(&mut state, 0, issue("b", None));
     assert!(state.join(4).is_some() && state.join(5).is_some());
-    // All are over by now, and their rows go.
+    // All have expired by now, and their rows are deleted.
     carry_out(&mut state, 200, issue("c", None));
     assert_eq!(state.joins().map(|(node, _)| node).collect::<Vec<_>>(), [6]);
     let retired = Command::RetireNode(RetireNode { node: 9 });
@@ -90,28 +90,28 @@ fn no_number_is_given_twice_whatever_is_forgotten() {
     carry_out(&mut state, 202, issue("d", None));
     assert_eq!(state.last_node(), 10);
     assert!(state.join(10).is_some());
-    // What is proposed twice gives one number.
+    // A command that is proposed twice reserves one number.
     carry_out(&mut state, 203, issue("d", None));
     assert_eq!(state.last_node(), 10);
 }
 
 #[test]
-fn a_place_is_taken_by_one_node() {
+fn node_is_replaced_by_one_node() {
     let set = |by, replaces| Command::SetReplacement(SetReplacement { by, replaces });
     let mut state = State::default();
     carry_out(&mut state, 0, issue("a", Some(replaced(2))));
     carry_out(&mut state, 1, set(7, Some(replaced(2))));
-    assert_eq!(state.join(7), None, "node 4 is to come in its place");
+    assert_eq!(state.join(7), None, "node 4 already replaces it");
     carry_out(&mut state, 2, set(7, Some(replaced(3))));
     carry_out(&mut state, 3, set(7, Some(replaced(1))));
     let taken = |state: &State, by| {
         let row = state.join(by).unwrap();
         row.replaces.as_ref().map(|replaced| replaced.node)
     };
-    assert_eq!(taken(&state, 7), Some(3), "it takes one place");
+    assert_eq!(taken(&state, 7), Some(3), "a node replaces one node");
     carry_out(&mut state, 4, set(7, None));
     assert_eq!(taken(&state, 7), None);
-    // A token whose place is taken back is spent.
+    // A token is spent if its replacement is cancelled.
     carry_out(&mut state, 5, set(4, None));
     carry_out(&mut state, 6, redeem(4, "a", "n"));
     assert_eq!(nonce(&state, 4), Some(""));

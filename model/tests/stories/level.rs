@@ -10,7 +10,7 @@ fn raise(to: u32) -> Command {
 }
 
 #[test]
-fn a_cluster_begins_at_the_first_level_which_costs_no_row() {
+fn initial_level_has_no_row() {
     let mut cloud = Cloud::new();
     assert_eq!(cloud.state.level(), Level::FIRST);
     let before = cloud.digest();

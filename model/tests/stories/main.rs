@@ -1,5 +1,4 @@
-//! What happens in a cloud: one file per noun, one test per rule that is
-//! easily got wrong.
+//! Rules of placement that are easy to get wrong: one file per noun, one test per rule.
 
 #![allow(clippy::unwrap_used)] // test code, helpers included
 

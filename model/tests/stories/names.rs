@@ -25,7 +25,7 @@ fn set_traits(generation: i64, names: &[&str]) -> Command {
 }
 
 #[test]
-fn the_standards_are_there_once_however_often_they_are_synced() {
+fn standard_names_are_created_once() {
     let mut cloud = Cloud::new();
     let digest = cloud.digest();
     cloud.done(standard::sync());
@@ -41,7 +41,7 @@ fn the_standards_are_there_once_however_often_they_are_synced() {
 }
 
 #[test]
-fn a_standard_that_a_newer_binary_brings_is_listed_before_custom_classes() {
+fn new_standard_class_is_listed_before_custom_classes() {
     let mut cloud = Cloud::new();
     cloud.done(Command::CreateResourceClass(CreateResourceClass {
         name: class("CUSTOM_GOLD"),
@@ -63,7 +63,7 @@ fn a_standard_that_a_newer_binary_brings_is_listed_before_custom_classes() {
 }
 
 #[test]
-fn standard_classes_and_traits_stay_as_they_are() {
+fn standard_classes_and_traits_cannot_be_changed() {
     let mut cloud = Cloud::new();
     let vcpu = class("VCPU");
     let refusal = cloud.refused(Command::DeleteResourceClass(DeleteResourceClass {
@@ -82,7 +82,7 @@ fn standard_classes_and_traits_stay_as_they_are() {
 }
 
 #[test]
-fn traits_raise_the_generation_only_if_the_set_changes() {
+fn traits_increment_the_generation_only_if_the_set_changes() {
     let mut cloud = Cloud::new();
     cloud.host("cn1", &[]);
     cloud.done(set_traits(0, &["HW_CPU_X86_AVX2", "HW_CPU_X86_SSE"]));
@@ -98,7 +98,7 @@ fn traits_raise_the_generation_only_if_the_set_changes() {
 }
 
 #[test]
-fn aggregates_raise_the_generation_always_from_1_19_and_never_before() {
+fn aggregates_increment_the_generation_only_from_1_19_on() {
     let mut cloud = Cloud::new();
     cloud.host("cn1", &[]);
     let set = |generation: Option<i64>| {

@@ -11,7 +11,7 @@ use placement_model::{Change, State};
 use crate::cloud::{Cloud, asked, given, move_below, provider, wanted};
 
 #[test]
-fn all_providers_that_get_another_root_are_modified() {
+fn providers_with_a_new_root_are_modified() {
     let mut cloud = Cloud::new();
     cloud.host("rack", &[]);
     cloud.host("cn1", &[]);
@@ -38,7 +38,7 @@ fn all_providers_that_get_another_root_are_modified() {
 }
 
 #[test]
-fn a_provider_with_a_parent_keeps_it_before_1_37() {
+fn parent_cannot_change_before_1_37() {
     let mut cloud = Cloud::new();
     cloud.host("cn1", &[]);
     cloud.host("cn2", &[]);
@@ -62,7 +62,7 @@ fn a_provider_with_a_parent_keeps_it_before_1_37() {
 }
 
 #[test]
-fn children_stand_in_the_way_of_a_deletion_before_allocations_do() {
+fn deletion_checks_children_before_allocations() {
     let mut cloud = Cloud::new();
     cloud.host("cn1", &[("VCPU", 4)]);
     cloud.child("cn1", "numa0", &[]);
@@ -91,7 +91,7 @@ fn children_stand_in_the_way_of_a_deletion_before_allocations_do() {
 }
 
 #[test]
-fn a_list_looks_at_no_more_trees_than_may_have_what_is_asked() {
+fn list_examines_only_trees_that_may_match() {
     let mut cloud = Cloud::new();
     for number in 0..100 {
         cloud.host(&format!("cn{number}"), &[("VCPU", 1 + number / 98)]);
@@ -145,7 +145,7 @@ fn a_list_looks_at_no_more_trees_than_may_have_what_is_asked() {
 }
 
 #[test]
-fn rows_of_which_one_is_missing_are_no_state() {
+fn missing_row_is_reported_as_dangling() {
     let mut cloud = Cloud::new();
     cloud.host("cn1", &[("VCPU", 4)]);
     cloud.done(wanted("vm", &[("cn1", &[("VCPU", 1)])]).put());
@@ -162,7 +162,7 @@ fn rows_of_which_one_is_missing_are_no_state() {
 }
 
 #[test]
-fn of_rows_with_one_key_the_last_counts() {
+fn last_row_of_a_key_wins() {
     let mut cloud = Cloud::new();
     cloud.host("cn1", &[("VCPU", 4)]);
     cloud.done(Command::ReplaceProviderTraits(ReplaceProviderTraits {

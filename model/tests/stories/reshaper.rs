@@ -1,4 +1,4 @@
-//! Inventories and allocations moved in one step.
+//! Reshapes move inventories and allocations in one step.
 
 use placement_model::command::Reshape;
 use placement_model::outcome::Refusal;
@@ -6,7 +6,7 @@ use placement_model::types::Inventory;
 
 use crate::cloud::{Cloud, asked, given, provider, reshape, stock, wanted};
 
-/// A host with two instances on it, about to get a child that takes over its VGPUs.
+/// A host with two instances, and a child that will take over its VGPUs.
 fn cloud() -> Cloud {
     let mut cloud = Cloud::new();
     cloud.host("cn1", &[("VCPU", 8), ("VGPU", 4)]);
@@ -29,13 +29,14 @@ fn a_class_in_use_moves_to_a_child() {
     );
     let (_, left) = cloud.state.inventories(&provider("cn1")).unwrap();
     assert_eq!(left.len(), 1);
-    // Once for the new next to the old, once for the allocations, once for the old that go.
+    // One increment each for adding the new inventories, moving the allocations, and deleting the
+    // old inventories.
     assert_eq!((cloud.generation("cn1"), cloud.generation("pgpu")), (6, 3));
     assert_eq!(cloud.consumer_generation("vm"), Some(2));
 }
 
 #[test]
-fn a_provider_that_ends_empty_and_unused_rises_once() {
+fn unused_provider_that_is_emptied_is_incremented_once() {
     let mut cloud = cloud();
     cloud.host("cn2", &[("VCPU", 8)]);
     cloud.done(reshape(&[("cn2", 1, &[])], []));
@@ -45,7 +46,7 @@ fn a_provider_that_ends_empty_and_unused_rises_once() {
 }
 
 #[test]
-fn inventories_are_looked_at_before_consumers_and_those_before_providers_of_allocations() {
+fn checks_inventories_then_consumers_then_providers_of_allocations() {
     let mut cloud = cloud();
     let bad_consumer = || wanted("vm", &[("ghost", &[("VCPU", 1)])]).at(7);
     let refusal = cloud.refused(reshape(&[("phantom", 0, &[])], [bad_consumer()]));
@@ -63,7 +64,11 @@ fn inventories_are_looked_at_before_consumers_and_those_before_providers_of_allo
     let fresh = wanted("new", &[("ghost", &[("VCPU", 1)])]);
     let refusal = cloud.refused(reshape(&[("cn1", 3, &[("CUSTOM_GHOST", 1)])], [fresh]));
     assert_eq!(refusal, Refusal::AllocationProviderNotFound(given("ghost")));
-    assert_eq!(cloud.consumer_generation("new"), Some(0), "it stays behind");
+    assert_eq!(
+        cloud.consumer_generation("new"),
+        Some(0),
+        "the new consumer is kept"
+    );
     let refusal = cloud.refused(reshape(&[("cn1", 3, &[("CUSTOM_GHOST", 1)])], []));
     assert_eq!(
         refusal,
@@ -72,7 +77,7 @@ fn inventories_are_looked_at_before_consumers_and_those_before_providers_of_allo
 }
 
 #[test]
-fn what_an_inventory_reserves_is_not_looked_at() {
+fn reserved_amounts_are_not_checked() {
     let mut cloud = cloud();
     let mut command = reshape(&[("pgpu", 0, &[("VGPU", 1)])], []);
     let placement_model::Command::Reshape(Reshape { inventories, .. }) = &mut command else {

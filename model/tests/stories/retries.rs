@@ -1,4 +1,4 @@
-//! Requests that come again.
+//! Retries of write requests.
 
 use placement_model::command::{Command, DeleteProvider, RetireNode, SyncStandards, WriteId};
 use placement_model::outcome::Outcome;
@@ -34,7 +34,7 @@ fn claim() -> Command {
 }
 
 #[test]
-fn answered_outcomes_are_forgotten_and_their_retries_recognised() {
+fn answered_outcomes_are_forgotten_but_their_retries_are_recognized() {
     let mut cloud = cloud();
     for sequence in 1..=20 {
         cloud.try_request(id(1, sequence, sequence.saturating_sub(3)), claim());
@@ -51,7 +51,7 @@ fn answered_outcomes_are_forgotten_and_their_retries_recognised() {
 }
 
 #[test]
-fn a_newer_boot_starts_again_and_an_older_one_is_over() {
+fn newer_boot_restarts_sequences_and_older_boot_is_rejected() {
     let mut cloud = cloud();
     cloud.try_request(id(1, 9, 5), claim());
     let again = cloud.try_request(id(2, 1, 1), claim());
@@ -67,7 +67,7 @@ fn a_newer_boot_starts_again_and_an_older_one_is_over() {
 }
 
 #[test]
-fn what_is_remembered_of_a_node_that_never_says_what_was_answered_is_bounded() {
+fn outcomes_per_node_are_bounded() {
     let mut cloud = Cloud::new();
     let command = Command::DeleteProvider(DeleteProvider {
         uuid: provider("unknown"),
@@ -87,7 +87,7 @@ fn retire(node: u64) -> Command {
 }
 
 #[test]
-fn nothing_of_a_removed_node_is_carried_out_any_more() {
+fn commands_of_a_removed_node_are_not_applied() {
     let mut cloud = cloud();
     cloud.try_request(id(1, 1, 1), claim());
     cloud.done(retire(1));
@@ -101,9 +101,9 @@ fn nothing_of_a_removed_node_is_carried_out_any_more() {
     assert_eq!(cloud.digest(), digest, "once is enough");
 }
 
-/// As the first logs have it.
+/// The format of the first logs.
 #[test]
-fn a_removal_that_was_written_as_empty_standards_still_counts() {
+fn removal_in_the_first_log_format_is_effective() {
     let mut cloud = cloud();
     let nothing = Command::SyncStandards(SyncStandards {
         resource_classes: Vec::new(),

@@ -1,10 +1,10 @@
-//! What projects and users take.
+//! Usage of projects and users.
 
 use placement_model::types::{ProjectId, UserId};
 
 use crate::cloud::{Cloud, class, wanted};
 
-/// Per type: how many consumers, and how many VCPUs.
+/// The number of consumers and of VCPUs per type.
 fn vcpus(cloud: &Cloud, project: &str, user: Option<&str>) -> Vec<(String, u64, u64)> {
     let user = user.map(UserId::from);
     let usages = cloud.state.usages(&ProjectId::from(project), user.as_ref());
@@ -23,7 +23,7 @@ fn expected(all: &[(&str, u64, u64)]) -> Vec<(String, u64, u64)> {
 }
 
 #[test]
-fn consumers_are_counted_once_per_type_however_many_providers_they_use() {
+fn consumers_are_counted_once_per_type() {
     let mut cloud = Cloud::new();
     cloud.host("cn1", &[("VCPU", 8), ("DISK_GB", 9)]);
     cloud.host("cn2", &[("VCPU", 8)]);

@@ -1,4 +1,4 @@
-//! Rows of another cluster that come in as they were.
+//! Import of rows of another cluster.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! The naive model from the rows of a partition, and as rows that can be compared.
+//! Loading the naive model from the rows of a partition, and rows as text for comparison.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Display;
@@ -11,10 +11,10 @@ use placement_model::types::{PartitionName, Routes, Timestamp};
 use super::{Naive, NaiveConsumer, NaivePartition, NaiveProvider, Named};
 
 impl Naive {
-    /// The model of a partition with these rows.
+    /// Loads the model of a partition from its rows.
     ///
     /// # Panics
-    /// If a row refers to another that is not there.
+    /// Panics if a row refers to a missing row.
     pub fn load(rows: impl IntoIterator<Item = Change>) -> Self {
         let rows: Vec<_> = rows.into_iter().collect();
         let (mut classes, mut traits) = (BTreeMap::new(), BTreeMap::new());
@@ -29,7 +29,7 @@ impl Naive {
             }
         }
         let mut naive = Self::default();
-        // What belongs to providers comes after them.
+        // Inventories, traits and aggregates come after their providers.
         let (first, rest): (Vec<_>, Vec<_>) =
             (rows.into_iter()).partition(|row| matches!(row, Change::PutProvider(..)));
         for row in first.into_iter().chain(rest) {
@@ -96,14 +96,14 @@ impl Naive {
                 }
                 Change::PutLevel(level) => naive.level = level,
                 Change::PutPartition(id, row) => naive.load_partition(id.0.into(), row),
-                // Ids and who joins are not known here.
+                // The naive model has no ids and no joins.
                 Change::PutCounters(_) | Change::PutJoin(..) | Change::Delete(_) => {}
             }
         }
         naive
     }
 
-    /// A place in the order of its table: later ones come behind it.
+    /// Returns the position of a row in its table. Later rows get higher positions.
     fn has_come_to(&mut self, id: u32) -> u64 {
         self.counter = self.counter.max(id.into());
         id.into()
@@ -122,7 +122,7 @@ impl Naive {
         };
     }
 
-    /// A partition that is made now, in the cluster whose default partition this is.
+    /// The initial model of a new partition. `self` is the default partition of the cluster.
     pub fn beginning(&self, at: Timestamp) -> Self {
         let mut beginning = Self {
             level: self.level,
@@ -141,8 +141,8 @@ impl Naive {
         beginning
     }
 
-    /// Every row as text, by its name. Of names and providers the order counts in which they were
-    /// made, within their table.
+    /// Every row as text, by its name. Names and providers are numbered in the order of creation,
+    /// per table.
     pub fn rows(&self) -> BTreeMap<String, String> {
         let mut rows = BTreeMap::from([
             ("level".to_owned(), format!("{:?}", self.level)),
@@ -166,7 +166,7 @@ impl Naive {
             let key = format!("allocation {consumer} {provider} {class}");
             rows.insert(key, amount.to_string());
         }
-        // The default one has no row before it is given routes.
+        // The default partition has no row before its routes change.
         for (id, partition) in self.partitions.iter().enumerate() {
             if id > 0 || partition.changes > 0 {
                 rows.insert(format!("partition {id}"), format!("{partition:?}"));

@@ -22,11 +22,11 @@ use crate::coverage::RarePath;
 pub struct Limits {
     /// Longer frames between nodes are sent in pieces of this size.
     pub piece: usize,
-    /// Rows per frame of a snapshot or backup.
+    /// Rows per frame of a snapshot or backup, in encoded form.
     pub snapshot_frame: usize,
-    /// Rows per batch when a whole state is replaced.
+    /// Encoded rows per batch when a whole state is replaced.
     pub install_batch: usize,
-    /// Log entries per batch.
+    /// Encoded log entries per batch.
     pub log_batch: usize,
     /// A file of the archived log is closed at this length.
     pub archive_file: u64,
@@ -37,8 +37,8 @@ pub struct Limits {
     /// Unflushed rows that trigger a flush. In the product RocksDB flushes its write buffers in its
     /// own threads, and the content on disk would depend on their timing.
     pub rows_buffer: usize,
-    /// Maximum length of a snapshot for which the log is purged on every tick of the node. With a
-    /// longer snapshot, the log is purged when it reaches half of that length.
+    /// Up to this snapshot length, each scheduled snapshot purges the log. With a longer snapshot,
+    /// the log is purged only when it has half the length of the snapshot.
     pub light_snapshot: u64,
 }
 

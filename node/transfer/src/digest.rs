@@ -52,7 +52,8 @@ pub(crate) fn digest(rows: &Rows) -> String {
 
 /// Indexes of the columns that requests show.
 fn shown(table: &Table) -> Vec<usize> {
-    // Requests do not show the times of named rows or of a provider's own rows.
+    // Requests show no times of rows that are only a name, nor of a provider's traits and
+    // aggregates.
     let is_timed = table.is_numbered() && !is_name_alone(table);
     let is_shown = |place: &usize| match table.columns[*place].name {
         "id" => false,

@@ -18,7 +18,7 @@ use super::views::AppliedState;
 use crate::base::Base;
 use crate::wire::{RecordVersion, WireError};
 
-/// Old entries are dropped in pieces of this fraction of the ledger.
+/// Number of pieces of a full ledger. The oldest entries are dropped by the piece.
 const PIECES: u64 = 16;
 
 /// The floor of a new node.

@@ -342,7 +342,10 @@ async fn interrupted_backup_leaves_no_files() {
             files.any(|file| file.unwrap().metadata().is_ok_and(|file| file.len() > 0))
         };
         while !has_come() {
-            assert!(started.elapsed() < PATIENCE, "no bytes of the backup arrive");
+            assert!(
+                started.elapsed() < PATIENCE,
+                "no bytes of the backup arrive"
+            );
             std::thread::sleep(Duration::from_millis(10));
         }
         child

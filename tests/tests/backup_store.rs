@@ -203,7 +203,10 @@ async fn copies_made_under_load_are_restored() {
     );
     let unknown = ["--from", "unknown/node-1", "--to", "/tmp/none"];
     let unknown = refusal(&drill.fetch(&unknown), 1);
-    assert!(unknown.contains(&place), "the error lists the prefixes: {unknown}");
+    assert!(
+        unknown.contains(&place),
+        "the error lists the prefixes: {unknown}"
+    );
 
     let (restored, report) = restored(&target, &[]).await;
     assert_eq!(&report["digest"], &digest);

@@ -129,7 +129,10 @@ async fn full_disks_on_all_nodes_lose_no_data_and_recover() {
             Err(Error::OutcomeUnknown { .. }) => unknown.insert(consumer),
             Err(_) => refused.insert(consumer),
         };
-        assert!(acknowledged.len() - before < WRITES_MAX, "writes are not refused");
+        assert!(
+            acknowledged.len() - before < WRITES_MAX,
+            "writes are not refused"
+        );
     }
 
     for id in cluster.ids() {
@@ -146,7 +149,11 @@ async fn full_disks_on_all_nodes_lose_no_data_and_recover() {
     assert_eq!(acknowledged.iter().find(|one| !is_there(one)), None, "lost");
     // A refused write was not committed. A write with an unknown outcome was committed once or not
     // at all.
-    assert_eq!(refused.iter().find(is_there), None, "a refused write exists");
+    assert_eq!(
+        refused.iter().find(is_there),
+        None,
+        "a refused write exists"
+    );
     for consumer in unknown.iter().filter(is_there) {
         let written = client.allocations(*consumer).await.unwrap();
         assert_eq!(written.consumer_generation, Some(1), "{written:?}");

@@ -160,7 +160,11 @@ async fn no_request_fails_during_rolling_restarts_behind_a_balancer() {
     let notices = |cluster: &Cluster| cluster.log(leader, usize::MAX).matches(WAITS).count();
     let before = notices(&cluster);
     cluster.stop_node(leader).await.unwrap();
-    assert_eq!(notices(&cluster), before, "a drained node waits again at its shutdown");
+    assert_eq!(
+        notices(&cluster),
+        before,
+        "a drained node waits again at its shutdown"
+    );
     cluster.start_node(leader).unwrap();
     cluster.wait_ready(leader).await.unwrap();
     let (answered, failures) = balancer.end().await;

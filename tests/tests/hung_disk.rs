@@ -201,7 +201,10 @@ async fn metrics_and_status_do_not_wait_for_a_hung_disk() {
     let before = threads();
     for _ in 0..SCRAPES {
         let scrape = tokio::time::timeout(HASTE, cluster.metrics(1)).await;
-        assert!(scrape.unwrap().contains(used), "the scrape has the previous value");
+        assert!(
+            scrape.unwrap().contains(used),
+            "the scrape has the previous value"
+        );
     }
     assert!(threads() < before + SCRAPES / 2, "scrapes block threads");
     let admin = cluster.admin_of(1);

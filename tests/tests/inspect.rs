@@ -159,10 +159,7 @@ async fn inspect_names_damage_and_changes_nothing() {
     };
     assert_eq!(of("providers"), 1, "{rows:#}");
 
-    assert!(
-        before == contents(&dir),
-        "inspect changed the directory"
-    );
+    assert!(before == contents(&dir), "inspect changed the directory");
 
     damage(&sent);
     let tables = rows_files(&dir.join("state"));

@@ -236,15 +236,11 @@ async fn voter_without_its_disk_is_replaced_and_no_write_is_lost() {
     };
     cluster.kill_9(leader);
     cluster.start_node(leader).unwrap();
-    wait_for(
-        &cluster,
-        "the replacement of the old node",
-        |members| {
-            let named = members.iter().map(|one| (one.id, one.name.as_str()));
-            let all_vote = members.iter().all(|one| one.role == MemberRole::Voter);
-            named.eq([(1, "node-1"), (3, "node-3"), (5, "node-2")]) && all_vote
-        },
-    )
+    wait_for(&cluster, "the replacement of the old node", |members| {
+        let named = members.iter().map(|one| (one.id, one.name.as_str()));
+        let all_vote = members.iter().all(|one| one.role == MemberRole::Voter);
+        named.eq([(1, "node-1"), (3, "node-3"), (5, "node-2")]) && all_vote
+    })
     .await;
     cluster.wait_ready(2).await.unwrap();
     stop.store(true, Ordering::Relaxed);

@@ -59,7 +59,10 @@ async fn linearizable_read_takes_one_round_trip_among_five_voters() {
     cluster.wait_healthy().await.unwrap();
     let begun = Instant::now();
     while site(cluster.leader().await.unwrap()) != "north" {
-        assert!(begun.elapsed() < PATIENCE, "the leadership was not transferred");
+        assert!(
+            begun.elapsed() < PATIENCE,
+            "the leadership was not transferred"
+        );
         tokio::time::sleep(Duration::from_millis(200)).await;
     }
     cluster.stretch(|one, other| match site(one) == site(other) {

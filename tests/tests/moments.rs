@@ -78,7 +78,11 @@ async fn any_time_since_the_oldest_backup_is_restorable_except_gaps() {
         write(1).await;
         tokio::time::sleep(Duration::from_millis(20)).await;
     };
-    assert_eq!(left.len(), 2, "the oldest backup is deleted once there are two newer ones");
+    assert_eq!(
+        left.len(),
+        2,
+        "the oldest backup is deleted once there are two newer ones"
+    );
     assert!(metric(&cluster, 1, "placement_backup_last_timestamp_seconds").await > 1.7e9);
     assert!(
         cluster

@@ -210,12 +210,16 @@ async fn policy_files_are_reread_and_errors_never_widen_access() {
     for harm in away {
         harm(&override_file);
         story
-            .until("the missing file to be noticed", async |story| story.is_refused().await)
+            .until("the missing file to be noticed", async |story| {
+                story.is_refused().await
+            })
             .await;
         assert_eq!(story.asks("/traits").await, 403);
         fs::write(&override_file, "placement:traits:list: '!'\n").unwrap();
         story
-            .until("the restored file to be read", async |story| !story.is_refused().await)
+            .until("the restored file to be read", async |story| {
+                !story.is_refused().await
+            })
             .await;
     }
     assert_eq!(story.asks("/traits").await, 403);

@@ -187,7 +187,10 @@ async fn backups(cluster: &Cluster, id: u64, root: &Path) -> PathBuf {
             .find_map(|line| line.strip_prefix("index: "));
         index.and_then(|index| index.parse().ok())
     };
-    until("a backup with all writes", async || index() >= status.applied).await;
+    until("a backup with all writes", async || {
+        index() >= status.applied
+    })
+    .await;
     dir
 }
 

@@ -17,6 +17,9 @@ fn tutorial_commands_print_the_output_on_the_page() {
         .env("PATH", format!("{programs}:{path}"));
     tutorial::run(shell).unwrap();
     let (recorded, page) = tutorial::recorded().unwrap();
-    assert_eq!(recorded, page, "the recording has other commands than the page");
+    assert_eq!(
+        recorded, page,
+        "the recording has other commands than the page"
+    );
     assert!(page.len() > 5, "{page:?}");
 }

@@ -1,4 +1,4 @@
-"""How one test of the suite talks to a cluster: each request goes to a node chosen at random."""
+"""Sends each request of a gabbi test to a random node of the cluster."""
 
 import json
 import re
@@ -9,19 +9,19 @@ from gabbi import case
 
 from nodes import send_raw
 
-# Paths and bodies name consumers; they are remembered, see empty.py.
+# Consumers in paths and bodies are recorded for empty.py.
 CONSUMER_PATH = re.compile(r'/allocations/([0-9a-fA-F-]{36})(?:$|[/?])')
 CONSUMER_KEY = re.compile(r'[0-9a-fA-F-]{36}\Z')
 
 
 class Session:
-    """What all tests share while one cluster runs."""
+    """State shared by all tests of one cluster."""
 
     nodes = None
-    # `None` where no one explains.
+    # `None` if the cluster has no explanations.
     explained = None
     consumers = set()
-    # Tests whose request HTTP itself forbids and whose wording was not asked for.
+    # Tests whose requests are invalid HTTP; only their status was checked.
     forbidden = []
 
 
@@ -34,7 +34,7 @@ class ClusterCase(case.HTTPTestCase):
         self.port = int(port)
         full = super()._parse_url(url)
         parts = urllib.parse.urlsplit(full)
-        # A location names the node that answered; a balancer would send the next request anywhere.
+        # A location contains the answering node; a load balancer would send the next request to any.
         if parts.netloc in nodes.netlocs:
             self.netloc = f'{self.host}:{self.port}'
             full = urllib.parse.urlunsplit(parts._replace(netloc=self.netloc))
@@ -47,11 +47,11 @@ class ClusterCase(case.HTTPTestCase):
     def _assert_response(self):
         if self.http.sent_raw and self.response['status'] == '400':
             wording = self.test_data['response_strings']
-            # Without a content type gabbi leaves the body as it came.
+            # Without a content type gabbi does not decode the body.
             output = self.output if isinstance(self.output, str) else self.output.decode()
             if not all(text in output for text in wording):
-                # RFC 9112, section 6.3: such a message is invalid and is answered 400. Which layer
-                # says so, and in which words, is not the API's business.
+                # RFC 9112, section 6.3: such a message is invalid and gets a 400. The API does not
+                # define which layer answers, nor the text.
                 self.test_data['response_strings'] = []
                 Session.forbidden.append(
                     f'{self.shortDescription()}: answered 400 with {output!r}, not {wording}')
@@ -59,7 +59,7 @@ class ClusterCase(case.HTTPTestCase):
 
 
 class ClusterHttp:
-    """gabbi's HTTP client with shared connections, and able to send what HTTP forbids."""
+    """gabbi's HTTP client, with shared connections and support for invalid HTTP messages."""
 
     sent_raw = False
 
@@ -78,14 +78,14 @@ class ClusterHttp:
             answer = response.headers
             if Session.explained and status == 200:
                 Session.explained.check(method, absolute_uri, headers)
-        # gabbi looks for these among the headers.
+        # gabbi expects these among the headers.
         answer['status'] = str(status)
         answer['reason'] = reason
         return answer, content
 
 
 def remember_consumers(url, body):
-    """Notes the consumers that a request names: one may stay behind without allocations."""
+    """Records the consumers in a request: one may remain without allocations."""
     Session.consumers.update(CONSUMER_PATH.findall(urllib.parse.urlsplit(url).path))
     try:
         named = json.loads(body)

@@ -1,4 +1,4 @@
-"""Clusters under test: one per configuration, started and stopped by a command."""
+"""Clusters under test, one per configuration, started and stopped by a command."""
 
 import json
 import os
@@ -12,7 +12,7 @@ import neighbour
 from nodes import Nodes
 from ports import free_ports
 
-# The configuration that upstream's fixtures give to the service, in our terms.
+# Configurations of upstream's fixtures, translated to placementd.
 PROFILES = {
     'legacy': '[auth]\nstrategy = "noauth2"\n'
               '[policy]\nenforce_new_defaults = false\n',
@@ -27,10 +27,10 @@ PROFILES = {
 
 
 class Cluster:
-    """A running cluster of one profile; a context manager that gives its `Nodes`.
+    """A running cluster of one profile; a context manager that returns its `Nodes`.
 
-    `command` is a list; it takes the options of scripts/run-cluster and prints what that prints.
-    In a `partition` the suite does not meet what others write to the default one.
+    `command` is a list of arguments; it has the options and the output of scripts/run-cluster.
+    With `partition`, the suite runs in a partition of its own, isolated from the default one.
     """
 
     def __init__(self, command, profile, choice: random.Random, partition=False):
@@ -66,7 +66,7 @@ class Cluster:
         shutil.rmtree(self._directory, ignore_errors=True)
 
     def dump(self, path):
-        """Writes what `sqlite3 .dump` gives of the reference's database."""
+        """Writes a dump of the reference's database, like `sqlite3 .dump`."""
         with sqlite3.connect(os.path.join(self._data, 'placement.db')) as database:
             with open(path, 'w', encoding='utf-8') as file:
                 file.writelines(f'{line}\n' for line in database.iterdump())
@@ -82,7 +82,7 @@ class Cluster:
 
 
 def open_policy():
-    """A policy file that allows everybody everything; the rules' names are upstream's own."""
+    """A policy file that allows everyone everything; the names of the rules come from upstream."""
     from placement import policies
     names = [rule.name for rule in policies.list_rules() if rule.name != 'admin_api']
     return ''.join(f'"{name}": "@"\n' for name in names)

@@ -1,4 +1,4 @@
-"""Empties a placement through its own API, so that each file of the suite starts from nothing."""
+"""Deletes all data through the API, so that each file of the suite starts with an empty cluster."""
 
 from cases import Session
 
@@ -6,11 +6,11 @@ SCRATCH = '00000000-5c2a-4c00-8000-000000000000'
 
 
 class NotEmpty(Exception):
-    """Something stayed behind that the API does not remove; only a fresh cluster helps."""
+    """Data remains that the API cannot delete; only a new cluster helps."""
 
 
 def empty(rest):
-    """Removes allocations, consumers without any, providers, custom classes and custom traits."""
+    """Deletes allocations, consumers without any, providers, custom classes and custom traits."""
     providers = rest.get('/resource_providers')['resource_providers']
     release(rest, providers)
     delete_trees(rest, providers)
@@ -29,7 +29,7 @@ def release(rest, providers):
         consumers.update(
             rest.get(f'/resource_providers/{provider["uuid"]}/allocations')['allocations'])
     Session.consumers.update(consumers)
-    # Sorted, here and below: in what order a set gives its names is another with each process.
+    # Sorted, here and below, as the iteration order of sets differs between processes.
     for consumer in sorted(consumers):
         rest.delete(f'/allocations/{consumer}')
 
@@ -47,9 +47,9 @@ def delete_trees(rest, providers):
 def forget_consumers(rest):
     """Removes the records of consumers that a failed or an empty write left behind.
 
-    Such a record cannot be listed, yet it has a generation. It goes when its last allocation goes,
-    so every consumer that the last file named gets one and loses it. Microversion 1.27 does not ask
-    for generations.
+    Such a record cannot be listed, but has a generation. It is deleted with its last allocation, so
+    every consumer of the last file gets an allocation and loses it. Microversion 1.27 requires no
+    generations.
     """
     if not Session.consumers:
         return
@@ -80,4 +80,4 @@ def check(rest):
     left = [rest.get('/resource_providers')['resource_providers'],
             custom_classes(rest), custom_traits(rest)]
     if any(left):
-        raise NotEmpty(f'left behind: {left}')
+        raise NotEmpty(f'remaining: {left}')

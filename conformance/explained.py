@@ -1,4 +1,4 @@
-"""Asks for the explanation of each search for candidates that the suite makes, and holds it to its laws."""
+"""Requests the explanation of each candidate search of the suite and checks its consistency."""
 
 import json
 import urllib.parse
@@ -8,7 +8,7 @@ HEADERS = {'x-auth-token': 'admin', 'x-roles': 'admin,service', 'accept': 'appli
 
 
 class Explained:
-    """Looks at the searches of one cluster, between which nothing is written."""
+    """Checks the searches of one cluster; nothing must be written concurrently."""
 
     def __init__(self, client):
         self._client = client
@@ -31,7 +31,7 @@ class Explained:
         assert explained['undecided'] == 0, explained
         assert explained['trees'] == gone + explained['with_candidates'], explained
         status, answer = self._get(f'{root}/allocation_candidates?{query}', version)
-        # A name that does not exist is an error of the one and the first cause of the other.
+        # An unknown name is an error of the search, and the first cause in the explanation.
         if status == 200:
             self._agree(root, explained['with_candidates'], answer)
         else:
@@ -44,7 +44,7 @@ class Explained:
         self.looked_at += 1
 
     def _agree(self, root, trees, answer):
-        """The trees of an answer are those of its providers that serve no other tree."""
+        """Checks that an answer has this many trees, without counting shared providers."""
         requests = [request['allocations'] for request in answer['allocation_requests']]
         used = [[one['resource_provider']['uuid'] for one in request]
                 if isinstance(request, list) else list(request) for request in requests]
@@ -53,13 +53,13 @@ class Explained:
         for providers in used:
             roots = {self._root(root, uuid) for uuid in providers} - {None}
             anchors |= roots
-            # One such is the candidate of each tree that it is shared with, and is given once.
+            # Such a candidate belongs to each tree that shares it, but is returned once.
             only_shared |= not roots
         agrees = trees >= len(anchors) if only_shared else trees == len(anchors)
         assert agrees, (trees, anchors, answer)
 
     def _root(self, root, uuid):
-        """The root of a provider's tree; None if it serves other trees, too."""
+        """The root of a provider's tree; None for a sharing provider."""
         provider = self._get(f'{root}/resource_providers/{uuid}', 'placement 1.39')[1]
         traits = self._get(f'{root}/resource_providers/{uuid}/traits', 'placement 1.39')[1]
         return None if SHARES in traits['traits'] else provider['root_provider_uuid']

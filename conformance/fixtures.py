@@ -1,7 +1,7 @@
-"""The fixtures that the suite's files ask for by name: an empty placement, a sample, variables.
+"""Fixtures of the suite's files: an empty cluster, sample data, environment variables.
 
-gabbi looks the classes up here by the names that the files use. A class also says which
-configuration the nodes need (`profile`); files are grouped by it, see run.py.
+gabbi finds the classes by the names in the files. `profile` is the configuration that the nodes
+need; run.py groups the files by it.
 """
 
 import os
@@ -23,7 +23,7 @@ UUID_VARIABLES = (
 
 
 class APIFixture(fixture.GabbiFixture):
-    """An empty placement and fresh names."""
+    """An empty cluster and new names."""
 
     profile = 'legacy'
     sample = None
@@ -40,7 +40,7 @@ class APIFixture(fixture.GabbiFixture):
 
 
 class LegacyRBACPolicyFixture(APIFixture):
-    """The policy that upstream's suite runs with by default: new rules or deprecated ones."""
+    """Upstream's default policy: new rules or deprecated ones."""
 
 
 class SecureRBACPolicyFixture(APIFixture):

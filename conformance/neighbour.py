@@ -1,4 +1,4 @@
-"""Another cloud in the cluster under test: the suite runs in a partition while somebody writes in the default one."""
+"""Another cloud in the cluster under test: the suite runs in a partition during writes to the default one."""
 
 import random
 import threading
@@ -6,7 +6,7 @@ import time
 
 import httpx
 
-# The host of every request of the suite, and that of the default partition.
+# Host headers: of the suite's requests, and of the default partition.
 HOST = '127.0.0.1'
 DEFAULT_HOST = 'neighbour.example'
 NAME = 'suite'
@@ -17,7 +17,7 @@ PATIENCE_S = 60
 
 
 def create_partition(data_dir):
-    """Makes the suite's partition, once all nodes have found that they know what that is."""
+    """Creates the suite's partition, after all nodes have agreed to the feature."""
     socket = httpx.HTTPTransport(uds=f'{data_dir}/admin.sock')
     deadline = time.monotonic() + PATIENCE_S
     with httpx.Client(transport=socket, timeout=PATIENCE_S) as operator:
@@ -35,7 +35,7 @@ def create_partition(data_dir):
 
 
 class Neighbour:
-    """Writes at random to the default partition, until it is stopped; a context manager."""
+    """Sends random writes to the default partition; a context manager."""
 
     HEADERS = {
         'host': DEFAULT_HOST,

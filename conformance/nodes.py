@@ -11,13 +11,13 @@ import httpx
 class Nodes:
     """The endpoints of one running cluster.
 
-    `urls` are `http://host:port` without a path; `choice` decides which of them serves a request.
+    `urls` have the form `http://host:port`; `choice` selects the node of each request.
     """
 
     def __init__(self, urls, choice: random.Random):
         self.netlocs = [urllib.parse.urlsplit(url).netloc for url in urls]
         self._choice = choice
-        # One client for all requests: connections are kept, as a real client keeps them.
+        # One client for all requests, which reuses connections like a real client.
         self.client = httpx.Client(timeout=60)
 
     def pick(self):
@@ -25,7 +25,7 @@ class Nodes:
         return self._choice.choice(self.netlocs)
 
     def direct(self, url):
-        """The same URL on a node chosen again, if it is one of a node of ours."""
+        """The same URL on another random node, if it belongs to the cluster."""
         parts = urllib.parse.urlsplit(url)
         if parts.netloc not in self.netlocs:
             return url
@@ -36,11 +36,11 @@ class Nodes:
 
 
 class RefusedRequest(Exception):
-    """The API answered what a fixture did not expect."""
+    """The API answered a fixture with an unexpected status."""
 
 
 class Rest:
-    """The API as the fixtures use it: an operator's token, JSON, one microversion per call."""
+    """API client of the fixtures: an operator's token, JSON, one microversion per call."""
 
     HEADERS = {
         'x-auth-token': 'admin',
@@ -74,7 +74,7 @@ class Rest:
 
 
 def send_raw(url, method, headers, body):
-    """Sends what a client library refuses to send, as it is written.
+    """Sends a request without validation, which a client library would reject.
 
     Returns (status, reason, headers as a list of pairs, content).
     """

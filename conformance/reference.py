@@ -1,8 +1,7 @@
-"""The reference itself as the cluster under test: what fails here is the runner's fault.
+"""openstack-placement itself as the cluster under test: a failure here is a bug of the runner.
 
-Serves the installed openstack-placement over HTTP on three ports of loopback, from one process and
-one SQLite file. Takes the options of scripts/run-cluster that cluster.py gives, and prints what that
-prints.
+Serves the installed openstack-placement over HTTP on three loopback ports, with one process and one
+SQLite file. It has the options of scripts/run-cluster that cluster.py uses, and the same output.
 """
 
 import argparse
@@ -39,10 +38,10 @@ def parse():
     parser = argparse.ArgumentParser()
     parser.add_argument('--dir', required=True)
     parser.add_argument('--base-port', type=int)
-    parser.add_argument('--config', help='a configuration of placementd')
+    parser.add_argument('--config', help='configuration file of placementd')
     parser.add_argument('--stop', action='store_true')
     parser.add_argument('--serve', action='store_true')
-    # How it is run in any case.
+    # Accepted and ignored: the reference always runs this way.
     for name in ('--clean', '--detach', '--no-sample'):
         parser.add_argument(name, action='store_true')
     return parser.parse_args()
@@ -69,7 +68,7 @@ def start(options):
 
 
 def translated(settings, directory):
-    """Our configuration in the reference's terms."""
+    """placementd's configuration, translated for the reference."""
     lines = ['[api]', f'auth_strategy = {settings["auth"]["strategy"]}',
              '[placement_database]', f'connection = sqlite:///{directory}/placement.db',
              'sync_on_startup = true']
@@ -109,7 +108,7 @@ def stop(directory):
 class Handler(simple_server.WSGIRequestHandler):
 
     def get_environ(self):
-        """A request without a content type has none; wsgiref would say text/plain."""
+        """Removes the default content type text/plain, which wsgiref adds to requests without one."""
         environ = super().get_environ()
         if self.headers['content-type'] is None:
             del environ['CONTENT_TYPE']
@@ -118,8 +117,7 @@ class Handler(simple_server.WSGIRequestHandler):
 
 class Server(socketserver.ThreadingMixIn, simple_server.WSGIServer):
     daemon_threads = True
-    # A client that asks for several things at a time would wait a second for a connection with the
-    # default of 5.
+    # With the default of 5, a client with concurrent requests would wait a second for a connection.
     request_queue_size = 64
 
 

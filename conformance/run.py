@@ -21,7 +21,7 @@ from cases import ClusterCase, ClusterHttp, Session
 from cluster import PROFILES, Cluster
 from explained import Explained
 
-# gabbi has no hook for choosing the target per request: the maker of its tests gets our class.
+# gabbi has no hook for the target of a request, so its test factory gets our class.
 suitemaker.case = types.SimpleNamespace(HTTPTestCase=ClusterCase)
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -32,7 +32,7 @@ def main():
     seed = options.seed if options.seed is not None else random.SystemRandom().randrange(2 ** 32)
     print(f'seed {seed}: scripts/conformance --seed {seed} takes the nodes in the same order again',
           flush=True)
-    # Of the nodes alone, so that nothing else (such as a port that is taken) shifts the choice.
+    # Only for the choice of nodes, so that nothing else (such as a used port) affects it.
     choice = random.Random(seed)
     started = time.monotonic()
     ran, passed, failed, written, looked_at = 0, 0, 0, 0, 0
@@ -60,16 +60,16 @@ def main():
                 failed += len(other_writes.failed)
                 print('\n'.join(other_writes.failed))
     for line in Session.forbidden:
-        print(f'passed by its status alone, because HTTP itself forbids the request: {line}')
+        print(f'only the status was checked, as the request is invalid HTTP: {line}')
     print(f'{time.monotonic() - started:.0f} s')
-    # Patterns choose a part on purpose.
+    # Patterns select a part intentionally.
     lost = None if options.files else extent.shortfall(ran, passed + failed)
     if lost:
         print(f'FAILED: {lost}')
     print(f'{looked_at} searches were explained')
     by_status = f', {len(Session.forbidden)} passed by status alone' if Session.forbidden else ''
     if options.partition:
-        print(f'{written} writes were carried out in another partition in the meantime')
+        print(f'{written} writes to another partition succeeded in the meantime')
         failed += not written
     print(f'{passed} passed, {failed} failed{by_status}')
     sys.exit(1 if failed or lost or not passed else 0)
@@ -82,15 +82,15 @@ def parse():
                     'request to a node chosen at random.')
     parser.add_argument('files', nargs='*', metavar='FILE',
                         help='only these files of the suite, e.g. "granular*" (default: all)')
-    parser.add_argument('--seed', type=int, help='of the choice of nodes (default: a new one)')
+    parser.add_argument('--seed', type=int, help='seed of the choice of nodes (default: random)')
     parser.add_argument('--partition', action='store_true',
-                        help='run the suite in a partition, while random writes go to another')
+                        help='run the suite in a partition, with random writes to another')
     parser.add_argument('--reference', dest='cluster', action='store_const',
                         const=[sys.executable, os.path.join(HERE, 'reference.py')],
                         default=[os.path.join(os.path.dirname(HERE), 'scripts', 'run-cluster')],
-                        help='run the suite on openstack-placement itself, which proves the runner')
+                        help='run the suite on openstack-placement itself, to test the runner')
     parser.add_argument('--dumps', metavar='DIRECTORY',
-                        help='with --reference: keep there what each file leaves in the database')
+                        help='with --reference: write a dump of the database after each file there')
     return parser.parse_args()
 
 
@@ -135,7 +135,7 @@ def run_file(path, profile):
 
 
 def passed_of(result):
-    """How many tests ran and simply passed: a skipped or expected failure is none of them."""
+    """Number of tests that passed, without skipped tests and expected failures."""
     others = (result.failures, result.errors, result.skipped, result.expectedFailures,
               result.unexpectedSuccesses)
     return max(0, result.testsRun - sum(map(len, others)))

@@ -1,7 +1,7 @@
-"""The samples that files of the suite find in place, built through the REST API.
+"""Sample data for files of the suite, created through the REST API.
 
-What they hold (names, amounts, traits, the environment variables by which the tests know them) is
-what the suite expects; upstream writes it into its database in process.
+Names, amounts, traits and environment variables are those that the suite expects; upstream writes
+them directly into its database.
 """
 
 import os
@@ -9,7 +9,7 @@ import uuid
 
 
 class Provider:
-    """A provider that was made, for the steps that follow."""
+    """A created provider, with methods for further steps."""
 
     def __init__(self, rest, name, parent=None, uuid_=None):
         self._rest = rest
@@ -21,13 +21,13 @@ class Provider:
         rest.post('/resource_providers', body)
 
     def known_as(self, *variables):
-        """The environment variables by which tests know the provider's uuid."""
+        """Sets environment variables to the provider's uuid."""
         for variable in variables:
             os.environ[variable] = self.uuid
         return self
 
     def in_aggregates(self, *aggregates):
-        # Before 1.19 this leaves the provider's generation alone, as upstream's own samples do.
+        # Before 1.19 this does not change the provider's generation, like upstream's samples.
         self._rest.put(f'{self._path}/aggregates', list(aggregates), version='1.18')
         return self
 
@@ -41,13 +41,13 @@ class Provider:
         return self
 
     def has(self, **totals):
-        """Adds inventories that may be taken whole, with nothing reserved."""
+        """Adds inventories that one allocation may use completely, with nothing reserved."""
         for name, total in totals.items():
             self.inventory(name, total)
         return self
 
     def inventory(self, name, total, **fields):
-        """Adds one inventory; one request each, so that each adds one to the generation."""
+        """Adds one inventory with a separate request, which increments the generation."""
         if name.startswith('CUSTOM_'):
             self._rest.put(f'/resource_classes/{name}')
         body = {'resource_class': name, 'total': total, 'max_unit': total} | fields
@@ -55,7 +55,7 @@ class Provider:
         return self
 
     def used_by(self, project, user, **amounts):
-        """A new consumer without a type takes the amounts; returns its uuid."""
+        """Allocates the amounts for a new consumer without a type; returns its uuid."""
         consumer = str(uuid.uuid4())
         self._rest.put(f'/allocations/{consumer}',
                        {'allocations': {self.uuid: {'resources': amounts}},
@@ -65,7 +65,7 @@ class Provider:
 
 
 def aggregates(*variables):
-    """New aggregate uuids, each known by an environment variable."""
+    """Creates aggregate uuids and sets an environment variable to each."""
     for variable in variables:
         os.environ[variable] = str(uuid.uuid4())
     return [os.environ[variable] for variable in variables]
@@ -129,7 +129,7 @@ def numa_aggregate(rest):
 
 def numa_network(rest, parents=(None, None)):
     """A host of NUMA nodes with FPGAs, a GPU and network agents; a flat host with three NICs; a
-    storage shared by both. `parents` are what the two hosts hang under."""
+    storage shared by both. `parents` are the parents of the two hosts."""
     [aggregate] = aggregates('AGGA_UUID')
     hosts = [Provider(rest, f'cn{number}', parent) for number, parent in zip((1, 2), parents)]
     ss1 = Provider(rest, 'ss1').known_as('SS1_UUID').in_aggregates(aggregate)
@@ -166,7 +166,7 @@ def nic_host(rest, host):
     host.used_by('numafx-project', 'numafx-user', VCPU=3)
     host.inventory('MEMORY_MB', 2048, min_unit=1024, step_size=128).has(DISK_GB=1000)
     host.traits('CUSTOM_FOO')
-    # Physical network of each function of a NIC, and how many VFs each has.
+    # For each NIC: the physical networks of its functions, and the number of VFs per function.
     for number, networks, functions in ((1, (1, 2), 4), (2, (1, 2, 1, 2), 2), (3, (1,), 8)):
         nic = Provider(rest, f'nic{number}', host).known_as(f'NIC{number}_UUID')
         nic.traits('CUSTOM_HW_NIC_ROOT')
@@ -176,13 +176,13 @@ def nic_host(rest, host):
 
 
 def deep_numa_network(rest):
-    """The same with a parent over each host and one grandparent over all."""
+    """Like numa_network, with a parent for each host and one grandparent."""
     grandparent = Provider(rest, 'gp1')
     numa_network(rest, [Provider(rest, name, grandparent) for name in ('p1', 'p2')])
 
 
 def non_shared_storage(rest):
-    """Three hosts with disks of their own, and three aggregates that are empty so far."""
+    """Three hosts with local disks, and three empty aggregates."""
     aggregates('AGGA_UUID', 'AGGB_UUID', 'AGGC_UUID')
     for number in (1, 2, 3):
         host = Provider(rest, f'cn{number}').known_as(f'CN{number}_UUID')

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Writes the dashboards for Grafana: what they show stands here, and what Grafana needs besides is added.
+"""Generates the Grafana dashboards from the panels that are defined here.
 
-usage: observability/dashboards.py [DIR]      DIR: where they go [default: dashboards next to this file]
+usage: observability/dashboards.py [DIR]      DIR: output directory [default: dashboards next to this file]
 """
 import json
 import pathlib
@@ -22,7 +22,7 @@ def quantile(share: float, metric: str, by: str = "", labels: str = JOB) -> str:
 
 
 def quantiles(metric: str, labels: str = JOB) -> list:
-    return [(quantile(share, metric, labels=labels), name) for share, name in [(0.5, "half"), (0.95, "95 %"), (0.99, "99 %")]]
+    return [(quantile(share, metric, labels=labels), name) for share, name in [(0.5, "median"), (0.95, "95 %"), (0.99, "99 %")]]
 
 
 def each(metric: str, legend: str = "{{instance}}") -> list:
@@ -36,78 +36,78 @@ def of_class(metric: str) -> str:
     return f"max by (partition, resource_class) (placement_inventory_{metric}{{{JOB}}})"
 
 
-# Rows of panels: title, unit, expressions with their legends. A title that ends in "!" is one
-# number.
+# Rows of panels: title, unit, expressions with their legends. A panel whose title ends in "!" shows a
+# single number.
 FLEET = [
-    ("Is it well?", [
+    ("Health", [
         ("Ready nodes!", "none", [(f"sum(placement_ready{{{JOB}}})", "")]),
         ("Voters!", "none", [(f"max(placement_raft_voters{{{JOB}}})", "")]),
-        ("Voters that may be lost!", "none", [(f"max(placement_raft_can_lose{{{JOB}}})", "")]),
-        ("Alerts that fire!", "none", [('count(ALERTS{alertname=~"Placement.*",alertstate="firing"}) or vector(0)', "")]),
+        ("Voters that can be lost!", "none", [(f"max(placement_raft_can_lose{{{JOB}}})", "")]),
+        ("Firing alerts!", "none", [('count(ALERTS{alertname=~"Placement.*",alertstate="firing"}) or vector(0)', "")]),
         ("Ready", "bool", each("placement_ready")),
         ("Leader", "bool", each("placement_raft_leads")),
         ("Drained", "bool", each("placement_drained")),
         ("Version", "none", [(f"count by (version) (placement_build_info{{{JOB}}})", "{{version}}")]),
     ]),
-    ("What ends", [
-        ("Free on the disk", "bytes", each("placement_disk_free_bytes")),
+    ("Limits and expiry", [
+        ("Free disk space", "bytes", each("placement_disk_free_bytes")),
         ("Time since the last backup", "s", [(f"time() - (placement_backup_last_timestamp_seconds{{{JOB}}} > 0)", "{{instance}}")]),
-        ("Certificates end in", "s", [(f"placement_certificate_end_timestamp_seconds{{{JOB}}} - time()", "{{instance}} {{listener}}")]),
+        ("Certificates expire in", "s", [(f"placement_certificate_end_timestamp_seconds{{{JOB}}} - time()", "{{instance}} {{listener}}")]),
         ("File descriptors", "percentunit", [(f"process_open_fds{{{JOB}}} / process_max_fds{{{JOB}}}", "{{instance}}")]),
     ]),
     ("Processes", [
-        ("Processors in use", "none", [(rate("process_cpu_seconds_total", "instance"), "{{instance}}")]),
+        ("CPU cores in use", "none", [(rate("process_cpu_seconds_total", "instance"), "{{instance}}")]),
         ("Memory", "bytes", each("process_resident_memory_bytes")),
-        ("Running for", "s", [(f"time() - process_start_time_seconds{{{JOB}}}", "{{instance}}")]),
+        ("Uptime", "s", [(f"time() - process_start_time_seconds{{{JOB}}}", "{{instance}}")]),
     ]),
-    ("What they hold", [
+    ("Contents", [
         ("Providers", "none", [(f"max by (partition) (placement_partition_providers{{{JOB}}})", "{{partition}}")]),
         ("Consumers", "none", [(f"max by (partition) (placement_partition_consumers{{{JOB}}})", "{{partition}}")]),
     ]),
 ]
 RAFT_AND_DISKS = [
-    ("The group", [
+    ("Raft group", [
         ("Leader", "none", [(f"max by (peer) (placement_raft_leader{{{JOB}}})", "node {{peer}}")]),
-        ("Changes of the leader in an hour", "none", [(f"increase(placement_raft_leader_changes_total{{{JOB}}}[1h])", "{{instance}}")]),
-        ("Reached", "bool", each("placement_peer_up", "{{instance}} to {{peer}}")),
+        ("Leader changes per hour", "none", [(f"increase(placement_raft_leader_changes_total{{{JOB}}}[1h])", "{{instance}}")]),
+        ("Reachable peers", "bool", each("placement_peer_up", "{{instance}} to {{peer}}")),
         ("Round trips", "s", each("placement_peer_round_trip_seconds", "{{instance}} to {{peer}}")),
         ("Sent to other nodes", "Bps", [(rate("placement_peer_sent_bytes_total", "instance, peer"), "{{instance}} to {{peer}}")]),
         ("Clock ahead of other voters", "s", each("placement_clock_ahead_seconds")),
     ]),
     ("The log", [
         ("Entries applied", "ops", [(rate("placement_log_entries_applied_total", "instance"), "{{instance}}")]),
-        ("Entries that a node lacks", "none", each("placement_raft_follower_lag", "node {{node}}")),
+        ("Entries that a node is behind", "none", each("placement_raft_follower_lag", "node {{node}}")),
         ("Age of the state", "s", each("placement_staleness_seconds")),
         ("Entries kept", "none", [(f"placement_raft_last_log_index{{{JOB}}} - placement_raft_purged_index{{{JOB}}}", "{{instance}}")]),
         ("Time to sync, 99 %", "s", [(quantile(0.99, "placement_log_sync_duration_seconds", "instance"), "{{instance}}")]),
         ("Time to apply, 99 %", "s", [(quantile(0.99, "placement_apply_duration_seconds", "instance"), "{{instance}}")]),
     ]),
     ("Disks", [
-        ("Current call to the disk", "s", each("placement_disk_wait_seconds")),
+        ("Duration of the current disk call", "s", each("placement_disk_wait_seconds")),
         ("Used by the data directory", "bytes", each("placement_disk_used_bytes")),
-        ("Sorted files", "bytes", each("placement_rocksdb_sst_bytes", "{{instance}} {{db}}")),
-        ("Bytes to be compacted", "bytes", each("placement_rocksdb_pending_compaction_bytes", "{{instance}} {{db}}")),
+        ("SST files", "bytes", each("placement_rocksdb_sst_bytes", "{{instance}} {{db}}")),
+        ("Pending compaction", "bytes", each("placement_rocksdb_pending_compaction_bytes", "{{instance}} {{db}}")),
         ("Failed flushes, compactions and snapshots", "none", [
             (f"placement_rocksdb_background_errors_total{{{JOB}}}", "{{instance}} {{db}}"),
             (f"placement_raft_snapshots_failed_total{{{JOB}}}", "{{instance}} snapshots"),
         ]),
-        ("Entries that the kept log lacks", "none", [(f"placement_raft_applied_index{{{JOB}}} - (placement_backup_log_index{{{JOB}}} > 0)", "{{instance}}")]),
+        ("Entries missing in the archived log", "none", [(f"placement_raft_applied_index{{{JOB}}} - (placement_backup_log_index{{{JOB}}} > 0)", "{{instance}}")]),
     ]),
 ]
 CAPACITY = [
-    ("Which classes end", [
+    ("Resource classes", [
         ("Allocated", "percentunit", [(f'{of_class("used")} / ({of_class("capacity")} > 0)', BY_CLASS)]),
-        ("Days left at the last week's rate", "d", [(f'clamp_max({of_class("free")} / clamp_min(-86400 * deriv(({of_class("free")})[7d:1h]), 1e-9), 3650)', BY_CLASS)]),
+        ("Days remaining at last week's rate", "d", [(f'clamp_max({of_class("free")} / clamp_min(-86400 * deriv(({of_class("free")})[7d:1h]), 1e-9), 3650)', BY_CLASS)]),
         ("Free", "none", [(of_class("free"), BY_CLASS)]),
-        ("The most that one provider has free", "none", [(of_class("largest_free"), BY_CLASS)]),
+        ("Largest free amount of one provider", "none", [(of_class("largest_free"), BY_CLASS)]),
     ]),
     ("Units", [
-        ("Exist", "none", [(of_class("units"), BY_CLASS)]),
+        ("Total", "none", [(of_class("units"), BY_CLASS)]),
         ("Reserved", "none", [(of_class("reserved"), BY_CLASS)]),
-        ("Capacity, overcommit included", "none", [(of_class("capacity"), BY_CLASS)]),
+        ("Capacity with overcommit", "none", [(of_class("capacity"), BY_CLASS)]),
         ("Used", "none", [(of_class("used"), BY_CLASS)]),
     ]),
-    ("Who asks", [
+    ("Demand", [
         ("Consumers by type", "none", [(f"max by (partition, type) (placement_consumers{{{JOB}}})", "{{partition}} {{type}}")]),
         ("Providers", "none", [(f"max by (partition) (placement_partition_providers{{{JOB}}})", "{{partition}}")]),
         ("Searches by result", "reqps", [(rate("placement_searches_total", "result"), "{{result}}")]),
@@ -123,13 +123,13 @@ API = [
         ("Open connections", "none", each("placement_http_connections")),
         ("Requests in flight", "none", each("placement_http_in_flight")),
     ]),
-    ("Time to answer", [
+    ("Latency", [
         ("All requests", "s", quantiles(REQUESTS)),
         ("Searches", "s", quantiles(REQUESTS, SEARCHES)),
         ("Writes", "s", quantiles(REQUESTS, WRITES)),
         ("95 % by route", "s", [(quantile(0.95, REQUESTS, "route"), "{{route}}")]),
     ]),
-    ("Refused", [
+    ("Rejected requests", [
         ("503 by code", "reqps", [(rate("placement_unavailable_total", "code"), "{{code}}")]),
         ("409 by code", "reqps", [(rate("placement_write_refusals_total", "code"), "{{code}}")]),
         ("429 by limit", "reqps", [(rate("placement_http_callers_refused_total", "limit"), "{{limit}}")]),
@@ -137,13 +137,13 @@ API = [
     ("Searches for hosts", [
         ("Searches by result", "reqps", [(rate("placement_searches_total", "result"), "{{result}}")]),
         ("Empty searches by reason", "reqps", [(rate("placement_searches_empty_total", "reason"), "{{reason}}")]),
-        ("Searches that wait", "none", each("placement_searches_waiting")),
+        ("Waiting searches", "none", each("placement_searches_waiting")),
     ]),
     ("Reads and Keystone", [
         ("Linearizable reads", "reqps", [(rate("placement_reads_linearized_total", "instance"), "{{instance}}")]),
-        ("Questions to the leader", "reqps", [(rate("placement_read_rounds_total", "instance"), "{{instance}}")]),
-        ("Tokens by Keystone's answer", "reqps", [(rate("placement_keystone_requests_total", "result"), "{{result}}")]),
-        ("Tokens that wait for Keystone", "none", each("placement_keystone_waiting")),
+        ("Read index requests to the leader", "reqps", [(rate("placement_read_rounds_total", "instance"), "{{instance}}")]),
+        ("Token validations by result", "reqps", [(rate("placement_keystone_requests_total", "result"), "{{result}}")]),
+        ("Waiting token validations", "none", each("placement_keystone_waiting")),
     ]),
 ]
 SOURCE = {"type": "prometheus", "uid": "${datasource}"}

@@ -1,8 +1,8 @@
-"""Leads the cases to what exists.
+"""Replaces names in generated cases by existing ones.
 
-A case that is made of a schema alone names providers, classes and generations that do not exist, and
-sees nothing but 404 and 409. So most of its names are exchanged for those of the sample before it
-is sent; which ones follows from the names alone, so that a seed repeats a run.
+A case generated from a schema alone contains providers, classes and generations that do not exist,
+and only gets 404 and 409. So most names are replaced by names of the sample before the case is sent.
+The choice depends only on the names, so that a seed repeats a run.
 """
 
 import itertools
@@ -20,7 +20,7 @@ NAME = re.compile(r'[A-Z0-9_]+')
 GROUP = re.compile(r'(resources|required|member_of|in_tree)(.+)')
 SUFFIXES = ['1', '2', '_A', '_B']
 
-# So many cases at most live on what earlier ones have left.
+# Cases between two rebuilds of the sample, as cases delete parts of it.
 REBUILD_CASES = 100
 
 sent = itertools.count(1)
@@ -28,14 +28,14 @@ sample = Sample(os.environ['PLACEMENT_API'], TOKEN)
 
 
 def draw(word, pool, keep=4):
-    """The same choice for the same word; one of `keep` words stays as it is."""
+    """Replaces a word deterministically by one of the pool; one in `keep` words is kept."""
     number = zlib.crc32(repr(word).encode('utf-8', 'replace'))
     return word if number % keep == 0 else pool[number // keep % len(pool)]
 
 
 @schemathesis.hook
 def before_call(context, case, kwargs):
-    """Exchanges names in the path, the query and the body."""
+    """Replaces names in the path, the query and the body."""
     if next(sent) % REBUILD_CASES == 0:
         sample.build()
     if isinstance(case.path_parameters, dict):
@@ -47,7 +47,7 @@ def before_call(context, case, kwargs):
         if case.operation.path == '/allocation_candidates':
             case.query = ask_for_something(case.query)
     if case.operation.path == '/placementd/v1/events' and isinstance(case.query, (dict, type(None))):
-        # A stream that goes on is no answer to wait for.
+        # A following stream never ends.
         case.query = {**(case.query or {}), 'follow': 'false'}
     if isinstance(case.body, (dict, list)):
         uuid = (case.path_parameters or {}).get('uuid')
@@ -57,7 +57,7 @@ def before_call(context, case, kwargs):
 
 @schemathesis.hook
 def after_call(context, case, response):
-    """Notes which operations have succeeded."""
+    """Records the operations that succeeded."""
     if 200 <= response.status_code < 300:
         with open(os.environ['PLACEMENT_SUCCEEDED'], 'a') as file:
             file.write(f'{case.operation.method.upper()} {case.operation.path}\n')
@@ -91,7 +91,7 @@ def lead_query(query):
 
 
 def ask_for_something(query):
-    """Most requests for candidates name resources: without, all others are refused alike."""
+    """Adds resources to most candidate requests, as all requests without any are rejected alike."""
     number = zlib.crc32(repr(query).encode('utf-8', 'replace'))
     if number % 8 == 0 or any(key.startswith('resources') for key in query):
         return query
@@ -102,7 +102,7 @@ def ask_for_something(query):
 
 
 class Body:
-    """A body below a provider or a consumer, whose generations it may name."""
+    """A request body for a provider or a consumer, whose generations it may contain."""
 
     def __init__(self, uuid, consumer):
         self._uuid = uuid
@@ -125,7 +125,7 @@ class Body:
         if not isinstance(name, str):
             return name
         if UUID.fullmatch(name):
-            # The members of a list of consumers hold allocations; those of allocations, providers.
+            # Keys of allocations and inventories are providers; keys elsewhere are consumers.
             return draw(name, PROVIDERS if parent in ('allocations', 'inventories') else CONSUMERS)
         if parent in ('resources', 'inventories') and NAME.fullmatch(name):
             return draw(name, CLASSES)
@@ -137,7 +137,7 @@ class Body:
         if key == 'consumer_generation' and not isinstance(value, (str, bool)):
             return draw(value, [sample.consumer_generation(self._consumer)], keep=3)
         if not isinstance(value, str):
-            # Amounts that fit, mostly.
+            # Mostly amounts that fit.
             small = isinstance(value, int) and not isinstance(value, bool) and value > 64
             return draw(value, [1, 2, 64], keep=4) if small else value
         if UUID.fullmatch(value):

@@ -1,4 +1,4 @@
-"""Runs schemathesis with the document that a node serves against that node."""
+"""Runs schemathesis against a node, with the OpenAPI document of that node."""
 
 import argparse
 import copy
@@ -21,15 +21,15 @@ ROOT = os.path.dirname(os.path.dirname(HERE))
 TOKEN = {'X-Auth-Token': 'admin', 'X-Roles': 'admin,service'}
 CHECKS = ['not_a_server_error', 'status_code_conformance', 'content_type_conformance',
           'response_headers_conformance', 'response_schema_conformance']
-# Cases whose version, body and parameters are drawn apart from each other, and cases in which
-# everything is as the newest version has it.
+# Cases with independent random versions, bodies and parameters; and cases in which everything
+# matches the newest version.
 PASSES = {'versions at random': 'fuzzing', 'newest version': 'coverage,fuzzing'}
 
 
 def main():
     options = parse()
     started = time.monotonic()
-    print(f'seed {options.seed}: scripts/schemathesis --seed {options.seed} makes the same cases again',
+    print(f'seed {options.seed}: scripts/schemathesis --seed {options.seed} repeats these cases',
           flush=True)
     with Node(options.cluster) as api:
         Sample(api, TOKEN).build()
@@ -39,9 +39,9 @@ def main():
             failed = [name for name in PASSES if not run(api, name, document, options)]
             known = operations(document)
             refused = known - set(succeeded.read().splitlines())
-    # A server that refuses everything keeps to the document, too. Few cases leave some operations
-    # without a request that is right in all its parts.
-    print(f'no request succeeded for {", ".join(sorted(refused)) or "none of them"}')
+    # A server that rejects everything would also match the document. With few cases, some operations
+    # get no valid request.
+    print(f'operations without a successful request: {", ".join(sorted(refused)) or "none"}')
     if len(refused) > len(known) / 4 and not options.rest:
         failed.append('no success')
         print(f'FAILED: {len(refused)} of {len(known)} operations never succeeded')
@@ -50,7 +50,7 @@ def main():
 
 
 def operations(document):
-    """Each as its method and its path."""
+    """All operations, as method and path."""
     return {f'{method.upper()} {path}' for path, item in document['paths'].items()
             for method, operation in item.items() if 'responses' in operation}
 
@@ -58,23 +58,23 @@ def operations(document):
 def parse():
     parser = argparse.ArgumentParser(
         prog='scripts/schemathesis',
-        description='Makes requests of the OpenAPI document that a node serves, right ones and wrong '
-                    'ones, and fails on a 5xx, a status, a header or a body that the document does '
-                    'not have.')
-    parser.add_argument('--seed', type=int, default=1, help='of the cases (default: 1)')
+        description='Sends valid and invalid requests generated from the OpenAPI document of a node, '
+                    'and fails on a 5xx and on any status, header or body that the document does '
+                    'not contain.')
+    parser.add_argument('--seed', type=int, default=1, help='seed of the cases (default: 1)')
     parser.add_argument('--cases', type=int, default=30,
-                        help='at most so many random cases per operation and pass, besides those that '
-                             'follow from the document (default: 30)')
+                        help='maximum number of random cases per operation and pass, in addition to '
+                             'those from the document (default: 30)')
     parser.add_argument('--cluster', metavar='COMMAND',
                         default=os.path.join(ROOT, 'scripts', 'run-cluster'),
-                        help='what starts and stops the node (default: scripts/run-cluster)')
+                        help='command that starts and stops the node (default: scripts/run-cluster)')
     parser.add_argument('rest', nargs='*', metavar='OPTION',
-                        help='after --: more options for schemathesis, e.g. --include-path /traits')
+                        help='after --: options for schemathesis, e.g. --include-path /traits')
     return parser.parse_args()
 
 
 def run(api, name, document, options):
-    """One pass; says whether nothing was found."""
+    """Runs one pass. Returns True if it found nothing."""
     print(f'==== {name}', flush=True)
     headers = dict(TOKEN)
     if name == 'newest version':
@@ -102,8 +102,8 @@ def run(api, name, document, options):
 
 
 def newest(document):
-    """The document with bodies and parameters as the newest version has them: of several shapes the
-    last. Its answers are kept as they are."""
+    """The document with bodies and parameters of the newest version only: the last of several shapes.
+    Responses are unchanged."""
     document = copy.deepcopy(document)
     for item in document['paths'].values():
         for operation in item.values():
@@ -121,7 +121,7 @@ def newest(document):
 
 
 class Node:
-    """One running node; a context manager that gives the address of its API."""
+    """A running node; a context manager that returns the address of its API."""
 
     def __init__(self, command):
         self._command = command

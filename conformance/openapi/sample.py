@@ -1,4 +1,4 @@
-"""What stands in the cluster when the cases begin, and the words that cases are made of."""
+"""Sample data of the cluster, and the values that cases use."""
 
 import requests
 
@@ -8,7 +8,7 @@ AGGREGATES = [f'00000000-0000-4000-a000-00000000000{nth}' for nth in range(1, 3)
 CLASSES = ['VCPU', 'MEMORY_MB', 'DISK_GB', 'PCI_DEVICE', 'CUSTOM_GOLD', 'CUSTOM_NONE']
 TRAITS = ['HW_CPU_X86_AVX2', 'MISC_SHARES_VIA_AGGREGATE', 'CUSTOM_FAST', 'CUSTOM_NONE']
 
-# Values of query parameters: what is right in some version, and a little that is wrong.
+# Values of query parameters: valid in some version, and a few invalid ones.
 QUERY = {
     'resources': ['VCPU:1', 'VCPU:1,MEMORY_MB:64', 'DISK_GB:10', 'PCI_DEVICE:1', 'CUSTOM_GOLD:1',
                   'VCPU:99999', 'NOPE:1', 'VCPU:0', 'VCPU:9223372036854775808'],
@@ -31,7 +31,7 @@ QUERY = {
 
 
 class Sample:
-    """Builds the sample through the REST API, and looks at it."""
+    """Creates the sample through the REST API, and reads generations."""
 
     def __init__(self, api, headers):
         self._api = api
@@ -40,8 +40,8 @@ class Sample:
         self._session.headers['OpenStack-API-Version'] = 'placement 1.39'
 
     def build(self):
-        """Makes what is missing, also what cases have deleted: hosts with a child each, shared storage,
-        two consumers."""
+        """Creates missing data, including data that cases have deleted: hosts with a child each, shared
+        storage, two consumers."""
         self._put('/resource_classes/CUSTOM_GOLD')
         self._put('/traits/CUSTOM_FAST')
         for nth, uuid in enumerate(PROVIDERS):
@@ -85,6 +85,6 @@ class Sample:
 
     def _call(self, method, path, body):
         response = self._session.request(method, self._api + path, json=body, timeout=30)
-        # 409: it is there already.
+        # 409: it exists already.
         if response.status_code >= 400 and response.status_code != 409:
             raise RuntimeError(f'{method} {path}: {response.status_code} {response.text}')

@@ -1,9 +1,9 @@
 # shellcheck shell=bash
-# devstack's plugin for placementd: one node in place of placement-api. It replaces functions of
-# devstack's lib/placement, which is sourced before the phases in which they are called; the service
-# keeps its name, so that all else finds it.
+# devstack plugin for placementd: one node in place of placement-api. It overrides functions of
+# devstack's lib/placement, which is sourced before the phases that call them. The service keeps its
+# name, so that other services find it.
 
-# What devstack calls, and what it has set.
+# Variables set by devstack.
 : "${PLACEMENTD_DIR:?}" "${SERVICE_PASSWORD:=}"
 
 function install_placement {
@@ -11,7 +11,7 @@ function install_placement {
     if [[ -n "$PLACEMENTD_FROM" ]]; then
         sudo "$PLACEMENTD_DIR/scripts/install" --prefix "$PLACEMENTD_PREFIX" --from "$PLACEMENTD_FROM"
     else
-        # Built as the user whose Rust it is, installed as root.
+        # Built as the user who has Rust, installed as root.
         "$PLACEMENTD_DIR/scripts/install" --prefix "$PLACEMENTD_DIR/installed"
         sudo "$PLACEMENTD_DIR/scripts/install" --prefix "$PLACEMENTD_PREFIX" --from "$PLACEMENTD_DIR/installed/bin"
     fi
@@ -23,7 +23,7 @@ function configure_placement {
     if is_service_enabled tls-proxy; then
         cafile="cafile = \"$SSL_BUNDLE_FILE\""
     fi
-    # There is a password in it.
+    # The file contains a password.
     install -m 0600 /dev/null "$conf"
     cat >"$conf" <<TOML
 node_id = 1

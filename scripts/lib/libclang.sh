@@ -1,15 +1,15 @@
 # shellcheck shell=bash
-# Sourced by build-env.sh: whether bindgen will find libclang and clang's own headers.
+# Sourced by build-env.sh: predicts whether bindgen will find libclang and clang's own headers.
 #
 # The rules are those of clang-sys 1.9 (build/common.rs and build/dynamic.rs), which bindgen uses.
-# ROOT stands before the system's library folders; it is empty except in tests.
+# ROOT is a prefix of the system's library directories; it is empty except in tests.
 
-# find_libclang [ROOT]: prints every library that bindgen would take, one a line.
+# find_libclang [ROOT]: prints every library that bindgen would use, one per line.
 find_libclang() (
     shopt -s nullglob
     root=${1:-} folders=() path=() file=''
     if [ -n "${LIBCLANG_PATH+set}" ]; then
-        # A file, or a folder. Nothing else is looked at then.
+        # A file or a directory. bindgen searches nowhere else then.
         if [ -f "$LIBCLANG_PATH" ]; then
             is_libclang "$LIBCLANG_PATH" && printf '%s\n' "$LIBCLANG_PATH"
             exit 0
@@ -34,8 +34,8 @@ find_libclang() (
     exit 0
 )
 
-# Whether a file is called as bindgen wants it and is a library for 64 bits. libclang-cpp is another
-# library, which comes with LLVM alone.
+# Whether a file has a name that bindgen accepts and is a 64-bit library. libclang-cpp is another
+# library, which is part of LLVM.
 is_libclang() {
     case ${1##*/} in
         *-cpp.*) return 1 ;;
@@ -48,11 +48,12 @@ is_libclang() {
     [ "$start" = $'\x7fELF\x02' ]
 }
 
-# has_clang_headers LIBRARY...: whether clang's own headers (stddef.h, stdbool.h, …) are there: next
-# to one of the libraries, or where a `clang` says. A package of the library alone lacks them.
+# has_clang_headers LIBRARY...: whether clang's own headers (stddef.h, stdbool.h, …) exist, next to
+# one of the libraries or in the resource directory of a `clang`. The package of the library alone
+# lacks them.
 has_clang_headers() (
     shopt -s nullglob
-    # A user who sets this gives bindgen their place.
+    # A user who sets this variable points bindgen to the headers.
     [ -z "${BINDGEN_EXTRA_CLANG_ARGS:-}" ] || exit 0
     for library in "$@"; do
         for place in "$library" "$(readlink -f -- "$library")"; do
@@ -63,19 +64,19 @@ has_clang_headers() (
     resources=$(clang -print-resource-dir 2>/dev/null) && [ -f "$resources/include/stddef.h" ]
 )
 
-# libclang_lack ROOT: prints what bindgen will miss; nothing if it will miss nothing.
+# libclang_lack ROOT: prints what bindgen will not find; nothing if it will find everything.
 libclang_lack() {
     local libraries
     mapfile -t libraries < <(find_libclang "$1")
     if [ ${#libraries[@]} = 0 ]; then
         echo "there is no libclang"
     elif ! has_clang_headers "${libraries[@]}"; then
-        echo "clang's own headers are not there, only ${libraries[0]}"
+        echo "clang's own headers are missing, only ${libraries[0]} was found"
     fi
 }
 
-# drop_useless_libclang_path: bindgen looks nowhere else if LIBCLANG_PATH is set, so one that does
-# not do would hide a libclang that does.
+# drop_useless_libclang_path: unsets an unusable LIBCLANG_PATH. bindgen searches nowhere else if it
+# is set, so it would hide a usable libclang.
 drop_useless_libclang_path() {
     local lack
     [ -n "${LIBCLANG_PATH+set}" ] || return 0
@@ -86,8 +87,8 @@ drop_useless_libclang_path() {
     fi
 }
 
-# misses_libclang LOG: whether the output of a build means that bindgen missed libclang or clang's
-# headers.
+# misses_libclang LOG: whether the output of a build says that bindgen did not find libclang or
+# clang's headers.
 misses_libclang() {
     grep -qE -e "Unable to find libclang" -e "libclang.* shared library.*could not be opened" \
         -e "'(stddef|stdbool|stdarg|stdint|limits|float)\.h' file not found" "$1"

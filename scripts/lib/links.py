@@ -1,4 +1,4 @@
-"""Each link of the HTML below a folder leads to a file there, and to an id in it.
+"""Checks that each link in the HTML below a directory leads to an existing file and id.
 
 usage: links.py DIR
 """
@@ -29,7 +29,7 @@ checked, broken = 0, []
 for file, page in pages.items():
     for link in page.links:
         url = urlsplit(link)
-        # The page of a 404 is served at any path.
+        # The 404 page is served at any path, so its relative links cannot be checked.
         if url.scheme or url.netloc or file.name == "404.html":
             continue
         checked += 1

@@ -1,7 +1,7 @@
 # shellcheck shell=bash
-# Sourced by build-env.sh: what the machine must have. Each question is put to the thing itself
-# (does the compiler make a program?), since a name on the PATH or a file in a folder may be half of
-# it.
+# Sourced by build-env.sh: checks and installs the dependencies of a build. Each check runs the
+# dependency (does the compiler produce a program?), since a name on the PATH or an existing file may
+# belong to an incomplete installation.
 
 : "${repository:?}" "${placementd_cache:?}"
 
@@ -10,26 +10,26 @@ install_packages() {
     local why=$1 sudo=() apt=(apt-get -q -o DPkg::Lock::Timeout=600)
     shift
     command -v apt-get >/dev/null ||
-        fail "$why needs what Debian has as: $*. There is no apt-get here: please install it, then run this again."
+        fail "$why needs these Debian packages: $*. There is no apt-get here: install their equivalents, then run this again."
     if [ "$(id -u)" != 0 ]; then
         command -v sudo >/dev/null ||
             fail "$why needs: $*. This is not root, and there is no sudo. As root: apt-get install $*"
         sudo=(sudo)
     fi
     say "$why: installing $* with apt-get"
-    # A source that is not to be had need not be the one with these packages.
+    # An unreachable package source may not be the one with these packages.
     with_heartbeat "apt-get update" "${sudo[@]}" "${apt[@]}" update >&2 ||
-        say "apt-get update failed; going on with the package lists that are there"
+        say "apt-get update failed; continuing with the existing package lists"
     with_heartbeat "apt-get install" "${sudo[@]}" env DEBIAN_FRONTEND=noninteractive \
         "${apt[@]}" install -y --no-install-recommends "$@" >&2 ||
-        fail "apt-get install $* failed; the reason stands above"
+        fail "apt-get install $* failed; see the error above"
 }
 
-# install_stopped WHY PACKAGE...: the same, and no service that comes with the packages is started.
+# install_stopped WHY PACKAGE...: like install_packages, without starting services of the packages.
 install_stopped() (
     policy=/usr/sbin/policy-rc.d sudo=()
     [ "$(id -u)" = 0 ] || sudo=(sudo)
-    # Where there is a policy, it is the owner's.
+    # An existing policy belongs to the owner of the machine and stays.
     if [ ! -e "$policy" ]; then
         trap '"${sudo[@]}" rm -f "$policy"' EXIT
         "${sudo[@]}" install -m 755 /dev/stdin "$policy" <<<$'#!/bin/sh\nexit 101'
@@ -37,13 +37,13 @@ install_stopped() (
     install_packages "$@"
 )
 
-# ensure_room GIB FOLDER WHY: on a full disk nodes refuse writes, and many tests fail without a word
-# of the disk.
+# ensure_room GIB DIRECTORY WHY: on a full disk nodes refuse writes, and many tests fail without
+# naming the disk as the cause.
 ensure_room() {
     local free
     free=$(df -Pk -- "$2" | awk 'NR == 2 { print int($4 / 1048576) }')
     [ "$free" -ge "$1" ] ||
-        fail "$3 needs $1 GiB of room in $2, which has $free GiB: delete what is not needed there, or set TMPDIR to a folder on another disk"
+        fail "$3 needs $1 GiB of free space in $2, which has $free GiB: delete files there, or set TMPDIR to a directory on another disk"
 }
 
 # makes_program LANGUAGE COMPILER...: whether the compiler turns stdin into a program.
@@ -84,7 +84,7 @@ ensure_build_packages() {
     local root=${1:-} packages=() lack
     if ! has_compilers; then
         packages+=(build-essential)
-        printf '    a C and C++ compiler compiles and links RocksDB\n' >&2
+        printf '    RocksDB needs a C and C++ compiler\n' >&2
     fi
     drop_useless_libclang_path
     lack=$(libclang_lack "$root")
@@ -97,7 +97,7 @@ ensure_build_packages() {
     [ ${#packages[@]} -gt 0 ] || return 0
     install_packages "the build" "${packages[@]}"
     has_compilers || fail "the C and C++ compilers (CC=${CC:-cc}, CXX=${CXX:-c++}) do not make a program, although build-essential is installed. Try: echo 'int main() {}' | ${CXX:-c++} -x c++ -"
-    # Without libclang the compilation says so itself, and is believed more than this guess.
+    # A missing libclang is not fatal here: the compilation itself reports it reliably.
 }
 
 # rust_lack: prints why the cargo and rustc on the PATH cannot build this; nothing if they can.
@@ -125,8 +125,8 @@ rust_version_needed() {
     awk -F'"' '/^rust-version = / { print $2; exit }' "$repository/Cargo.toml"
 }
 
-# Rust is not installed by a script: how is the user's choice. But a shell that was opened before
-# rustup was installed, or a distribution's older cargo before it on the PATH, does no harm.
+# Rust is not installed automatically: the user chooses how. A shell from before the installation of
+# rustup, or an older cargo of the distribution on the PATH, is no problem.
 ensure_rust() {
     local lack home=${CARGO_HOME:-${HOME:-}/.cargo}/bin
     lack=$(rust_lack)
@@ -136,7 +136,7 @@ ensure_rust() {
         export PATH=$home:$PATH
         return 0
     fi
-    # rustup fetches what rust-toolchain.toml names. Where it cannot, the one that is there may do.
+    # rustup fetches the toolchain of rust-toolchain.toml. If it cannot, an installed one may suffice.
     if command -v rustup >/dev/null && [ -z "${RUSTUP_TOOLCHAIN:-}" ] &&
         [ -z "$(RUSTUP_TOOLCHAIN=stable rust_lack)" ]; then
         say "$lack: using rustup's toolchain stable, not the one that rust-toolchain.toml names"
@@ -146,7 +146,7 @@ ensure_rust() {
     fail "$lack. Building needs Rust $(rust_version_needed) or newer, from https://rustup.rs"
 }
 
-# ensure_rust_components SUBCOMMAND...: fmt and clippy are left out of rustup's smallest profile.
+# ensure_rust_components SUBCOMMAND...: installs fmt and clippy, which rustup's minimal profile lacks.
 ensure_rust_components() {
     local subcommand
     for subcommand in "$@"; do
@@ -154,13 +154,13 @@ ensure_rust_components() {
         command -v rustup >/dev/null || fail "there is no \`cargo $subcommand\`; install it with the package that brought cargo"
         say "rustup: adding $subcommand"
         (cd "$repository" && rustup component add "${subcommand/fmt/rustfmt}" >&2) ||
-            fail "rustup could not add $subcommand; the reason stands above"
+            fail "rustup could not add $subcommand; see the error above"
     done
 }
 
-# python_with_venv [ROOT]: prints the first Python that makes virtual environments and is new enough
-# for openstack-placement 16.0.0. On Debian `python3` comes without venv, and a Python of the user's
-# may stand before the one that apt-get completes.
+# python_with_venv [ROOT]: prints the first Python that can create virtual environments and is new
+# enough for openstack-placement 16.0.0. Debian's `python3` comes without venv, and another Python of
+# the user may precede the one that apt-get completes.
 python_with_venv() {
     local python
     for python in python3 "${1:-}/usr/bin/python3"; do
@@ -178,30 +178,30 @@ ensure_python() {
     python_with_venv "$root" >/dev/null && return 0
     install_packages "$why" python3 python3-venv
     python_with_venv "$root" >/dev/null ||
-        fail "$why needs Python 3.10 or newer that makes virtual environments: \`python3 -m venv DIRECTORY\` must work"
+        fail "$why needs Python 3.10 or newer with support for virtual environments: \`python3 -m venv DIRECTORY\` must work"
 }
 
-# python_environment NAME REQUIREMENTS WHY: makes a virtual environment with these packages once,
-# and prints where it is.
+# python_environment NAME REQUIREMENTS WHY: creates a virtual environment with these packages once,
+# and prints its path.
 python_environment() {
     local name=$1 requirements=$2 why=$3 venv
     venv=$placementd_cache/$name-$(sha256sum "$requirements" | cut -c1-12)
-    # One whose Python has gone since is made again.
+    # Recreated if its Python was removed.
     if [ ! -e "$venv/ready" ] || ! "$venv/bin/python" -c '' 2>/dev/null; then
         ensure_python "$why"
-        say "installing what $requirements names into $venv"
+        say "installing the packages of $requirements into $venv"
         mkdir -p "$placementd_cache"
-        "$(python_with_venv)" -m venv --clear "$venv" >&2 || fail "$venv could not be made; the reason stands above"
+        "$(python_with_venv)" -m venv --clear "$venv" >&2 || fail "$venv could not be created; see the error above"
         with_heartbeat "pip install" \
             "$venv/bin/pip" install --quiet --disable-pip-version-check -r "$requirements" >&2 ||
-            fail "pip could not install what $requirements names; the reason stands above"
+            fail "pip could not install the packages of $requirements; see the error above"
         touch "$venv/ready"
     fi
     printf '%s\n' "$venv"
 }
 
-# cargo_tool CRATE VERSION WHY [FLAG...]: compiles a program of cargo's registry once, and prints
-# the folder it is in.
+# cargo_tool CRATE VERSION WHY [FLAG...]: compiles a program from crates.io once, and prints its
+# directory.
 cargo_tool() {
     local crate=$1 version=$2 why=$3 root
     shift 3
@@ -209,17 +209,17 @@ cargo_tool() {
     if [ ! -x "$root/bin/$crate" ]; then
         say "$why: compiling $crate $version"
         mkdir -p "$placementd_cache"
-        # Not in the repository, whose flags are its own; without optimisation, as it runs for a
-        # second.
+        # Outside of the repository, whose cargo flags do not apply; without optimization, as it runs
+        # for a second only.
         (cd "$placementd_cache" && CARGO_TARGET_DIR=$root/target with_heartbeat "cargo install $crate" \
             cargo install --quiet --locked --debug --root "$root" "$@" "$crate@$version" >&2) ||
-            fail "cargo could not install $crate; the reason stands above"
+            fail "cargo could not install $crate; see the error above"
         rm -rf "$root/target"
     fi
     printf '%s\n' "$root/bin"
 }
 
-# packaging_tools: compiles what scripts/package needs once, and prints the folders of both, for a
+# packaging_tools: compiles the tools of scripts/package once, and prints their directories for a
 # PATH.
 packaging_tools() {
     local deb bom

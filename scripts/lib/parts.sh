@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# Sourced by scripts/test: runs the parts of the suite and counts what their output says.
+# Sourced by scripts/test and scripts/nightly: runs the parts of the suite and counts their results.
 
 started=$(date +%s)
 logs=$(mktemp -d)
@@ -8,12 +8,12 @@ passed=0
 failed=0
 broken=()
 
-# part NAME COMMAND...: runs one part to its end, whatever the others did, and keeps its output.
+# part NAME COMMAND...: runs one part, even if others have failed, and keeps its output.
 part() {
     local name=$1 status
     shift
     say "$name ($(elapsed "$started") since the start)"
-    # A pipe and no process substitution: bash waits for all of a pipe, so the copy is whole.
+    # A pipe instead of process substitution: bash waits for the whole pipe, so the copy is complete.
     {
         with_heartbeat "$name" "$@" 2>&1 | tee "$logs/$name"
         status=${PIPESTATUS[0]}
@@ -32,8 +32,8 @@ verdict() {
     if is_broken "$1"; then failed=$((failed + 1)); else passed=$((passed + 1)); fi
 }
 
-# count NAME PATTERN: adds what a part's closing lines say. A part that breaks without counting a
-# failure is one, and so is a part that counts nothing.
+# count NAME PATTERN: adds the counts in a part's last lines. A part that fails without a counted
+# failure counts as one failure. A part that counts nothing has failed.
 count() {
     local name=$1 p f
     p=$(sed -nE "s/$2/\1/p" "$logs/$name" | awk '{ n += $1 } END { print n + 0 }')
@@ -49,12 +49,12 @@ count() {
     failed=$((failed + f))
 }
 
-# closing: says what broke and what was skipped, and counts. Fails if anything failed, and where CI
-# is set if anything was skipped. What was not to be reached from here counts as skipped and fails
-# nothing: no change to this machine would bring it.
+# closing: prints failures, skips and counts. Fails if anything failed, and with CI set also if
+# anything was skipped. Checks with unreachable services count as skipped and never fail, since no
+# change to this machine would help.
 closing() {
     local name skips=() unreached=()
-    # With one test at a time, libtest's own words stand before it in the line.
+    # With a single test thread, libtest prints the test's name before it on the same line.
     mapfile -t skips < <(cat "$logs"/* 2>/dev/null | sed -nE 's/^.*(SKIPPED: )/\1/p')
     mapfile -t unreached < <(cat "$logs"/* 2>/dev/null | sed -nE 's/^.*(UNREACHED: )/\1/p')
     say "took $(elapsed "$started")"
@@ -63,7 +63,7 @@ closing() {
     done
     [ ${#skips[@]} = 0 ] || printf '%s\n' "${skips[@]}"
     if [ ${#skips[@]} != 0 ] && [ -n "${CI:-}" ]; then
-        printf 'FAILED: nothing may be skipped where CI is set\n'
+        printf 'FAILED: tests were skipped although CI is set\n'
         failed=$((failed + 1))
     fi
     [ ${#unreached[@]} = 0 ] || printf '%s\n' "${unreached[@]}"

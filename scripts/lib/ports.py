@@ -1,4 +1,4 @@
-"""Ports of loopback that no program listens on."""
+"""Finds free ports on loopback."""
 
 import random
 import socket
@@ -8,12 +8,12 @@ FIRST, END = 20000, 32000
 
 
 def free_ports(wanted, attempts=100):
-    """The first of `wanted` consecutive ports."""
+    """Returns the first of `wanted` consecutive free ports."""
     for _ in range(attempts):
         base = random.randrange(FIRST, END, wanted)
         if all(is_free(port) for port in range(base, base + wanted)):
             return base
-    sys.exit(f'no free range of ports between {FIRST} and {END}')
+    sys.exit(f'no {wanted} consecutive free ports between {FIRST} and {END}')
 
 
 def is_free(port):

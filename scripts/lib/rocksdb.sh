@@ -1,29 +1,28 @@
 # shellcheck shell=bash
-# Sourced by build-env.sh: compiles librocksdb.a from the sources that the crate librocksdb-sys
-# brings.
+# Sourced by build-env.sh: compiles librocksdb.a from the sources in the crate librocksdb-sys.
 #
-# The crate's build script compiles each of RocksDB's 342 sources alone, and most of that time goes
-# into the same headers. Here 24 sources that are neighbours share one file that includes them: the
-# same code in a quarter of the time. The flags are those of the build script (`build_rocksdb` in
-# its build.rs) for Linux and the feature lz4, but for the processor's own and how much is
-# optimised.
+# The crate's build script compiles each of RocksDB's 342 sources separately, and spends most of the
+# time on the same headers. Here one file includes 24 neighbouring sources, which compiles the same
+# code in a quarter of the time. The flags are those of the build script (`build_rocksdb` in its
+# build.rs) for Linux and the feature lz4, except for processor-specific flags and the optimization
+# level.
 
 : "${repository:?}" "${placementd_cache:?}"
 
-# The version of the crate whose build.rs the flags below were read from.
+# The crate version from whose build.rs the flags below were taken.
 rocksdb_flags_version=0.19.0
 
-# How much the compiler optimises: tests and trials have the library a third sooner with -O1.
-# `release_env` asks for more.
+# Optimization level. With -O1 the library for tests compiles in two thirds of the time;
+# `release_env` sets a higher level.
 rocksdb_optimisation=-O1
 
-# The version of librocksdb-sys in Cargo.lock, without the "+..." of the RocksDB it brings.
+# The version of librocksdb-sys in Cargo.lock, without the "+..." suffix for RocksDB's version.
 rocksdb_version() {
     awk '/^name = "librocksdb-sys"$/ { getline; gsub(/version = |"/, ""); sub(/\+.*/, ""); print; exit }' \
         "$repository/Cargo.lock"
 }
 
-# CRC32C in hardware, where this machine has it: each block and each record of the log carries one.
+# Hardware CRC32C, if available: each block and each log record has a checksum.
 rocksdb_cpu_flags() {
     local has
     has=" $(grep -m1 -E '^(flags|Features)' /proc/cpuinfo) "
@@ -33,23 +32,22 @@ rocksdb_cpu_flags() {
     esac
 }
 
-# The directory of the cache for this library; its name tells apart what would be compiled
-# otherwise.
+# The cache directory of this library; its name contains everything that affects the compilation.
 rocksdb_directory() {
     local cpu
     cpu=$(rocksdb_cpu_flags)
     printf '%s/rocksdb-%s%s%s\n' "$placementd_cache" "$(rocksdb_version)" "$rocksdb_optimisation" "${cpu// /}"
 }
 
-# crate_sources NAME: prints where cargo unpacked a dependency.
+# crate_sources NAME: prints the directory in which cargo unpacked a dependency.
 crate_sources() {
     (cd "$repository" && cargo metadata --locked --format-version 1) |
         grep -oE "\"manifest_path\":\"[^\"]*/$1-[0-9][^\"/]*/Cargo\.toml\"" |
         sed -E '1!d; s/^"manifest_path":"//; s/\/Cargo\.toml"$//'
 }
 
-# compile_rocksdb SCRATCH: leaves librocksdb.a in the folder. A shell of its own, so that `fail`
-# ends no more.
+# compile_rocksdb SCRATCH: creates librocksdb.a in the directory. It runs in a subshell, so that
+# `fail` only exits the function.
 compile_rocksdb() (
     scratch=$1
     [ "$(rocksdb_version)" = "$rocksdb_flags_version" ] ||
@@ -57,7 +55,7 @@ compile_rocksdb() (
     sys=$(crate_sources librocksdb-sys)
     lz4=$(crate_sources lz4-sys)
     [[ -f $sys/rocksdb_lib_sources.txt && -f $lz4/liblz4/lib/lz4.h ]] ||
-        fail "the sources of RocksDB and LZ4 are not in \"$sys\" and \"$lz4\", where cargo says that they are"
+        fail "the sources of RocksDB and LZ4 are not in \"$sys\" and \"$lz4\", the paths reported by cargo"
     read -ra cxx <<<"${CXX:-c++}"
     read -ra cpu <<<"$(rocksdb_cpu_flags)"
     cxx+=("$rocksdb_optimisation" -w -std=c++20 -fPIC -ffunction-sections -fdata-sections "${cpu[@]}" -include cstdint
@@ -66,7 +64,7 @@ compile_rocksdb() (
         -DOS_LINUX -DROCKSDB_PLATFORM_POSIX -DROCKSDB_LIB_IO_POSIX -DROCKSDB_SCHED_GETCPU_PRESENT
         -DROCKSDB_AUXV_GETAUXVAL_PRESENT -DROCKSDB_FALLOCATE_PRESENT -DROCKSDB_RANGESYNC_PRESENT)
 
-    # In the order of the folders; the crate brings a build_version.cc of its own.
+    # Grouped by directory; the crate has its own build_version.cc.
     awk '$1 != "util/build_version.cc" { folder = $1; sub("/[^/]*$", "", folder); print folder, $1 }' \
         "$sys/rocksdb_lib_sources.txt" | LC_ALL=C sort -s -k1,1 |
         awk -v scratch="$scratch" '{
@@ -74,7 +72,7 @@ compile_rocksdb() (
         }'
     cp "$sys/build_version.cc" "$scratch/unit-version.cc"
 
-    # One compiler a core, as far as there are 1.25 GiB of memory for each.
+    # One compiler per core, limited to one per 1.25 GiB of available memory.
     jobs=$(awk -v cores="$(nproc)" '$1 == "MemAvailable:" {
         jobs = int($2 / 1310720); print jobs < 1 ? 1 : jobs < cores ? jobs : cores }' /proc/meminfo)
     # shellcheck disable=SC2016

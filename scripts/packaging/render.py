@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Checks compose.yaml and the chart as their tools do, and prints the result, as JSON, for tests.
+"""Validates compose.yaml and the Helm chart with their tools, and prints the rendered result as JSON.
 
 Needs check-jsonschema, helm-python-sdk and kubernetes-validate.
 """
@@ -22,7 +22,7 @@ def manifests(values: dict) -> list:
         rendered = chart.render(values, name="cloud", namespace="openstack")
     found = [one for text in rendered.values() for one in yaml.safe_load_all(text) if one]
     for one in found:
-        # Of an operator's, and so in no schema of Kubernetes.
+        # A custom resource, which Kubernetes' schemas do not contain.
         if one["kind"] == "PrometheusRule":
             continue
         kubernetes_validate.validate(one, "1.27", strict=True)
@@ -36,7 +36,7 @@ def main() -> None:
     compose = HERE / "compose.yaml"
     subprocess.run([*schema, compose], check=True, stdout=sys.stderr)
     report = lint(CHART, strict=True)
-    # 1 is a remark, such as that there is no icon.
+    # Severity 1 is a remark, such as a missing icon.
     wrong = [message for message in report["messages"] if message["severity"] > 1]
     if wrong or report["errors"]:
         sys.exit(f"helm lint: {wrong} {report['errors']}")

@@ -477,9 +477,9 @@ fn invalid_arguments_are_refused_before_anything_is_built() {
         ("package --to", "--to needs a directory"),
         ("package --release", "does not know \"--release\""),
         ("book --from a", "does not know \"--from a\""),
-        ("book --to /usr", "/usr is there and is no book"),
-        ("install --prefix /dev/null", "/dev/null/bin cannot be made"),
-        ("install --prefix a --from none", "none holds no program"),
+        ("book --to /usr", "/usr exists and is not a book"),
+        ("install --prefix /dev/null", "/dev/null/bin cannot be created"),
+        ("install --prefix a --from none", "none contains no program"),
     ] {
         let (script, arguments) = line.split_once(' ').unwrap();
         let arguments: Vec<_> = arguments.split(' ').collect();

@@ -11,7 +11,7 @@ use crate::logs::{Happened, Logs};
 /// Name of the invariant in violations.
 pub const NAME: &str = "what is committed stays";
 
-/// See the module.
+/// Checks each new commit index and each truncation.
 #[derive(Debug, Default)]
 pub struct CommittedStays {
     /// The highest index checked per node.

@@ -13,7 +13,7 @@ use super::{Applied, Invariant};
 /// Name of the invariant in violations.
 pub const NAME: &str = "generations rise";
 
-/// See the module.
+/// Compares the generations before and after each command.
 #[derive(Debug, Default)]
 pub struct GenerationsRise {
     consumers: BTreeSet<ConsumerUuid>,

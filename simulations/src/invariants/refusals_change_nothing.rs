@@ -11,7 +11,7 @@ use super::{Applied, Invariant};
 /// Name of the invariant in violations.
 pub const NAME: &str = "refusals change nothing";
 
-/// See the module.
+/// Checks the changes of each refused command.
 #[derive(Debug, Default)]
 pub struct RefusalsChangeNothing;
 

@@ -27,7 +27,7 @@ app.kubernetes.io/instance: {{ .Release.Name }}
 {{ join "," $peers }}
 {{- end }}
 
-{{/* How the API is reached. */}}
+{{/* Scheme of the API. */}}
 {{- define "placementd.scheme" -}}
 {{ ternary "HTTPS" "HTTP" (ne .Values.apiTlsSecretName "") }}
 {{- end }}

@@ -88,7 +88,10 @@ impl BackupStream {
             self.bytes += piece.len() as u64;
             self.frames.take(&piece).map_err(|reason| {
                 let from = &self.endpoint;
-                BackupError::NotReceived(format!("{from}: what came is no good backup: {reason}"))
+                BackupError::NotReceived(format!(
+                    "{from}: what came is not a valid backup: \
+                    {reason}"
+                ))
             })?;
             return Ok(Some(piece));
         }

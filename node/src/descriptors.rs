@@ -1,13 +1,13 @@
-//! File descriptors: as many as the system gives this process, and no more connections than they
-//! allow. A node that runs out of them can reach neither its disk nor the other nodes.
+//! File descriptors: raises the limit to the system's maximum, and limits connections accordingly.
+//! A node without descriptors can reach neither its disk nor the other nodes.
 
 use std::sync::Arc;
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::sync::Semaphore;
 
-/// What a node needs besides its clients' connections: files of the disk, the other nodes,
-/// operators, and clients that are turned away.
+/// Descriptors reserved for other purposes than clients' connections: files of the disk, other
+/// nodes, operators, and rejected clients.
 const OTHERS: usize = 1024;
 
 /// Raises the soft limit to the hard one. Shells and supervisors set it to 1024 for programs that
@@ -23,8 +23,8 @@ pub(crate) fn raise() {
     }
 }
 
-/// Places for connections of clients, as many as the process has descriptors for: all listeners
-/// share them. `connections_max` is what each of `listeners` takes at most.
+/// A semaphore for the connections of clients, shared by all listeners: as many permits as there
+/// are descriptors for them. `connections_max` is the limit of each of `listeners`.
 pub(crate) fn for_clients(listeners: usize, connections_max: usize) -> Arc<Semaphore> {
     let wanted = listeners.saturating_mul(connections_max);
     let limit = getrlimit(Resource::Nofile).current;

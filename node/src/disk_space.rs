@@ -1,24 +1,24 @@
-//! How much room a data directory takes, and how much its disk has left.
+//! Size of a data directory, and free space on its disk.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
 use placement_raft_store::{Store, StoreMetrics, Views, runtime};
 
-/// Room that is left for the log, in bytes.
+/// Room reserved for the log, in bytes.
 const RESERVE_BYTES: u64 = 32 << 20;
 
-/// Room, in bytes.
+/// Used and free space, in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct DiskSpace {
     /// Length of all files in the directory.
     pub(crate) used_bytes: u64,
-    /// What is free on the disk for users who are not root; `None` if the system does not say.
+    /// Free space on the disk for users other than root; `None` if the system does not report it.
     pub(crate) free_bytes: Option<u64>,
 }
 
 impl DiskSpace {
-    /// Looks at a directory, which need not exist yet, on a thread that may wait for the disk.
+    /// Measures a directory, which need not exist yet. Blocks on the disk.
     pub(crate) fn of(dir: &Path) -> Self {
         Self {
             used_bytes: used(dir),
@@ -27,15 +27,15 @@ impl DiskSpace {
     }
 }
 
-/// That a disk has less room than `[disk] min_free_bytes`, as text.
+/// A message if a disk has less room than `[disk] min_free_bytes`.
 pub(crate) fn nearly_full(free: u64, min: u64) -> Option<String> {
     (free < min).then(|| {
         format!("the disk is nearly full: {free} bytes are free, [disk] min_free_bytes is {min}")
     })
 }
 
-/// Whether there is room for what a store writes besides its log. What fills the disk would take
-/// from the log what it needs.
+/// Checks whether there is room for writes other than the log's. Writes that fill the disk would
+/// take the room that the log needs.
 #[derive(Debug, Clone)]
 pub(crate) struct Room {
     dir: PathBuf,
@@ -53,16 +53,16 @@ impl Room {
         }
     }
 
-    /// The approximate length of a snapshot of the state, in bytes. The database has more than the
-    /// state: the ledger.
+    /// The approximate length of a snapshot of the state, in bytes. The database is larger than the
+    /// state, because it contains the ledger.
     pub(crate) fn snapshot_bytes(&self) -> u64 {
         self.views.current().digest().bytes
     }
 
-    /// Whether the rows can be flushed, and so many bytes be written besides.
+    /// Checks that the rows can be flushed and `bytes` more bytes written.
     ///
     /// # Errors
-    /// Of the kind [`io::ErrorKind::StorageFull`].
+    /// [`io::ErrorKind::StorageFull`].
     pub(crate) async fn check(&self, bytes: u64) -> io::Result<()> {
         let needed = bytes + self.metrics.state().memtable_bytes + RESERVE_BYTES;
         match free(&self.dir).await {
@@ -78,7 +78,7 @@ impl Room {
     }
 }
 
-/// Files come and go while they are counted: what is gone counts nothing.
+/// Files may be created and deleted in the meantime: missing files count nothing.
 fn used(dir: &Path) -> u64 {
     let Ok(entries) = std::fs::read_dir(dir) else {
         return 0;
@@ -91,15 +91,15 @@ fn used(dir: &Path) -> u64 {
     sizes.sum()
 }
 
-/// What is free on the disk of a directory, in bytes; `None` if the system does not report it.
+/// Free space on the disk of a directory, in bytes; `None` if the system does not report it.
 pub(crate) async fn free(dir: &Path) -> Option<u64> {
     let dir = dir.to_owned();
     runtime::blocking(move || free_now(&dir)).await
 }
 
-/// The same, for a thread that may wait for the disk.
+/// Like `free`, for a thread that may wait for the disk.
 pub(crate) fn free_now(dir: &Path) -> Option<u64> {
-    // Before a node joins a cluster, the directory is not made yet, but its parent is.
+    // Before a node joins a cluster, the directory does not exist yet, but its parent does.
     let existing = dir.ancestors().find(|path| path.exists())?;
     let found = rustix::fs::statvfs(existing).ok()?;
     Some(found.f_bavail.saturating_mul(found.f_frsize))
@@ -156,11 +156,11 @@ mod tests {
         })
     }
 
-    /// Puts a host into so many aggregates.
+    /// Puts a host into this many aggregates.
     fn aggregates(count: u128) -> Command {
         let aggregates: BTreeSet<_> = (0..count)
             .map(|number| {
-                // Compression would find the similarity of numbers that follow each other.
+                // Compression would exploit the similarity of consecutive numbers.
                 let spread = number.wrapping_mul(0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c835);
                 AggregateUuid(Uuid::from_u128(spread).to_string().into())
             })
@@ -178,7 +178,7 @@ mod tests {
         file.length()
     }
 
-    /// The log is cut, and snapshots are sent, as if the ledger were not there.
+    /// The ledger affects neither the cuts of the log nor snapshots.
     #[tokio::test]
     async fn length_of_snapshot_follows_from_state_and_not_from_ledger() {
         let dir = tempfile::tempdir().unwrap();

@@ -1,5 +1,5 @@
-//! The outside world, injected: network, clock, ids and long computations, and how the store is
-//! opened. The binary passes the real one, the simulations theirs; the node cannot tell.
+//! The outside world, injected: network, clock, ids, long computations, and how the store is
+//! opened. The binary passes the real one, the simulations theirs; the node cannot tell them apart.
 
 use std::sync::Arc;
 
@@ -10,31 +10,31 @@ use tokio::runtime::Handle;
 use placement_api::net::{Net, TokioNet};
 use placement_api::world::{Clock, Offload, RealWorld, UuidSource};
 
-/// Everything a node needs of the outside world.
+/// Everything that a node needs from the outside world.
 #[derive(Clone)]
 pub struct Env {
-    /// Listens and connects.
+    /// Opens listeners and connections.
     pub net: Arc<dyn Net>,
-    /// Tells the wall-clock time that the leader stamps on commands. Timers are tokio's.
+    /// The wall clock, whose time the leader stamps on commands. Timers are tokio's.
     pub clock: Arc<dyn Clock>,
-    /// Makes UUIDs.
+    /// Source of UUIDs.
     pub ids: Arc<dyn UuidSource>,
-    /// The runtime that serves HTTP, so that requests share no thread with Raft; `None`: the one
-    /// that the node is started on, where all else runs.
+    /// The runtime that serves HTTP, so that requests share no thread with Raft; `None`: the
+    /// runtime on which the node is started, which runs everything else.
     pub requests: Option<Handle>,
-    /// Where long searches run.
+    /// Runs long searches.
     pub offload: Arc<dyn Offload>,
-    /// How the store is opened: who syncs the disk, who decides on commands. The directory and the
-    /// node come from the configuration.
+    /// How the store is opened: disk access and the rules of commands. The directory and the node
+    /// come from the configuration.
     pub storage: StoreOptions,
-    /// The standard resource classes and traits: those of this binary. Tests play a newer one.
+    /// The standard resource classes and traits: those of this binary. Tests simulate a newer one.
     pub standards: SyncStandards,
     /// Whether HTTP responses carry a `Date` header, which is read from the system's clock.
     pub http_date: bool,
 }
 
 impl Env {
-    /// The real world, but for a runtime that serves HTTP.
+    /// The real world, without a separate runtime for HTTP.
     pub fn production() -> Self {
         let world = Arc::new(RealWorld::default());
         Self {

@@ -1,4 +1,4 @@
-//! `/livez`: the process runs. `/readyz`: this node can serve what it promises.
+//! `/livez`: the process runs. `/readyz`: this node can keep its promises.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,32 +22,32 @@ use crate::recent::Recent;
 use crate::tasks::Tasks;
 use placement_api::backend::Readiness;
 
-/// How long a check waits for a leader and for its answer together. Balancers give a check two
+/// How long a check waits for a leader and for its answer together. Load balancers give a check two
 /// seconds.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// Greatest age of an answer about this node's standing in the cluster. The question needs no
-/// token, and each new answer costs the leader a round.
+/// Maximum age of a cached check. Health checks need no token, and each new check costs the leader
+/// a round.
 const FRESH: Duration = Duration::from_millis(200);
-/// How long monitors wait for what is not known at once.
+/// How long monitoring waits for values that are not known at once.
 pub(crate) const SOON: Duration = Duration::from_millis(250);
 
-/// Answers whether the process runs.
+/// Path of the liveness check.
 pub(crate) const LIVEZ: &str = "/livez";
-/// Answers whether this node is ready.
+/// Path of the readiness check.
 pub(crate) const READYZ: &str = "/readyz";
 
-/// What health is judged by.
+/// State that the health checks use.
 #[derive(Clone)]
 pub(crate) struct HealthChecks {
     pub(crate) slot: Arc<Slot>,
     pub(crate) config: Arc<Settings>,
-    /// Whether this node goes on answering while it is cut off.
+    /// Whether this node continues to answer reads while it is cut off.
     pub(crate) answers_cut_off: bool,
     pub(crate) tasks: Tasks,
-    /// Whether the cluster lets this node keep its promises.
+    /// The cached result of the last check with the cluster.
     pub(crate) in_cluster: Recent<Result<Standing, String>>,
-    /// What the last check found of the leader.
+    /// Contact with the leader at the last check.
     pub(crate) leadership: Arc<Mutex<Leadership>>,
     /// The line about the free room on the disk.
     pub(crate) room: Recent<String>,
@@ -58,15 +58,15 @@ pub(crate) struct HealthChecks {
 pub(crate) enum Standing {
     /// The leader has just confirmed a read.
     Confirmed,
-    /// The leader was lost for a reason, less than `[cluster] wait_ms` ago: requests wait for the
-    /// next one.
+    /// The leader was lost for this reason, less than `[cluster] wait_ms` ago: requests wait for
+    /// the next one.
     Waiting(String),
-    /// The leader is not reached for a reason, and reads are answered without it, as `[reads]
-    /// default` has it.
+    /// The leader is unreachable for this reason, and reads are answered without it, according to
+    /// `[reads] default`.
     CutOff(String),
 }
 
-/// What checks have found of the leader.
+/// Contact of the checks with the leader.
 #[derive(Debug, Default, Clone, Copy)]
 pub(crate) enum Leadership {
     /// No leader has confirmed a read since this node started.
@@ -74,13 +74,13 @@ pub(crate) enum Leadership {
     Unproven,
     /// The last check reached the leader.
     Proven,
-    /// The leader was reached before, and by no check since this moment.
+    /// The leader was reached before, but by no check since this moment.
     LostAt(Instant),
 }
 
 impl Leadership {
-    /// Notes what a check found that began at this moment. Whether this node still lets requests
-    /// wait for a leader.
+    /// Notes the result of a check that began at `began`. Returns whether this node still lets
+    /// requests wait for a leader.
     fn note(&mut self, is_confirmed: bool, began: Instant, wait: Duration) -> bool {
         *self = match *self {
             _ if is_confirmed => Self::Proven,
@@ -96,7 +96,7 @@ impl Leadership {
 }
 
 impl HealthChecks {
-    /// The two routes.
+    /// The routes of both checks.
     pub(crate) fn router(self) -> Router {
         Router::new()
             .route(LIVEZ, get(|| async { "ok\n" }))
@@ -104,8 +104,8 @@ impl HealthChecks {
             .with_state(self)
     }
 
-    /// Why this node cannot promise to carry out requests now, if it cannot. A node that waits for
-    /// a leader cannot, although it is ready.
+    /// Why this node cannot promise to carry out requests now, if it cannot. This includes a ready
+    /// node that waits for a leader.
     pub(crate) async fn problem(&self) -> Option<String> {
         match self.readiness(Duration::MAX).await {
             Ok(Standing::Confirmed | Standing::CutOff(_)) => None,
@@ -113,12 +113,12 @@ impl HealthChecks {
         }
     }
 
-    /// Whether this node is ready, as far as that is known soon.
+    /// Whether this node is ready, as far as known within [`SOON`].
     pub(crate) async fn is_ready(&self) -> bool {
         self.readiness(SOON).await.is_ok()
     }
 
-    /// How far this node is ready; if it is not, why.
+    /// How far this node is ready, or why it is not.
     async fn readiness(&self, patience: Duration) -> Result<Standing, String> {
         if let Some(reason) = self.slot.leaving.why() {
             return Err(reason.to_owned());
@@ -178,7 +178,8 @@ impl HealthChecks {
             .then(|| format!("{lag} committed log entries are not applied yet"))
     }
 
-    /// A line about the disk. A node whose disk is nearly full is ready: it reads and takes away.
+    /// A line about the disk. A node whose disk is nearly full is ready: it serves reads and
+    /// deletions.
     async fn free_room(self) -> String {
         let min = self.config.disk.min_free_bytes;
         if min == 0 {
@@ -192,17 +193,17 @@ impl HealthChecks {
     }
 }
 
-/// Why no leader confirms how far this node should be, as far as it knows. A node that answers all
-/// the same does not wait for a leader again and again.
+/// Why no leader confirms this node's state, as far as known. A node that answers without a leader
+/// does not wait for one repeatedly.
 async fn without_leader(
     replica: &Replica,
     may_be_alone: bool,
     deadline: Instant,
 ) -> Option<String> {
     if may_be_alone && replica.freshness.is_cut_off() {
-        return Some("the leader is not reached".to_owned());
+        return Some("the leader is unreachable".to_owned());
     }
-    // While one leader hands over to the next, no node knows one.
+    // During a hand-over no node knows a leader.
     replica.other_leader(None, deadline).await;
     let leader = replica.leader();
     leader.is_none().then(|| "no leader is known".to_owned())
@@ -227,7 +228,7 @@ async fn readyz(State(checks): State<HealthChecks>) -> Response {
     let room = checks
         .room
         .get(|age, _| age < FRESH, SOON, checks.clone().free_room());
-    // While the disk hangs, there is no line.
+    // The line is omitted while the disk hangs.
     let room = room.await.unwrap_or_default();
     format!("ready\n{standing}{room}").into_response()
 }
@@ -244,7 +245,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn node_waits_for_a_leader_only_if_it_had_one_and_for_as_long_as_its_requests() {
+    async fn node_waits_for_a_leader_only_if_it_had_one_and_as_long_as_its_requests() {
         let mut leadership = Leadership::default();
         let mut check = |is_confirmed, at| leadership.note(is_confirmed, at, WAIT);
         assert!(!check(false, after(0).await), "it has never had a leader");

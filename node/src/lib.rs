@@ -1,6 +1,6 @@
 //! The placement server: one node of a replicated cluster that serves the OpenStack Placement API.
 //!
-//! [`Node::start`] is the whole server: the binary, the tests and the simulations start the same.
+//! [`Node::start`] starts the whole server: the binary, the tests and the simulations use it.
 
 pub mod admin;
 mod api_port;

@@ -1,8 +1,8 @@
-//! Logs: for people or for machines, to standard error, by a thread of their own.
+//! Logs to standard error, for people or for machines, written by a thread of its own.
 //!
-//! A thread that writes a line only puts it into a queue. If standard error is not read (a full
-//! pipe, a stalled journal), the queue fills, further lines are dropped and counted, and requests
-//! are answered as before. The last lines are kept in memory, too: operators see them where the
+//! A thread that logs only puts the line into a queue. If standard error is not read (a full pipe,
+//! a stalled journal), the queue fills, further lines are dropped and counted, and requests are
+//! answered as before. The last lines are also kept in memory: operators can read them when the
 //! journal is out of reach or hangs.
 
 use std::collections::VecDeque;
@@ -24,17 +24,17 @@ use crate::{panics, traces};
 use placement_api::settings::settings;
 
 settings! {
-    /// Logging.
+    /// Logs on standard error.
     LogSection {
-        /// `human` or `json`.
+        /// Format of log lines: `human` or `json`.
         format: LogFormat = LogFormat::Human,
-        /// What is logged, e.g. `info`, `debug` or `info,placement_node=debug`. By default openraft
-        /// logs errors only, as it repeats what this node logs about peers and leadership.
+        /// Log filter, e.g. `info`, `debug` or `info,placement_node=debug`. By default openraft
+        /// logs only errors, because this node logs peers and leadership itself.
         level: String = "info,openraft=error".to_owned(),
     }
 }
 
-/// `[log] format`.
+/// The setting `[log] format`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[expect(missing_docs, reason = "the setting says it")]
@@ -43,22 +43,22 @@ pub enum LogFormat {
     Json,
 }
 
-/// Lines that may wait to be written. Some 5 MB of usual ones.
+/// Maximum number of queued lines: some 5 MB of typical ones.
 const QUEUE_MAX_LINES: usize = 16_384;
-/// How long the end of the process waits for the lines in the queue.
+/// How long the process waits at its end for the queued lines.
 const FLUSH_MAX: Duration = Duration::from_secs(2);
-/// How long lines are gathered before they are written together. A busy node neither wakes the
-/// writing thread nor calls the system for each of them.
+/// How long lines are gathered before they are written together, so that a busy node neither wakes
+/// the writing thread nor makes a system call for each of them.
 const GATHER: Duration = Duration::from_millis(5);
-/// How often it is looked whether lines were dropped.
+/// How often to check whether lines were dropped.
 const DROPPED_EVERY: Duration = Duration::from_secs(10);
 
-/// How much of the end of the log is kept for operators, in bytes: some 2,000 usual lines.
+/// How much of the end of the log is kept in memory, in bytes: some 2,000 typical lines.
 const KEPT_BYTES: usize = 512 * 1024;
 
-/// Counts what the queue of this process had no room for.
+/// Counts lines that did not fit into the queue.
 static DROPPED: OnceLock<ErrorCounter> = OnceLock::new();
-/// The last lines of this process, whole ones.
+/// The last complete lines of this process.
 static LAST: Mutex<VecDeque<u8>> = Mutex::new(VecDeque::new());
 
 /// The logs of this process.
@@ -69,10 +69,10 @@ pub struct Logging {
 
 impl Logging {
     /// Starts logging as configured, and exports spans by `traces`. Panics are logged, and end the
-    /// process unless they are a request's.
+    /// process unless they happen in a request.
     ///
     /// # Errors
-    /// A text, if the level cannot be understood or logging was started before.
+    /// A text, if the level is invalid or logging was started before.
     pub(crate) fn start(
         format: LogFormat,
         level: &str,
@@ -87,7 +87,7 @@ impl Logging {
         let (filter, handle) = reload::Layer::new(parse(level)?);
         let registry = tracing_subscriber::registry();
         let started = match traces {
-            // What the level leaves out is then left out for all, which costs least.
+            // A global filter is the cheapest.
             None => (registry.with(filter))
                 .with(lines(format, queue))
                 .try_init(),
@@ -103,10 +103,10 @@ impl Logging {
         })
     }
 
-    /// Logs at another level from now on.
+    /// Changes the log level.
     ///
     /// # Errors
-    /// A text, if the level cannot be understood; the one from before stays.
+    /// A text, if the level is invalid; the previous level stays.
     pub fn set_level(&self, level: &str) -> Result<(), String> {
         let filter = parse(level)?;
         self.filter
@@ -114,11 +114,11 @@ impl Logging {
             .map_err(|error| error.to_string())
     }
 
-    /// Writes what is in the queue, if it can be written within two seconds.
+    /// Writes the queued lines, if that takes at most two seconds.
     pub fn finish(self) {
         let (done, finished) = std::sync::mpsc::channel();
-        // The writer's own end prints a complaint when it comes too late, to an output that
-        // perhaps that is not read either; so it, too, may not hold up the process.
+        // When the writer's own shutdown times out, it prints to an output that may not be read
+        // either; so it must not block the process.
         let flushing = std::thread::Builder::new().spawn(move || {
             drop(self.writer);
             let _ = done.send(());
@@ -146,7 +146,7 @@ where
     }
 }
 
-/// What the writing thread writes to. It flushes when the queue is empty.
+/// The writing thread's target. It flushes when the queue is empty.
 struct Gathering<W: Write>(BufWriter<W>);
 
 impl<W: Write> Write for Gathering<W> {
@@ -165,7 +165,7 @@ impl<W: Write> Write for Gathering<W> {
     }
 }
 
-/// Takes one line at a time, and forgets the first ones for it.
+/// Stores one line at a time, and drops the oldest lines for it.
 struct Last<'a>(&'a Mutex<VecDeque<u8>>);
 
 impl Write for Last<'_> {
@@ -195,7 +195,7 @@ pub(crate) fn last_lines() -> String {
     without_colours(&String::from_utf8_lossy(&kept))
 }
 
-/// What is between colours would not be found by its name.
+/// Colour codes would break searches for names.
 fn without_colours(text: &str) -> String {
     let mut parts = text.split("\u{1b}[");
     let first = parts.next().unwrap_or_default().to_owned();
@@ -204,14 +204,14 @@ fn without_colours(text: &str) -> String {
     })
 }
 
-/// Lines that were dropped since this process started.
+/// Number of lines dropped since this process started.
 pub fn dropped_lines() -> u64 {
     DROPPED
         .get()
         .map_or(0, |counter| counter.dropped_lines() as u64)
 }
 
-/// Says in the log, once there is room again, how many lines are missing in it. Never returns.
+/// Logs, once there is room again, how many lines were dropped. Never returns.
 pub async fn report_dropped() {
     let mut reported = 0;
     loop {
@@ -221,7 +221,7 @@ pub async fn report_dropped() {
             tracing::warn!(
                 lines = dropped - reported,
                 total = dropped,
-                "lines of this log were dropped, as standard error was not read in time"
+                "lines of this log were dropped because standard error was not read in time"
             );
             reported = dropped;
         }
@@ -231,7 +231,7 @@ pub async fn report_dropped() {
 /// Checks a level without starting anything.
 ///
 /// # Errors
-/// A text, if the level cannot be understood.
+/// A text, if the level is invalid.
 pub fn check(level: &str) -> Result<(), String> {
     parse(level).map(|_| ())
 }
@@ -245,7 +245,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_last_lines_are_whole_and_bounded() {
+    fn last_lines_are_whole_and_bounded() {
         let kept = Mutex::default();
         for number in 0..20_000 {
             writeln!(Last(&kept), "line {number:020} ...................").unwrap();

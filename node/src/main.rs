@@ -4,7 +4,8 @@ use std::process::ExitCode;
 
 use mimalloc::MiMalloc;
 
-/// Much is allocated by one thread and freed by another here, which the system's own is slow at.
+/// Memory is often allocated on one thread and freed on another, which the system's allocator
+/// handles slowly.
 #[global_allocator]
 static ALLOCATOR: MiMalloc = MiMalloc;
 

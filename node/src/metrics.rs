@@ -1,4 +1,4 @@
-//! Numbers for `/metrics`, in Prometheus' text format. `catalog` names them all.
+//! Metrics for `/metrics`, in Prometheus' text format. `catalog` lists them all.
 
 mod catalog;
 mod collector;
@@ -16,13 +16,13 @@ use placement_api::settings::settings;
 settings! {
     /// The listener for monitoring.
     MetricsSection {
-        /// Address for `/metrics`, `/livez` and `/readyz` alone, `host:port`, without TLS; empty:
-        /// none.
+        /// Address that serves only `/metrics`, `/livez` and `/readyz`, `host:port`, without TLS;
+        /// empty: no such listener.
         listen: String = String::new(),
     }
 }
 
-/// That of Prometheus' text format.
+/// Content type of Prometheus' text format.
 pub(crate) const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
 #[cfg(test)]
@@ -39,7 +39,7 @@ mod tests {
             `GET /metrics` on `[metrics] listen` (off by default), on the admin socket and on `[admin] listen`, in\n\
             Prometheus' text format 0.0.4. The metrics of Raft, the store and the model appear once the node belongs to a\n\
             cluster. Units are in the names.\n\n\
-            `GET /metrics/providers`, in the same places, has the inventories of each provider of the default partition\n\
+            `GET /metrics/providers`, in the same places, returns the inventories of each provider of the default partition\n\
             (`?partition=NAME`: of another one) under the names of openstack-exporter:\n\
             `openstack_placement_resource_{total,reserved,allocation_ratio,usage}{hostname,resourcetype}`. Scrape one node, once\n\
             a minute: a thousand hosts have some 12,000 series. One client at a time gets them, within 60 s; others wait for 5 s,\n\
@@ -65,12 +65,12 @@ mod tests {
     }
 
     #[test]
-    fn the_page_in_docs_names_the_metrics_that_there_are() {
+    fn page_in_docs_names_all_metrics() {
         placement_docs::assert_kept("metrics.md", &page(), "--lib metrics");
     }
 
-    /// Source: Prometheus, "Metric and label naming", and what `promtool check metrics` looks for;
-    /// a black-box test asks that program itself.
+    /// Source: Prometheus, "Metric and label naming", and the checks of `promtool check metrics`; a
+    /// black-box test runs that program itself.
     #[test]
     fn names_follow_the_rules_of_prometheus() {
         let mut names: Vec<String> = ALL.iter().map(catalog::Metric::name).collect();

@@ -1,5 +1,5 @@
-//! Connections of which so many are kept, the newest: those that only hold a permit lose it to
-//! those that come and use theirs.
+//! Limits connections to the newest ones: idle connections lose their permit to new ones that use
+//! it.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Weak};
@@ -7,7 +7,7 @@ use std::sync::{Arc, Weak};
 use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 
-/// So many connections, the oldest first.
+/// A limited number of connections, the oldest first.
 pub(crate) struct Newest {
     max: usize,
     permits: Mutex<VecDeque<Weak<CancellationToken>>>,
@@ -21,8 +21,8 @@ impl Newest {
         }
     }
 
-    /// A permit for the connection that comes, which has to end when the token is cancelled. It is
-    /// held as long as the token.
+    /// A permit for a new connection, which has to end when the token is cancelled. It is held as
+    /// long as the token.
     pub(crate) fn permit(&self) -> Arc<CancellationToken> {
         let mut permits = self.permits.lock();
         if permits.len() >= self.max {

@@ -1,4 +1,4 @@
-//! One node, from its listeners to its disk. The binary, the tests and the simulations start this.
+//! One node, from its listeners to its disk. The binary, the tests and the simulations start it.
 
 mod listeners;
 mod servers;
@@ -42,17 +42,17 @@ use placement_api::http::{Api, ApiSettings, AuthStrategy, Policy, PolicyError};
 use placement_api::keystone::Keystone;
 use placement_api::world::{self, Offload};
 
-/// How often the policy files are looked at.
+/// How often the policy files are checked for changes.
 const POLICY_LOOK: Duration = Duration::from_secs(1);
 
 /// How long a stopping node waits for requests that are being answered.
 const DRAIN: Duration = Duration::from_secs(5);
-/// How often a stopped node looks whether its disk is closed.
+/// How often a stopped node checks whether its disk is closed.
 const CLOSING: Duration = Duration::from_millis(10);
-/// How long it looks.
+/// How long it checks.
 const CLOSING_MAX: Duration = Duration::from_secs(5);
 
-/// What a node is to its cluster.
+/// The role of a node in Raft.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Role {
     /// The vote that it has made durable, with its term.
@@ -69,7 +69,7 @@ pub struct Node {
     read: Arc<dyn ReadBackend>,
     checks: HealthChecks,
     drain: Drain,
-    /// That of the default partition, then those of partitions that have one of their own.
+    /// The policy of the default partition, then those of partitions with a policy of their own.
     policies: Vec<NamedPolicy>,
     audit: Audit,
     tasks: Tasks,
@@ -77,7 +77,7 @@ pub struct Node {
     requests: Tasks,
 }
 
-/// What the configuration names, read and checked before anything runs.
+/// Objects that the configuration names, opened and checked before anything runs.
 struct Opened {
     settings: ApiSettings,
     keystone: Option<Arc<Keystone>>,
@@ -97,7 +97,7 @@ impl Opened {
             AuthStrategy::Proxy => None,
             AuthStrategy::Noauth2 => {
                 tracing::warn!(
-                    "anyone who reaches the REST API is obeyed ([auth] strategy = \"noauth2\")"
+                    "the REST API does not authenticate clients ([auth] strategy = \"noauth2\")"
                 );
                 None
             }
@@ -245,7 +245,7 @@ impl Node {
         Ok(node)
     }
 
-    /// Starts what goes on whether this node is a member or not.
+    /// Starts the tasks that run whether this node is a member or not.
     fn spawn_tasks(&self, certificates: Vec<(&'static str, Arc<Certificates>)>) {
         let Bootstrap {
             env, config, slot, ..
@@ -270,11 +270,11 @@ impl Node {
         }
     }
 
-    /// Takes over what of a configuration can change while a node runs: `[policy]`. `[log] level`
-    /// is the process's. Says in the log what else differs and waits for a restart.
+    /// Applies the settings that can change while a node runs: `[policy]`. `[log] level` belongs to
+    /// the process. Logs the other changed settings, which need a restart.
     ///
     /// # Errors
-    /// A policy file that cannot be understood; the rules from before stay in force.
+    /// An invalid policy file; the previous rules stay in force.
     pub fn reload(&self, config: &Config) -> Result<(), PolicyError> {
         let differs = self.config.differs_in(config);
         let waiting: Vec<_> = (differs.into_iter())
@@ -283,29 +283,29 @@ impl Node {
         if !waiting.is_empty() {
             tracing::warn!(
                 settings = waiting.join(", "),
-                "these settings were changed and count only after a restart"
+                "these settings were changed and take effect after a restart"
             );
         }
         self.policies[0].1.reload(&config.policy)?;
         partitions::reload(&config.partitions, &config.policy, &self.policies)
     }
 
-    /// Goes on in the audit file that has the name now: the one from before may have been renamed.
+    /// Opens the audit file again under its name: the previous one may have been renamed.
     pub fn reopen_audit(&self) {
         self.audit.reopen();
     }
 
-    /// Where others reach this node, with real port numbers.
+    /// The addresses at which others reach this node, with real port numbers.
     pub fn addresses(&self) -> &Addresses {
         &self.bootstrap.addresses
     }
 
-    /// Writes of the default partition, and for commands of the whole cluster.
+    /// Writes of the default partition and of the whole cluster.
     pub fn write_backend(&self) -> Arc<dyn WriteBackend> {
         self.write_backend_of(PartitionName::default())
     }
 
-    /// Writes of a partition that is not the default one.
+    /// Writes of another partition than the default one.
     pub fn write_backend_of(&self, partition: PartitionName) -> Arc<dyn WriteBackend> {
         Arc::new(PartitionBackend {
             id: None,
@@ -321,8 +321,8 @@ impl Node {
         self.read.clone()
     }
 
-    /// Whether this node can work at all, whatever its cluster does: the threads that serve
-    /// requests take one more task, and none has ended that it cannot be without.
+    /// Whether this node can work at all, independently of its cluster: the threads that serve
+    /// requests accept a task, and no vital task has ended.
     pub(crate) async fn is_alive(&self) -> bool {
         self.requests.run(async {}).await;
         self.tasks.ended().is_none()
@@ -333,27 +333,28 @@ impl Node {
         self.checks.problem().await
     }
 
-    /// What this node knows of itself at once; `GET /v1/status` adds what takes a moment to find
-    /// out.
+    /// The status as far as it is known at once; `GET /v1/status` adds values that take a moment to
+    /// compute.
     pub fn status(&self) -> NodeStatus {
         node_status(&self.bootstrap)
     }
 
-    /// What this node says of itself now, without asking anybody; `None` before it belongs to a
-    /// cluster. Simulations look at it between two steps.
+    /// The node's own view of its role, without asking another node; `None` before it belongs to a
+    /// cluster. Simulations inspect it between two steps.
     pub fn role(&self) -> Option<Role> {
         let running = self.bootstrap.slot.get()?;
         let (vote, leads) = running.replica.vote();
         Some(Role { vote, leads })
     }
 
-    /// What this node has applied; `None` before it belongs to a cluster. Holds no disk open.
+    /// The applied state; `None` before this node belongs to a cluster. Does not keep the disk
+    /// open.
     pub fn views(&self) -> Option<Views> {
         Some(self.bootstrap.slot.get()?.replica.views.clone())
     }
 
-    /// Says that it is not ready any more and gives balancers time to notice, hands leadership
-    /// over, answers what is being asked, then stops and closes the disk.
+    /// Fails `/readyz` and gives load balancers time to notice, hands leadership over, finishes
+    /// current requests, then stops and closes the disk.
     pub async fn shutdown(self) {
         let leaving = &self.bootstrap.slot.leaving;
         leaving.stop();
@@ -361,14 +362,14 @@ impl Node {
         if api.drain_notice_ms > 0 && leaving.is_in_balancers() {
             tracing::info!(
                 ms = api.drain_notice_ms,
-                "not ready any more; requests are answered until balancers have noticed"
+                "no longer ready; answering requests until load balancers have noticed"
             );
             sleep(Duration::from_millis(api.drain_notice_ms)).await;
         }
         if let Some(running) = self.bootstrap.slot.get() {
             let patience = Duration::from_millis(2 * self.bootstrap.config.raft.election_max_ms);
             if let Err(reason) = step_aside(&running, patience).await {
-                tracing::warn!(reason, "leadership could not be handed over");
+                tracing::warn!(reason, "could not hand leadership over");
             }
         }
         self.drain.finish(DRAIN).await;
@@ -377,7 +378,7 @@ impl Node {
         tracing::info!("stopped");
     }
 
-    /// Stops at once, without another answer, and closes the disk.
+    /// Stops at once, without further answers, and closes the disk.
     pub async fn kill(self) {
         let running = self.bootstrap.slot.take();
         self.tasks.stop().await;
@@ -386,8 +387,8 @@ impl Node {
         };
         running.stop().await;
         drop(running);
-        // The tasks of Raft and the disk's own thread end by themselves, and with them the last
-        // handle of the disk. Who starts the node again at once must find it closed.
+        // Raft's tasks and the disk's own thread end by themselves, and with them the last handle
+        // of the disk. A node that is started again at once must find it closed.
         let dir = self.bootstrap.config.data_dir.clone();
         let closed = async {
             while placement_raft_store::in_use(&dir) {
@@ -401,7 +402,7 @@ impl Node {
 }
 
 impl Drop for Node {
-    /// A node that is dropped without a word stops as if it had crashed.
+    /// A node that is dropped stops as if it had crashed.
     fn drop(&mut self) {
         self.tasks.abandon();
     }
@@ -420,11 +421,11 @@ fn peers(config: &Config, link: Link, tasks: &Tasks) -> Arc<Peers> {
     Arc::new(peers)
 }
 
-/// Looks at the policy files once in a while, on a thread that may wait for their disk.
+/// Checks the policy files periodically, on a thread that may wait for their disk.
 async fn look_at_policy(policy: Arc<Policy>, offload: Arc<dyn Offload>) {
     loop {
         sleep(POLICY_LOOK).await;
-        // SIGHUP may name some later.
+        // SIGHUP may add files later.
         if policy.has_files() {
             let policy = policy.clone();
             world::compute(|work| offload.run(work), move || policy.look()).await;
@@ -432,8 +433,8 @@ async fn look_at_policy(policy: Arc<Policy>, offload: Arc<dyn Offload>) {
     }
 }
 
-/// Asks the leader once in a while how far this node should be, so that its staleness is known
-/// without reads, too.
+/// Asks the leader periodically for its commit index, so that the staleness is known even without
+/// reads.
 async fn probe(slot: Arc<Slot>, every_ms: u64) {
     if every_ms == 0 {
         return;
@@ -449,7 +450,7 @@ async fn probe(slot: Arc<Slot>, every_ms: u64) {
             return;
         }
         if replica.freshness.staleness().is_none_or(|age| age >= every) {
-            // Without an answer the staleness grows, and that is what is known.
+            // Without an answer the staleness grows.
             let _ = running.linearize(Instant::now() + every).await;
         }
     }

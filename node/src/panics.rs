@@ -1,8 +1,8 @@
-//! What a panic ends: the request in which it happened, or else the process.
+//! Panics end the request in which they happen, or else the process.
 //!
-//! A request shares no half-done work with others, so its client is answered 500 and the node goes
-//! on. Anything else (replication, apply, a connection, a watcher) would be missed from then on by
-//! a node that goes on without it; a supervisor starts the whole node again.
+//! A request shares no half-done work with others, so its client is answered 500 and the node
+//! continues. The work of anything else (replication, apply, a connection, a watcher) would be
+//! missing in a node that continues without it; a supervisor restarts the whole node.
 
 use std::time::Duration;
 
@@ -11,12 +11,13 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use placement_api::contain;
 
-/// The longest core dump, in bytes. Not 0: that counts for files alone, and a program that takes
-/// dumps would get one; for this value the kernel makes none at all. Source: Linux, `do_coredump`.
+/// The longest core dump, in bytes. Not 0: that applies only to files, and a program that collects
+/// dumps would still get one; for this value the kernel makes none at all. Source: Linux,
+/// `do_coredump`.
 const CORE_BYTES: u64 = 1;
 
-/// Has the system write no core dump when the process ends in a panic: it would hold tokens,
-/// passwords and the state, and take long on a disk that is full or hangs.
+/// Disables core dumps for a panic: they would contain tokens, passwords and the state, and take
+/// long on a disk that is full or hangs.
 pub(crate) fn leave_no_core() {
     let before = getrlimit(Resource::Core);
     // Where the limit is lower already, it stays.
@@ -28,16 +29,16 @@ pub(crate) fn leave_no_core() {
         maximum: Some(limit),
     };
     if let Err(error) = setrlimit(Resource::Core, limit) {
-        tracing::warn!(%error, "core dumps cannot be forbidden; one would hold secrets");
+        tracing::warn!(%error, "cannot disable core dumps; one would contain secrets");
     }
 }
 
-/// How long the process waits for the lines that say why it ends.
+/// How long the process waits until the lines with the reason are logged.
 const LAST_WORDS: Duration = Duration::from_millis(500);
 
-/// Logs panics, and ends the process after one that is no request's. The standard hook writes to
-/// standard error itself and would wait there. The message of a panic may hold a client's text, so
-/// it is a field, which is escaped.
+/// Logs panics, and ends the process unless the panic happened in a request. The standard hook
+/// writes to standard error itself and could block there. The message of a panic may contain a
+/// client's text, so it is a field, which is escaped.
 pub(crate) fn end_the_process() {
     std::panic::set_hook(Box::new(|panic| {
         let reason = panic.payload_as_str().unwrap_or("no message");
@@ -60,12 +61,12 @@ pub(crate) fn end_the_process() {
     }));
 }
 
-/// What to do if the log holds an entry that cannot be applied: every node reads it again at every
-/// start.
+/// Instructions for a log entry that cannot be applied: every node reads it again at every start.
 fn way_around(id: LogId) -> String {
     let (term, index) = (id.committed_leader_id().term, id.index);
     format!(
-        "entry {id} of the log was being applied. If each start ends so, stop all nodes, and run on \
+        "entry {id} of the log was being applied. If each start ends this way, stop all nodes, \
+        and run on \
          each of them: placementd skip-entry --config FILE --index {index} --term {term} \
          --i-understand"
     )
@@ -91,7 +92,7 @@ mod tests {
     use crate::logging::{LogFormat, Logging};
     use placement_api::contain::{Panicked, contain};
 
-    /// What the child processes of these tests run.
+    /// Runs a test in a child process.
     fn child(name: &str) -> std::process::Output {
         Command::new(std::env::current_exe().unwrap())
             .args(["--exact", name, "--ignored", "--nocapture"])

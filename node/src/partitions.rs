@@ -1,10 +1,10 @@
 //! The APIs of partitions. Each partition has a backend, a policy and limits of its own, and shares
-//! with the others what the process has once. They are created as requests arrive: which partitions
-//! there are, and which requests are theirs, is in the state of the cluster, and changes.
+//! the process's single resources with the others. APIs are created as requests arrive: the state
+//! of the cluster determines, and may change, which partitions exist and which requests are theirs.
 //!
-//! What a client has left behind (searches, events, limits) is kept by the id of its partition. A
-//! name says which settings hold: a partition that is created under the name of a deleted one has
-//! these, and nothing else of it.
+//! State that clients leave behind (searches, events, limits) is kept by the id of the partition.
+//! The name determines the settings: a new partition under the name of a deleted one gets its
+//! settings, and nothing else.
 
 mod face;
 mod settings;
@@ -27,35 +27,35 @@ use crate::health::HealthChecks;
 use placement_api::backend::{ReadBackend, WriteBackend};
 use placement_api::http::{Api, Policy, PolicyError, PolicySettings, PublicAddress, Service};
 
-/// Most faces of a partition that are kept. It has a few routes; those that are gone are forgotten
-/// with all others.
+/// Maximum number of kept faces of a partition, which has only a few routes; faces of removed
+/// routes are dropped together with all others.
 const FACES_MAX: usize = 256;
 
-/// A policy that is read and read again.
+/// A partition's name and its policy, which is reloaded.
 pub(crate) type NamedPolicy = (String, Arc<Policy>);
 
-/// Makes the APIs of all partitions.
+/// Creates the APIs of all partitions.
 pub(crate) struct Partitions {
-    /// That of the default partition.
+    /// The API of the default partition.
     default: Service,
     read: Arc<dyn ReadBackend>,
     write: Arc<Writes>,
     sections: Vec<PartitionSection>,
     policies: Vec<NamedPolicy>,
     checks: HealthChecks,
-    /// Of each partition that was asked for.
+    /// The state of each requested partition.
     kept: Mutex<BTreeMap<PartitionId, Kept>>,
-    /// What deleted partitions have counted.
+    /// The counters of deleted partitions.
     gone: Mutex<Counts>,
 }
 
-/// What is kept of a partition.
+/// The kept state of a partition.
 struct Kept {
     name: PartitionName,
-    /// Its first API. All routes to a partition count together.
+    /// Its first API, whose counters all routes to the partition share.
     first: Service,
     requests: Counter,
-    /// By the route; `None`: its own listener.
+    /// Faces by route; `None`: its own listener.
     faces: HashMap<Option<RoutedBy>, Arc<Face>>,
 }
 
@@ -70,15 +70,15 @@ impl Kept {
     }
 }
 
-/// What partitions count.
+/// The counters of partitions.
 #[derive(Clone, Default)]
 pub(crate) struct Counts {
-    /// Requests that were answered, by partition.
+    /// Answered requests, by partition.
     pub(crate) requests: Vec<(String, u64)>,
     /// Searches that wait for their turn.
     pub(crate) searches_waiting: u64,
-    /// Requests that were refused, by the bound; searches, by their result; empty ones, by the
-    /// reason: of all together.
+    /// Sums over all partitions: refused requests by limit, searches by result, empty searches by
+    /// reason.
     pub(crate) sums: [BTreeMap<&'static str, u64>; 3],
 }
 
@@ -99,7 +99,7 @@ impl Counts {
 }
 
 impl Partitions {
-    /// `api` is what the API of the default partition stands on.
+    /// `api` is the API of the default partition.
     pub(crate) fn open(
         sections: &[PartitionSection],
         api: Api,
@@ -127,17 +127,17 @@ impl Partitions {
         })
     }
 
-    /// The API of the default partition, by whatever route: `/` and errors come from it.
+    /// The API of the default partition on any route, which also serves `/` and errors.
     pub(crate) fn default(&self) -> &Service {
         &self.default
     }
 
-    /// The policies of partitions that have one of their own.
+    /// The policies of partitions with a policy of their own.
     pub(crate) fn policies(&self) -> &[NamedPolicy] {
         &self.policies
     }
 
-    /// What is counted now.
+    /// The current counters.
     pub(crate) fn counts(&self) -> Counts {
         let mut kept = self.kept.lock();
         self.forget_deleted(&mut kept);
@@ -150,7 +150,7 @@ impl Partitions {
         counts
     }
 
-    /// Forgets partitions that were deleted.
+    /// Drops deleted partitions, and keeps their counters.
     fn forget_deleted(&self, kept: &mut BTreeMap<PartitionId, Kept>) {
         let Some(running) = self.checks.slot.get() else {
             return;
@@ -170,7 +170,7 @@ impl Partitions {
         sections.find(|section| section.name == name.as_str())
     }
 
-    /// What clients see that come by this route (`None`: by the partition's own listener).
+    /// The face for clients that use this route (`None`: the partition's own listener).
     pub(crate) fn face(
         &self,
         id: PartitionId,
@@ -193,14 +193,14 @@ impl Partitions {
         face
     }
 
-    /// What clients see at the listener of a partition before it is known whether that exists.
+    /// The face at the listener of a partition before it is known whether the partition exists.
     pub(crate) fn face_of_none(&self, name: &PartitionName) -> Arc<Face> {
         let api = self.default.for_partition(self.api_of(None, name, None));
         Face::new(api, &self.checks, Counter::default())
     }
 
-    /// The API of a partition that exists, for operators: where they reach it, with the searches
-    /// and the memory of its clients.
+    /// The API of an existing partition for operators: at their path, with the searches and the
+    /// memory of its clients.
     pub(crate) fn for_operators(&self, id: PartitionId, name: &PartitionName) -> Service {
         let (of_clients, _) = self.api(id, name, None);
         let mut api = of_clients.api().clone();
@@ -231,7 +231,7 @@ impl Partitions {
         })
     }
 
-    /// The API of a partition, for the requests that are routed so, and what counts them.
+    /// The API of a partition for requests on this route, and the counter of its requests.
     fn api(
         &self,
         id: PartitionId,
@@ -248,7 +248,7 @@ impl Partitions {
         (of.first.reached_by(api), of.requests.clone())
     }
 
-    /// What the API of a partition stands on.
+    /// The parts of a partition's API.
     fn api_of(&self, id: Option<PartitionId>, name: &PartitionName, by: Option<RoutedBy>) -> Api {
         let default = self.default.api();
         let (mut settings, mut policy) = (default.settings.clone(), default.policy.clone());
@@ -275,19 +275,19 @@ impl Partitions {
     }
 }
 
-/// Where operators reach the API of a partition at their listener, before its name.
+/// Path of the partitions' APIs on the admin listener, before the name.
 pub(crate) const FOR_OPERATORS: &str = "/v1/placement/";
 
-/// Where operators reach the API of this partition.
+/// Path of this partition's API on the admin listener.
 pub(crate) fn prefix_for_operators(name: &PartitionName) -> PathPrefix {
     let prefix = format!("{FOR_OPERATORS}{name}").parse();
     prefix.expect("the name of a partition is a segment of a path")
 }
 
-/// Reads the policies of partitions again.
+/// Reloads the policies of partitions.
 ///
 /// # Errors
-/// One that cannot be understood; its rules from before stay in force.
+/// An invalid policy; its previous rules stay in force.
 pub(crate) fn reload(
     sections: &[PartitionSection],
     default: &PolicySettings,

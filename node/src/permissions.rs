@@ -1,4 +1,5 @@
-//! Who may read what this node keeps: its data, and files with secrets. The rules are PostgreSQL's.
+//! Checks file permissions of the data directory and of files with secrets. The rules are
+//! PostgreSQL's.
 
 use std::fs::{self, Metadata};
 use std::os::unix::fs::MetadataExt;
@@ -7,54 +8,55 @@ use std::path::{Path, PathBuf};
 use rustix::fs::Mode;
 use rustix::process::{geteuid, umask};
 
-/// Why a directory or a file is not used.
+/// A directory or file has unsafe permissions.
 #[derive(Debug, thiserror::Error)]
 pub enum Exposed {
-    /// Others have rights to it.
+    /// Other users have access to it.
     #[error(
-        "{path} is open to others than its owner (mode {mode:04o}), and that is refused; run `chmod {right} {path}`"
+        "{path} is open to others than its owner (mode {mode:04o}); run `chmod {right} {path}`"
     )]
     Mode {
         /// The directory or file.
         path: PathBuf,
-        /// Its permissions.
+        /// Its permission bits.
         mode: u32,
-        /// What they can be.
+        /// The permissions to set.
         right: &'static str,
     },
     /// Another user owns it.
     #[error(
-        "{path} belongs to user {owner}, and this process runs as user {own}; run it as the owner, e.g. with `runuser`, or \
+        "{path} belongs to user {owner}, but this process runs as user {own}; run it as the \
+        owner, e.g. with `runuser`, or \
          give it to that user with `chown -R`"
     )]
     Owner {
         /// The directory or file.
         path: PathBuf,
-        /// Its owner.
+        /// User id of its owner.
         owner: u32,
-        /// The user of this process.
+        /// User id of this process.
         own: u32,
     },
 }
 
-/// Has this process make files for its own user alone.
+/// Makes this process create files that only its own user can access.
 pub(crate) fn keep_to_oneself() {
     umask(Mode::RWXG | Mode::RWXO);
 }
 
-/// A data directory is this user's, no one else may write in it, and only its group may read it:
-/// 0700 or 0750. One that does not exist yet will be made so.
+/// The data directory must belong to this user; no one else may write to it, and only its group may
+/// read it: 0700 or 0750. A missing directory is created with these permissions.
 pub(crate) fn check_data_dir(dir: &Path) -> Result<(), Exposed> {
     match fs::metadata(dir) {
         Ok(found) => is_ours(dir, &found).and_then(|()| is_closed(dir, &found, 0o027, "0700")),
-        // Opening it says why it cannot be looked at.
+        // Opening it reports why it is inaccessible.
         Err(_) => Ok(()),
     }
 }
 
-/// A file with secrets is this user's and for no one else (0600), or it is root's and its group may
-/// read it (0640): other readers of such a file are in that group. Root reads the files of all
-/// users.
+/// A file with secrets must belong to this user, without access for others (0600), or to root with
+/// read access for its group (0640): other readers of such a file are in that group. Root reads the
+/// files of all users.
 pub(crate) fn check_secret_file(path: &Path) -> Result<(), Exposed> {
     let Ok(found) = fs::metadata(path) else {
         return Ok(());

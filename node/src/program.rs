@@ -1,4 +1,4 @@
-//! What `placementd` does when it is started: settings, signals, one node.
+//! Startup of `placementd`: settings, signals, one node.
 
 mod commands;
 mod given;
@@ -18,8 +18,8 @@ use crate::permissions::{self, check_data_dir};
 use crate::traces::Traces;
 use crate::{Config, Env, Node, descriptors, panics, supervisor};
 
-/// The threads of Raft and of the connections between nodes. What keeps one of them for a while
-/// leaves the other one to heartbeats.
+/// Threads for Raft and the connections between nodes. If one of them is blocked for a while, the
+/// other serves heartbeats.
 const NODE_THREADS: usize = 2;
 
 /// One node of a replicated OpenStack Placement service.
@@ -28,10 +28,11 @@ const NODE_THREADS: usize = 2;
     name = "placementd",
     version,
     args_conflicts_with_subcommands = true,
-    after_help = "Each setting can stand in the file, in the environment and on the command line; what \
-        comes later in this order wins. SIGTERM and SIGINT stop the node after it has handed \
-        leadership over. SIGHUP re-reads the policy and the log level, and opens the audit file \
-        again."
+    after_help = "Each setting can be given in the file, in the environment and on the command \
+        line; later \
+        ones override earlier ones. SIGTERM and SIGINT stop the node after it has handed \
+        leadership over. SIGHUP re-reads the policy and the log level, and reopens the audit \
+        file."
 )]
 struct CommandLine {
     #[command(flatten)]
@@ -40,7 +41,7 @@ struct CommandLine {
     task: Option<Task>,
 }
 
-/// Runs the command line. The exit code is 1 if anything went wrong, and the reason is on stderr.
+/// Runs the command line. After an error the exit code is 1, and the reason is on stderr.
 pub fn main() -> ExitCode {
     permissions::keep_to_oneself();
     let CommandLine { given, task } = CommandLine::parse();
@@ -57,7 +58,7 @@ pub fn main() -> ExitCode {
     }
 }
 
-/// An error and its causes, each once: some name their cause themselves.
+/// An error and its causes, each once: some messages contain their cause.
 fn chain(error: &anyhow::Error) -> String {
     let mut text = error.to_string();
     for cause in error.chain().skip(1).map(ToString::to_string) {
@@ -82,7 +83,7 @@ fn run(given: &Given) -> anyhow::Result<()> {
     done
 }
 
-/// `None`: as many threads as there are processors.
+/// A runtime; `threads` `None`: as many threads as processors.
 fn runtime(name: &str, threads: Option<usize>) -> anyhow::Result<Runtime> {
     let mut builder = Builder::new_multi_thread();
     if let Some(threads) = threads {
@@ -102,7 +103,7 @@ fn serve(
     check_data_dir(&config.data_dir)?;
     descriptors::raise();
     panics::leave_no_core();
-    // The later one is dropped first: requests end before what they ask.
+    // Dropped in reverse order: requests end before the node that they use.
     let node = runtime("placement-node", Some(NODE_THREADS))?;
     let requests = runtime("placement-http", None)?;
     let mut env = Env::production();
@@ -110,7 +111,7 @@ fn serve(
     node.block_on(async {
         let mut terminate = signal(SignalKind::terminate()).context("cannot take SIGTERM")?;
         let mut interrupt = signal(SignalKind::interrupt()).context("cannot take SIGINT")?;
-        // Taken before the node starts: without this, a SIGHUP ends the process.
+        // Registered before the node starts: without a handler, SIGHUP ends the process.
         let mut hangup = signal(SignalKind::hangup()).context("cannot take SIGHUP")?;
         let mut reports = std::pin::pin!(logging::report_dropped());
         let node = Node::start(env, config).await?;
@@ -150,10 +151,10 @@ fn serve(
     })
 }
 
-/// Reads the configuration again and takes over what can change while the node runs. What cannot be
-/// used stays as it was: a running node is not ended by a mistake in a file.
+/// Reloads the configuration and applies the settings that can change while the node runs. Invalid
+/// ones stay as they were: a mistake in a file does not end a running node.
 fn reload(given: &Given, node: &Node, logging: &Logging) {
-    // Whatever the configuration is by now: who has renamed the file waits for this.
+    // Even if the configuration is invalid: log rotation waits for this.
     node.reopen_audit();
     let (config, warnings) = match given.load_with_warnings() {
         Ok(loaded) => loaded,
@@ -161,7 +162,7 @@ fn reload(given: &Given, node: &Node, logging: &Logging) {
             let error = format!("{error:#}");
             tracing::error!(
                 error,
-                "SIGHUP: nothing is re-read, the configuration is wrong"
+                "SIGHUP: nothing is re-read, because the configuration is invalid"
             );
             return;
         }
@@ -171,13 +172,13 @@ fn reload(given: &Given, node: &Node, logging: &Logging) {
     }
     match logging.set_level(&config.log.level) {
         Ok(()) => tracing::info!(level = config.log.level, "SIGHUP: re-read the log level"),
-        Err(error) => tracing::error!(error, "SIGHUP: the log level stays as it was"),
+        Err(error) => tracing::error!(error, "SIGHUP: the log level is unchanged"),
     }
     match node.reload(&config) {
         Ok(()) => tracing::info!("SIGHUP: re-read the policy"),
         Err(error) => {
             let error = error.to_string();
-            tracing::error!(error, "SIGHUP: the policy stays as it was");
+            tracing::error!(error, "SIGHUP: the policy is unchanged");
         }
     }
 }
@@ -191,7 +192,7 @@ mod tests {
     use placement_api::settings::Invalid;
 
     #[test]
-    fn an_error_names_each_cause_once() {
+    fn error_names_each_cause_once() {
         let wrong = Invalid::new("cluster.join_token_file", "F holds no join token");
         let error = anyhow::Error::from(StartError::from(wrong)).context("cannot start");
         assert_eq!(

@@ -1,5 +1,5 @@
-//! What takes a while to find out: a task of its own does it, once for all who ask at about the
-//! same time.
+//! Cached values that take a while to compute: a task computes one for all callers that ask at
+//! about the same time.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,10 +9,10 @@ use tokio::time::{Instant, timeout};
 
 use crate::tasks::Tasks;
 
-/// An older value is not given. Prometheus takes a sample as long for the present one.
+/// Maximum age of a returned value. Prometheus uses a sample for as long.
 const OLD: Duration = Duration::from_secs(300);
 
-/// A value that was found out, and the search for a newer one.
+/// A cached value, and the task that computes a newer one.
 #[derive(Clone)]
 pub(crate) struct Recent<T> {
     tasks: Tasks,
@@ -21,12 +21,12 @@ pub(crate) struct Recent<T> {
 
 struct Known<T> {
     last: Option<(Instant, T)>,
-    /// Whether a task looks for a newer one.
+    /// Whether a task computes a newer one.
     is_sought: bool,
 }
 
 impl<T: Clone + Send + Sync + 'static> Recent<T> {
-    /// The tasks that look belong to this group.
+    /// The computing tasks belong to this group.
     pub(crate) fn new(tasks: &Tasks) -> Self {
         let known = Known {
             last: None,
@@ -38,9 +38,9 @@ impl<T: Clone + Send + Sync + 'static> Recent<T> {
         }
     }
 
-    /// The last value, once it is fresh by its age or was found after this was asked; if that takes
-    /// longer than `patience`, the one from before, if it is not older than five minutes. The
-    /// search goes on for those who ask later.
+    /// The last value, once it is fresh by its age or was computed after this call. If that takes
+    /// longer than `patience`, the previous value, if it is not older than five minutes. The
+    /// computation continues for later callers.
     pub(crate) async fn get(
         &self,
         is_fresh: impl Fn(Duration, &T) -> bool,
@@ -68,7 +68,7 @@ impl<T: Clone + Send + Sync + 'static> Recent<T> {
                 });
             });
         }
-        // A timeout is no failure: what is known has to do.
+        // After a timeout the known value is used.
         let _ = timeout(patience, seen.wait_for(is_good)).await;
         let last = self.known.borrow().last.clone();
         last.and_then(|(at, value)| (at.elapsed() < OLD).then_some(value))
@@ -85,7 +85,7 @@ mod tests {
 
     const FRESH: Duration = Duration::from_millis(200);
 
-    /// A question whose answer takes 50 ms, and says how often it was looked for.
+    /// A question whose answer takes 50 ms, with the number of its computations.
     struct Question {
         recent: Recent<u32>,
         found: Arc<AtomicU32>,

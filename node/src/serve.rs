@@ -1,8 +1,8 @@
 //! HTTP over a listener: connections, their limits, and their end.
 //!
-//! Each client is answered. A connection beyond the limits is taken as well, for one request:
-//! health checks are answered, so that an overloaded node is not taken for a dead one, and all else
-//! is turned away.
+//! Every client is answered. A connection beyond the limits is accepted as well, for one request:
+//! health checks are answered, so that an overloaded node does not look dead, and all other
+//! requests are rejected.
 
 pub(crate) mod connections;
 pub(crate) mod local;
@@ -43,29 +43,29 @@ use placement_api::access::{self, Encrypted, Peer};
 use placement_api::http::{GRACE, Within};
 use placement_api::net::{BoxStream, Listener};
 
-/// Connections beyond the limits that are open at once: a health check is answered at once and does
-/// not need its connection for long.
+/// Maximum number of connections beyond the limits: a health check is answered at once and does not
+/// need its connection for long.
 const BEYOND_MAX: usize = 64;
-/// How long a client beyond the limits may take to send the head of its request.
+/// Deadline for the head of a request on a connection beyond the limits.
 const BEYOND_HEADER: Duration = Duration::from_secs(2);
-/// How long to wait when a connection cannot be taken, for want of descriptors mostly.
+/// Pause when a connection cannot be accepted, mostly for lack of descriptors.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// How often a client that speaks HTTP/2 is asked whether it is still there.
+/// How often an HTTP/2 client is pinged.
 const HTTP2_PING: Duration = Duration::from_secs(20);
-/// Requests at once on one of its connections.
+/// Maximum number of concurrent requests on an HTTP/2 connection.
 const HTTP2_STREAMS: u32 = 128;
-/// Longest head of one of its requests: a path, a token and a service's token, as long as HTTP/1
-/// takes them.
+/// Longest head of an HTTP/2 request: a path, a token and a service's token, as long as HTTP/1
+/// accepts them.
 const HTTP2_HEAD_BYTES: u32 = 80 * 1024;
-/// What a client is answered that begins to speak HTTP where TLS is required.
+/// Response to a client that uses plain HTTP where TLS is required.
 const HTTPS_REQUIRED: &[u8] =
     b"HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain\r\nConnection: close\r\n\
     Content-Length: 43\r\n\r\nThis port speaks HTTPS only. Use https://.\n";
 
-/// What answers the requests of a listener.
+/// The service of a listener.
 pub(crate) trait Answers: Clone + Send + Sync + 'static {
-    /// Answers one request that came from there.
+    /// Answers one request of `peer`.
     fn answer(
         self,
         request: Request<Body>,
@@ -81,27 +81,27 @@ impl Answers for Router {
     }
 }
 
-/// How the HTTP connections of one listener are served.
+/// Serves the HTTP connections of one listener.
 pub(crate) struct HttpServer<A> {
     pub(crate) answers: A,
-    /// What answers over connections beyond the limits: health, and 503 for all else.
+    /// The service of connections beyond the limits: health checks, and 503 for all else.
     pub(crate) beyond: A,
     pub(crate) purpose: &'static str,
     /// How its connections are secured.
     pub(crate) gate: Gate,
     pub(crate) connections_max: usize,
     pub(crate) connections_per_address_max: usize,
-    /// What is left for the connections of all listeners together.
+    /// Remaining connections of all listeners together.
     pub(crate) connections_left: Arc<Semaphore>,
     pub(crate) header_timeout: Duration,
     /// Whether responses carry a `Date`, which is read from the system's clock.
     pub(crate) date: bool,
     pub(crate) open: Gauge,
-    /// Says that no more requests are taken, and knows the connections that are still open.
+    /// Signals that no more requests are accepted, and tracks the open connections.
     pub(crate) drain: Drain,
 }
 
-/// The orderly end of a listener's connections.
+/// Graceful shutdown of a listener's connections.
 #[derive(Clone, Default)]
 pub(crate) struct Drain {
     begun: CancellationToken,
@@ -109,15 +109,15 @@ pub(crate) struct Drain {
 }
 
 impl Drain {
-    /// For a listener that has ended: never returns if it ended because this has begun.
+    /// For a listener that has ended: never returns if it ended because of the shutdown.
     pub(crate) async fn wait_if_begun(&self) {
         if self.begun.is_cancelled() {
             std::future::pending().await
         }
     }
 
-    /// Takes no more connections and requests, and waits for those being answered, `patience` at
-    /// most.
+    /// Accepts no more connections and requests, and waits at most `patience` for those being
+    /// answered.
     pub(crate) async fn finish(&self, patience: Duration) {
         self.begun.cancel();
         self.connections.close();
@@ -131,7 +131,7 @@ impl Drain {
 }
 
 impl<A: Answers> HttpServer<A> {
-    /// Takes connections until draining begins.
+    /// Accepts connections until the shutdown begins.
     pub(crate) async fn serve(self, mut listener: Box<dyn Listener>, tasks: Tasks) {
         let connections = Connections::new(
             self.connections_max,
@@ -148,7 +148,7 @@ impl<A: Answers> HttpServer<A> {
             let (stream, peer) = match accepted {
                 Ok(accepted) => accepted,
                 Err(error) => {
-                    tracing::warn!(%error, purpose = self.purpose, "cannot take a connection");
+                    tracing::warn!(%error, purpose = self.purpose, "cannot accept a connection");
                     sleep(PAUSE).await;
                     continue;
                 }
@@ -218,7 +218,7 @@ impl<A: Answers> HttpServer<A> {
                     request.extensions_mut().insert(shown.clone());
                 }
                 let answering = is_http2.then(|| under_way.begin());
-                // Over HTTP/1 the answer before is written by now.
+                // Over HTTP/1 the previous answer is written by now.
                 if answering.as_ref().is_none_or(|(_, is_only)| *is_only) {
                     announced.response();
                 }
@@ -226,7 +226,7 @@ impl<A: Answers> HttpServer<A> {
                 let announced = announced.clone();
                 async move {
                     let mut response = answered.await;
-                    // In HTTP/2 there is no such header, and no connection is closed by it.
+                    // HTTP/2 has no such header, and it closes no connection there.
                     if let Some((answering, _)) = answering {
                         response.headers_mut().remove(CONNECTION);
                         let within = response.extensions().get::<Within>();
@@ -253,14 +253,14 @@ impl<A: Answers> HttpServer<A> {
                 if error.is_parse() {
                     access::malformed_request(peer, &error);
                 }
-                // Clients hang up as they like.
+                // Clients may hang up at any time.
                 tracing::debug!(%error, purpose, "connection ended");
             }
         }
     }
 }
 
-/// How connections that speak HTTP/2 are served.
+/// Configures HTTP/2 connections.
 fn http_2(date: bool) -> http2::Builder<Streams> {
     let mut two = http2::Builder::new(Streams);
     two.timer(TokioTimer::new())
@@ -271,7 +271,7 @@ fn http_2(date: bool) -> http2::Builder<Streams> {
     two
 }
 
-/// Serves a connection to its end; once it is enough, what has been asked on it.
+/// Serves a connection to its end; after `enough`, only the requests under way.
 async fn until<C: GracefulConnection>(
     enough: impl Future<Output = ()>,
     connection: C,
@@ -287,8 +287,8 @@ async fn until<C: GracefulConnection>(
     }
 }
 
-/// Serves a connection that speaks HTTP/2 until it has been of no use for so long, or draining
-/// begins; then what has been asked on it, but for answers that are overdue.
+/// Serves an HTTP/2 connection until it has been useless for `limit`, or the shutdown begins; then
+/// only the requests under way, except for overdue answers.
 async fn until_useless<C: GracefulConnection>(
     connection: C,
     under_way: &UnderWay,
@@ -301,14 +301,14 @@ async fn until_useless<C: GracefulConnection>(
             () = draining => {}
             () = under_way.useless_for(limit) => {}
         }
-        // The other end is there, as this waits for it.
+        // The receiver waits for this.
         let _ = shut_down.send(());
     };
     let only_overdue = async {
         if is_shut_down.await.is_err() {
             std::future::pending().await
         }
-        // The client learns that the connection ends, and says so.
+        // The client learns that the connection ends, and confirms it.
         sleep(GRACE).await;
         under_way.only_overdue().await;
     };
@@ -319,7 +319,7 @@ async fn until_useless<C: GracefulConnection>(
     }
 }
 
-/// Answers a client that it has to speak TLS, if it can read that.
+/// Tells a client to use TLS, if it can read that.
 async fn refuse(refused: Refused, peer: SocketAddr, purpose: &'static str) {
     let Refused { reason, plain } = refused;
     tracing::debug!(%peer, reason, purpose, "connection refused");
@@ -330,7 +330,7 @@ async fn refuse(refused: Refused, peer: SocketAddr, purpose: &'static str) {
         stream.write_all(HTTPS_REQUIRED).await?;
         stream.shutdown().await
     };
-    // It may have gone.
+    // The client may have left.
     let _ = timeout(BEYOND_HEADER, answered).await;
 }
 
@@ -342,7 +342,7 @@ fn body(incoming: Incoming) -> Body {
     }
 }
 
-/// Counts a connection down, however it ends.
+/// Decrements the gauge of connections, however the connection ends.
 struct Closing(Gauge);
 
 impl Drop for Closing {
@@ -365,8 +365,8 @@ mod tests {
 
     const LIMIT: Duration = Duration::from_secs(30);
 
-    /// A client whose windows have so many bytes, and the end of its connection to a server that
-    /// answers after so long with so many bytes.
+    /// A client with windows of `window` bytes, and the end of its connection to a server that
+    /// answers after `after` with `bytes` bytes.
     async fn connected(
         window: u32,
         after: Duration,
@@ -420,7 +420,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn http_2_answer_that_is_not_taken_is_reset_and_others_go_on() {
+    async fn http_2_answer_that_is_not_read_is_reset_and_others_continue() {
         for window in [0, 10_000] {
             let (mut client, _served) = connected(window, Duration::ZERO, 1 << 20).await;
             let begun = Instant::now();
@@ -429,7 +429,7 @@ mod tests {
             let other = client.send_request(request()).await.unwrap().into_body();
             let other = async {
                 match window {
-                    // Such a client takes nothing at all.
+                    // Such a client reads nothing at all.
                     0 => drop(other),
                     _ => assert_eq!(other.collect().await.unwrap().to_bytes().len(), 1 << 20),
                 }
@@ -448,7 +448,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn http_2_connection_whose_last_piece_is_not_taken_is_closed() {
+    async fn http_2_connection_whose_last_piece_is_not_read_is_closed() {
         for window in [0, 1] {
             let (mut client, served) = connected(window, Duration::ZERO, 1_000).await;
             let _untaken = client.send_request(request()).await.unwrap();

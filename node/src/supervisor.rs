@@ -9,22 +9,22 @@ use tokio::time::sleep;
 
 use crate::node::Node;
 
-/// How often the status of the node is looked at.
+/// How often the status of the node is checked.
 const EVERY: Duration = Duration::from_secs(5);
 
-/// The node listens. It need not belong to a cluster yet: it may wait for the others, or to be
-/// added.
+/// Notifies that the node listens. It need not belong to a cluster yet: it may wait for the others,
+/// or to be added.
 pub(crate) fn ready() {
     notify(&[Ready]);
 }
 
-/// The configuration is read again, until [`ready`].
+/// Notifies that the configuration is being reloaded, until [`ready`].
 pub(crate) fn reloading() {
     let now = NotifyState::monotonic_usec_now();
     notify(&[Reloading, now.expect("Linux has this clock")]);
 }
 
-/// The node stops.
+/// Notifies that the node stops.
 pub(crate) fn stopping() {
     notify(&[Stopping, Status("stopping")]);
 }
@@ -38,7 +38,7 @@ pub(crate) async fn report(node: &Node) {
     tokio::join!(watchdog(node), status(node));
 }
 
-/// A node that is not alive does not notify, and is restarted for it.
+/// A node that is not alive sends no notification, and is restarted.
 async fn watchdog(node: &Node) {
     let Some(limit) = sd_notify::watchdog_enabled() else {
         return;
@@ -51,7 +51,7 @@ async fn watchdog(node: &Node) {
     }
 }
 
-/// What `systemctl status` shows.
+/// Reports the status for `systemctl status`.
 async fn status(node: &Node) {
     let mut shown = String::new();
     loop {

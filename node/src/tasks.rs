@@ -1,5 +1,5 @@
-//! The tasks of one node: spawned together, stopped together, and waited for, so that nothing of a
-//! stopped node lives on (an open database, say).
+//! The tasks of one node: spawned together, stopped together, and awaited, so that nothing of a
+//! stopped node (such as an open database) lives on.
 
 use std::future::{Future, pending};
 use std::panic::resume_unwind;
@@ -18,10 +18,10 @@ use tokio_util::task::{AbortOnDropHandle, TaskTracker};
 pub(crate) struct Tasks {
     tracker: TaskTracker,
     stop: CancellationToken,
-    /// The first task that had to live and has ended.
+    /// The first vital task that has ended.
     ended: Arc<watch::Sender<Option<&'static str>>>,
-    /// The runtime that they run on, independent of the caller; `None`: that of the caller, which
-    /// is the only one in a simulation.
+    /// The runtime of the tasks, independent of the caller; `None`: that of the caller, which is
+    /// the only one in a simulation.
     home: Option<Handle>,
 }
 
@@ -31,7 +31,7 @@ impl Background for Tasks {
     }
 }
 
-/// As long as a task that must live. Dropped with it, however it ends.
+/// Lives as long as a vital task; dropped with it, however it ends.
 struct Life {
     name: &'static str,
     tasks: Tasks,
@@ -42,10 +42,7 @@ impl Drop for Life {
         if self.tasks.stop.is_cancelled() {
             return;
         }
-        tracing::error!(
-            task = self.name,
-            "a task has ended that this node cannot be without; this is a bug"
-        );
+        tracing::error!(task = self.name, "a vital task has ended; this is a bug");
         self.tasks.ended.send_if_modified(|first| {
             let is_first = first.is_none();
             first.get_or_insert(self.name);
@@ -63,7 +60,7 @@ impl Tasks {
         }
     }
 
-    /// The same group; what is spawned through this value runs on another runtime, if one is given.
+    /// The same group, whose further tasks are spawned on another runtime, if one is given.
     pub(crate) fn on(&self, home: Option<Handle>) -> Self {
         Self {
             home: home.or_else(|| self.home.clone()),
@@ -86,8 +83,8 @@ impl Tasks {
         }
     }
 
-    /// Spawns a vital task, named by what it does. If it ends before the
-    /// group is stopped, callers learn that.
+    /// Spawns a vital task, named by its work. If it ends before the group is stopped, callers
+    /// learn that.
     pub(crate) fn spawn_vital<F>(&self, name: &'static str, future: F)
     where
         F: Future<Output = ()> + Send + 'static,
@@ -102,12 +99,12 @@ impl Tasks {
         });
     }
 
-    /// The first task that had to live and has ended, if any has.
+    /// The first vital task that has ended, if one has.
     pub(crate) fn ended(&self) -> Option<&'static str> {
         *self.ended.borrow()
     }
 
-    /// Waits until a task that had to live has ended.
+    /// Waits until a vital task has ended, and returns its name.
     pub(crate) async fn until_one_ended(&self) -> &'static str {
         let mut ended = self.ended.subscribe();
         let name = ended.wait_for(Option::is_some).await;
@@ -115,9 +112,8 @@ impl Tasks {
         name.expect("this is what is waited for")
     }
 
-    /// Carries something out on the group's runtime while the caller, who may be on another one,
-    /// waits for it: a socket and the tasks that are spawned belong to the runtime on which they
-    /// are made.
+    /// Runs a future on the group's runtime while the caller, possibly on another one, waits: a
+    /// socket and spawned tasks belong to the runtime on which they are created.
     pub(crate) async fn run<F>(&self, future: F) -> F::Output
     where
         F: Future<Output: Send> + Send + 'static,
@@ -141,7 +137,7 @@ impl Tasks {
         self.tracker.wait().await;
     }
 
-    /// Stops all tasks without waiting, as a crash does.
+    /// Stops all tasks without waiting, like a crash.
     pub(crate) fn abandon(&self) {
         self.stop.cancel();
         self.tracker.close();

@@ -1,7 +1,7 @@
 //! Traces: spans of requests, exported to a collector by OTLP over HTTP.
 //!
-//! A span that has ended is put into a queue, and a task sends what is there. If the collector is
-//! away, slow or refuses spans, they are dropped and counted, and requests are answered as before.
+//! An ended span is put into a queue, and a task sends the queued spans. If the collector is away,
+//! slow or rejects spans, they are dropped and counted, and requests are answered as before.
 
 mod collector;
 mod settings;
@@ -35,19 +35,19 @@ pub(crate) use self::settings::TraceSection;
 use crate::version::VERSION;
 use placement_api::trace;
 
-/// Spans that may wait to be sent. Some 5 MB.
+/// Maximum number of queued spans: some 5 MB.
 const QUEUE_MAX_SPANS: usize = 8192;
-/// Spans that are sent at once, at most.
+/// Maximum number of spans per batch.
 const BATCH_MAX_SPANS: usize = 1024;
 /// How long spans are gathered.
 const GATHER: Duration = Duration::from_millis(500);
-/// How long the end of the process waits until the last spans are sent.
+/// How long the process waits at its end until the last spans are sent.
 const FLUSH_MAX: Duration = Duration::from_secs(2);
 
-/// Spans that were dropped since this process started.
+/// Number of spans dropped since this process started.
 pub(crate) static DROPPED: AtomicU64 = AtomicU64::new(0);
 
-/// Ended spans, on their way to the task that sends them.
+/// The queue of ended spans.
 #[derive(Debug)]
 struct Queue(mpsc::Sender<SpanData>);
 
@@ -69,8 +69,8 @@ impl SpanProcessor for Queue {
     }
 }
 
-/// Makes spans of those of `tracing` that belong to a request that is traced
-/// ([`placement_api::trace`]). Events are not exported: their texts are for the log.
+/// Exports `tracing` spans that belong to a traced request ([`placement_api::trace`]). Events are
+/// not exported: their texts are for the log.
 pub(crate) fn layer<S>(tracer: SdkTracer) -> impl Layer<S>
 where
     S: Subscriber + for<'a> LookupSpan<'a>,
@@ -94,7 +94,7 @@ where
         .with_filter(filter)
 }
 
-/// What exports spans, once it is started.
+/// The exporter of spans, before it is started.
 pub(crate) struct Traces {
     pub(crate) tracer: SdkTracer,
     spans: mpsc::Receiver<SpanData>,
@@ -103,7 +103,7 @@ pub(crate) struct Traces {
 }
 
 impl Traces {
-    /// `None`: nothing is traced. Nothing is sent yet.
+    /// Opens the exporter, without sending anything; `None`: tracing is off.
     pub(crate) fn open(settings: &TraceSection) -> anyhow::Result<Option<Self>> {
         let Some(collector) = Collector::open(settings)? else {
             return Ok(None);
@@ -122,7 +122,7 @@ impl Traces {
         }))
     }
 
-    /// Has requests traced, and sends their spans as those of this node.
+    /// Begins to trace requests, and sends their spans with the attributes of this node.
     pub(crate) fn start(self, node: u64, runtime: &Handle) -> Sending {
         let resource = Resource::builder_empty().with_attributes([
             KeyValue::new("service.name", "placementd"),
@@ -144,7 +144,7 @@ pub(crate) struct Sending {
 }
 
 impl Sending {
-    /// Sends what is in the queue, if that can be done within two seconds.
+    /// Sends the queued spans, if that takes at most two seconds.
     pub(crate) async fn finish(self) {
         self.stop.cancel();
         if timeout(FLUSH_MAX, self.task).await.is_err() {

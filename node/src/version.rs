@@ -1,6 +1,6 @@
-//! What this binary calls itself.
+//! The version of this binary.
 
-/// Its version. The next one, which tests run next to this one, has another name.
+/// The version; the rehearsal binary, which tests run next to this one, has another name.
 pub(crate) const VERSION: &str = match cfg!(feature = "rehearsal") {
     true => concat!(env!("CARGO_PKG_VERSION"), "-rehearsal"),
     false => env!("CARGO_PKG_VERSION"),

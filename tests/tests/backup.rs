@@ -231,7 +231,7 @@ async fn damaged_backups_and_used_directories_are_refused() {
     fs::write(&damaged, &bytes).unwrap();
     let words = refusal(&check(&damaged), 1);
     assert!(
-        words.contains("is no good backup: it is damaged"),
+        words.contains("is not a valid backup: it is damaged"),
         "{words}"
     );
     let words = refusal(&restore(&new, 1, &damaged, &[]), 1);

@@ -96,7 +96,10 @@ async fn recovered_survivor_refuses_nodes_of_the_old_cluster() {
     let output = recover(&cluster, survivor, &[CONFIRM]);
     assert!(output.status.success(), "{output:?}");
     let report = String::from_utf8(output.stdout).unwrap();
-    assert!(report.contains("is the only voter of cluster"), "{report}");
+    assert!(
+        report.contains("is now the only voter of cluster"),
+        "{report}"
+    );
     let reason = refusal(&recover(&cluster, survivor, &[CONFIRM]));
     assert!(
         reason.contains("is the only voter of its cluster already"),

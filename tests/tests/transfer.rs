@@ -443,7 +443,7 @@ fn refused_dump_leaves_no_files() {
     }
     fs::write(&backup, "of last week").unwrap();
     let refused = refusal(&placementd(&import), 1);
-    assert!(refused.contains("is there already"), "{refused}");
+    assert!(refused.contains("already exists"), "{refused}");
     assert_eq!(fs::read_to_string(&backup).unwrap(), "of last week");
 }
 

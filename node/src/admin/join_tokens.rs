@@ -22,7 +22,7 @@ struct NewJoinToken {
     /// Validity of the token, in seconds.
     #[serde(default = "hour")]
     ttl_s: u64,
-    /// The node that the new one replaces.
+    /// The node to replace.
     replaces: Option<u64>,
     /// Whether to replace that node although it is reachable.
     #[serde(default)]

@@ -196,7 +196,7 @@ impl Admin {
         user.is_none_or(|user| user.may_see(self.policy(partition)))
     }
 
-    /// What pages ask.
+    /// The routes that the pages use.
     pub(crate) fn routes(self) -> Router {
         router_of(of_one_node().into_iter().chain(of_the_cluster()))
             .route("/v1/nodes/{id}/{*what}", any(relay::relay))

@@ -46,7 +46,7 @@ const MICROVERSION: &str = "placement 1.39";
 /// response to a login.
 #[derive(Clone)]
 pub(crate) struct User {
-    /// As given at the login.
+    /// The name given at the login.
     pub(crate) name: Arc<str>,
     pub(crate) token: Arc<Token>,
 }

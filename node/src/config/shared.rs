@@ -1,14 +1,14 @@
-//! The settings that are to be the same on all nodes of a cluster, for comparison.
+//! The settings that should be equal on all nodes of a cluster, for comparison.
 
 use std::collections::BTreeMap;
 
 use super::{Config, PartitionSection, value};
 use placement_api::settings::Kind;
 
-/// Sections all of whose settings are such.
+/// Sections whose settings are all shared.
 const SECTIONS: [&str; 3] = ["auth", "callers", "candidates"];
 
-/// The others.
+/// Shared settings of other sections.
 const SETTINGS: [&str; 12] = [
     "api.prefix",
     "api.public_url",
@@ -24,13 +24,11 @@ const SETTINGS: [&str; 12] = [
     "reads.session_cookie",
 ];
 
-/// Those that a node may leave out: it was not there when the cluster was formed, or is not bound
-/// to it yet.
+/// Settings that a node may leave out: it joined later, or is not bound to the cluster yet.
 const MAY_BE_EMPTY: [&str; 2] = ["cluster_id", "initial_members"];
 
 impl Config {
-    /// By `section.key`, the values of the settings that are to be the same on all nodes. They are
-    /// no secrets.
+    /// The shared settings by `section.key`, with their values. None of them is a secret.
     pub(crate) fn shared(&self) -> BTreeMap<String, String> {
         let table = self.table();
         let mut shared = BTreeMap::new();
@@ -42,7 +40,7 @@ impl Config {
                 continue;
             }
             let value = match value(&table, &setting) {
-                // Their order says nothing.
+                // The order of the members has no meaning.
                 Some(toml::Value::Array(list)) if path == "initial_members" => {
                     let mut texts: Vec<_> = list.iter().map(ToString::to_string).collect();
                     texts.sort();

@@ -1,5 +1,5 @@
-//! Every metric there is: its name, type, unit, labels and help, once. `/metrics` is written from
-//! these, and `docs/metrics.md` too.
+//! The catalog of metrics: name, type, unit, labels and help of each. `/metrics` and
+//! `docs/metrics.md` are generated from it.
 
 use prometheus_client::metrics::MetricType;
 use prometheus_client::registry::Unit;
@@ -7,11 +7,11 @@ use prometheus_client::registry::Unit;
 /// One metric.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Metric {
-    /// Without unit and without `_total`.
+    /// The name without unit and without `_total`.
     pub(crate) base: &'static str,
     pub(crate) kind: MetricType,
     pub(crate) unit: Option<&'static Unit>,
-    /// What tells its series apart.
+    /// Names of the labels.
     pub(crate) labels: &'static [&'static str],
     pub(crate) help: &'static str,
 }
@@ -20,7 +20,7 @@ const SECONDS: Option<&Unit> = Some(&Unit::Seconds);
 const BYTES: Option<&Unit> = Some(&Unit::Bytes);
 
 impl Metric {
-    /// Its name as Prometheus shows it.
+    /// The name that Prometheus shows.
     #[cfg(test)]
     pub(crate) fn name(&self) -> String {
         let unit = self.unit.map(|unit| format!("_{}", unit.as_str()));
@@ -42,7 +42,7 @@ macro_rules! catalog {
             help: $help,
         };)*
 
-        /// All of them, in the order in which they are written.
+        /// All metrics, in the order of the catalog.
         #[cfg(test)]
         pub(crate) const ALL: &[Metric] = &[$($name),*];
     };
@@ -62,7 +62,8 @@ catalog! {
     WRITE_REFUSALS = "placement_write_refusals" Counter None ["code"]
         "Writes answered 409, by the code of the error";
     READY = "placement_ready" Gauge None []
-        "1 if this node is ready, as /readyz says; what takes longer than 0.25 s to find out is that of the scrape before";
+        "1 if this node is ready, as in /readyz; a check that takes over 0.25 s reports the \
+        value of the previous scrape";
     DRAINED = "placement_drained" Gauge None []
         "1 while this node is drained by an operator";
     READ_ROUNDS = "placement_read_rounds" Counter None []
@@ -76,13 +77,15 @@ catalog! {
     HTTP_CALLERS_REFUSED = "placement_http_callers_refused" Counter None ["limit"]
         "Requests answered 429, by the bound of [callers] or [[partitions]] that they exceed";
     SEARCHES = "placement_searches" Counter None ["result"]
-        "Searches for allocation candidates: found, empty, or ended as they took too long or too much";
+        "Searches for allocation candidates: found, empty, or ended as they took too long or too \
+        much";
     SEARCHES_EMPTY = "placement_searches_empty" Counter None ["reason"]
-        "Searches for allocation candidates that found none, by the first cause; unexplained where there was no time to find it";
+        "Searches for allocation candidates that found none, by the first cause; unexplained \
+        where there was no time to find it";
     SEARCHES_WAITING = "placement_searches_waiting" Gauge None []
         "Searches for allocation candidates that wait for their turn";
     KEYSTONE_REQUESTS = "placement_keystone_requests" Counter None ["result"]
-        "Tokens that Keystone was asked about: valid, unknown, or failed where it gave no answer";
+        "Tokens that Keystone was asked about: valid, unknown, or failed without an answer";
     KEYSTONE_WAITING = "placement_keystone_waiting" Gauge None []
         "Tokens that wait for their validation by Keystone; 0 with other strategies of [auth]";
     POLICY_REFUSED = "placement_policy_refused" Gauge None []
@@ -112,17 +115,21 @@ catalog! {
     SITE = "placement_site" Gauge None ["region", "zone", "name"]
         "Always 1; the labels have this node's site and name";
     PEER_ROUND_TRIP = "placement_peer_round_trip" Gauge SECONDS ["peer"]
-        "Round trip to another node, a smoothed mean; each node measures voters, the leader all nodes";
+        "Round trip to another node, a smoothed mean; each node measures voters, the leader all \
+        nodes";
     PEER_UP = "placement_peer_up" Gauge None ["peer"]
-        "1 if this node could reach another one when it last tried, 0 if not; each node tries voters, the leader all nodes";
+        "1 if the last attempt to reach another node succeeded, 0 if not; each node tries \
+        voters, the leader all nodes";
     ROUND_TRIP_TOO_LONG = "placement_round_trip_too_long" Gauge None []
-        "1 while the round trip to a voter is too long for the election times; set [raft] round_trip_ms";
+        "1 while the round trip to a voter is too long for the election timeouts; set [raft] \
+        round_trip_ms";
     CLOCK_AHEAD = "placement_clock_ahead" Gauge SECONDS []
-        "How far this node's clock is ahead of those of a majority of the voters (beyond 5 s a leader uses theirs), or of the one that differs most if no majority agrees";
+        "How far this node's clock is ahead of those of a majority of the voters (beyond 5 s a \
+        leader uses theirs), or of the one that differs most if no majority agrees";
     PEER_SENT = "placement_peer_sent" Counter BYTES ["peer"]
-        "Sent to another node";
+        "Bytes sent to another node";
     PEER_SENT_PLAIN = "placement_peer_sent_plain" Counter BYTES ["peer"]
-        "Sent to another node, before compression";
+        "Bytes sent to another node, before compression";
     PEER_FRAMES_DAMAGED = "placement_peer_frames_damaged" Counter None []
         "Damaged frames received from nodes; each ended its connection";
     MEMBER = "placement_member" Gauge None []
@@ -132,17 +139,18 @@ catalog! {
     FEATURE_LEVEL = "placement_feature_level" Gauge None []
         "The feature level of the cluster, as applied by this node";
     FEATURE_LEVEL_AGREED = "placement_feature_level_agreed" Gauge None []
-        "The highest feature level to which this node agrees";
+        "The highest feature level that this node supports";
     RAFT_TERM = "placement_raft_term" Gauge None []
-        "The term";
+        "The current term of Raft";
     RAFT_LEADS = "placement_raft_leads" Gauge None []
         "1 if this node leads";
     RAFT_LEADER = "placement_raft_leader" Gauge None ["peer"]
-        "1 for the member that leads, as far as this node knows, 0 for each other";
+        "1 for the member that leads, as far as this node knows, 0 for every other";
     REPLACEMENTS = "placement_replacements" Counter None []
         "Members that this node, as the leader, has replaced: by a join token or the autopilot";
     GIVEN_UP_STREAMS = "placement_raft_given_up_streams" Counter None []
-        "How often this node, as the leader, gave up sending entries to a member that lacked more than twice [raft] snapshot_after, in favour of a snapshot";
+        "How often this node, as the leader, gave up sending entries to a member that lacked \
+        more than twice [raft] snapshot_after, in favour of a snapshot";
     RAFT_LEADER_CHANGES = "placement_raft_leader_changes" Counter None []
         "Changes of the leader, or losses of it, seen since the start";
     RAFT_LAST_LOG_INDEX = "placement_raft_last_log_index" Gauge None []
@@ -160,13 +168,14 @@ catalog! {
     RAFT_PURGED_INDEX = "placement_raft_purged_index" Gauge None []
         "The last entry removed from the log";
     LEDGER_FLOOR_INDEX = "placement_ledger_floor_index" Gauge None []
-        "What later entries of the log have changed is kept: for events, history and reads of an earlier moment";
+        "The last entry before the ledger: changes of later entries are kept for events, history \
+        and reads of an earlier moment";
     LEDGER = "placement_ledger" Gauge BYTES []
-        "Bytes of what entries of the log have changed";
+        "Size of the ledger of changes";
     RAFT_VOTERS = "placement_raft_voters" Gauge None []
         "Members with a vote";
     RAFT_CAN_LOSE = "placement_raft_can_lose" Gauge None []
-        "How many of the voters that answer may be lost before the quorum is; on the leader only";
+        "How many of the reachable voters may be lost before the quorum is; on the leader only";
     RAFT_FOLLOWER_LAG = "placement_raft_follower_lag" Gauge None ["node"]
         "Log entries that a node lacks; on the leader only";
     BACKUP_LAST = "placement_backup_last_timestamp" Gauge SECONDS []
@@ -178,19 +187,21 @@ catalog! {
     BACKUP_LOG_GAPS = "placement_backup_log_gaps" Counter None []
         "Gaps in the log kept with the backups, since the start";
     BACKUP_FAILURES = "placement_backup_failures" Counter None []
-        "Failures to make backups of [backup] or to keep entries; retried";
+        "Failures to make backups of [backup] or to archive entries; retried";
     BACKUP_COPIED = "placement_backup_copied_timestamp" Gauge SECONDS []
-        "When the store of [backup_s3] last had a copy of every backup and the log, since 1970; 0 if not since the start";
+        "When the bucket of [backup_s3] last had a copy of every backup and the log, since 1970; \
+        0 if not since the start";
     BACKUP_COPY_FAILURES = "placement_backup_copy_failures" Counter None []
-        "Failed copies to the store of [backup_s3]; retried";
+        "Failed copies to the bucket of [backup_s3]; retried";
     STORAGE_FAILED = "placement_storage_failed" Gauge None []
-        "1 if the disk has failed or holds what this version cannot read, or a vital task has ended";
+        "1 if the disk has failed or holds data that this version cannot read, or a vital task \
+        has ended";
     DISK_WAIT = "placement_disk_wait" Gauge SECONDS []
-        "How long the current call to the disk has taken so far; 0 without one";
+        "How long the current disk operation has taken so far; 0 without one";
     STALENESS = "placement_staleness" Gauge SECONDS []
         "Upper bound of the age of this node's state; absent if unknown";
     ROCKSDB_WAL = "placement_rocksdb_wal" Gauge BYTES ["db"]
-        "Write-ahead log files, with those that are to be written over";
+        "Write-ahead log files, including files kept for reuse";
     ROCKSDB_MEMTABLE = "placement_rocksdb_memtable" Gauge BYTES ["db"]
         "Write buffers in memory";
     ROCKSDB_SST = "placement_rocksdb_sst" Gauge BYTES ["db"]
@@ -210,7 +221,7 @@ catalog! {
     LOG_ENTRIES_APPLIED = "placement_log_entries_applied" Counter None []
         "Log entries applied";
     PARTITION_REQUESTS = "placement_partition_requests" Counter None ["partition"]
-        "Requests answered by the API of a partition, those of operators not counted";
+        "Requests answered by the API of a partition, not counting operators' requests";
     PARTITION_TREES = "placement_partition_trees" Gauge None ["partition"]
         "Provider trees";
     PARTITION_PROVIDERS = "placement_partition_providers" Gauge None ["partition"]
@@ -222,19 +233,21 @@ catalog! {
     PARTITION_TRAITS = "placement_partition_traits" Gauge None ["partition"]
         "Traits";
     INVENTORY_UNITS = "placement_inventory_units" Gauge None ["partition", "resource_class"]
-        "Units that exist, of all inventories together; of each partition the 64 oldest classes with inventories are shown, and the others together as other";
+        "Units that exist, in all inventories; each partition shows the 64 oldest classes with \
+        inventories, and the sum of the others as other";
     INVENTORY_RESERVED = "placement_inventory_reserved" Gauge None ["partition", "resource_class"]
-        "Units that are kept back";
+        "Reserved units";
     INVENTORY_CAPACITY = "placement_inventory_capacity" Gauge None ["partition", "resource_class"]
         "Units that may be allocated, overcommit included";
     INVENTORY_USED = "placement_inventory_used" Gauge None ["partition", "resource_class"]
         "Allocated units";
     INVENTORY_FREE = "placement_inventory_free" Gauge None ["partition", "resource_class"]
-        "Units that may still be allocated; a provider that is over its capacity takes nothing from others";
+        "Units that may still be allocated; a provider over its capacity counts as 0";
     INVENTORY_LARGEST_FREE = "placement_inventory_largest_free" Gauge None ["partition", "resource_class"]
         "The most units that one provider can give to one request";
     CONSUMERS = "placement_consumers" Gauge None ["partition", "type"]
-        "Consumers with allocations, by consumer type; the 64 types with most of them, and the others together as other";
+        "Consumers with allocations, by consumer type; the 64 types with most consumers, and the \
+        sum of the others as other";
     PROCESS_RESIDENT_MEMORY = "process_resident_memory" Gauge BYTES []
         "Resident memory of the process";
     PROCESS_OPEN_FDS = "process_open_fds" Gauge None []

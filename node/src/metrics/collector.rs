@@ -1,4 +1,4 @@
-//! Collects the numbers of HTTP, Raft, the store, the model and the process for one answer.
+//! Collects the metrics of HTTP, Raft, the store, the model and the process for one scrape.
 
 use std::collections::BTreeSet;
 use std::fmt::Error;
@@ -36,15 +36,15 @@ use placement_api::audit::Numbers;
 use placement_api::http::Policy;
 use placement_api::keystone::Keystone;
 
-/// How old the numbers of inventories may be, if the state has changed since.
+/// Maximum age of the inventory metrics, if the state has changed since.
 const COUNT_AGE_MAX: Duration = Duration::from_secs(5);
 
-/// What the numbers of one node are read from.
+/// Sources of the metrics of one node.
 pub(crate) struct Sources {
     pub(crate) started: SystemTime,
     pub(crate) checks: HealthChecks,
     pub(crate) reads: Arc<ReadMetrics>,
-    /// Those in force, of all partitions.
+    /// The policies in force, of all partitions.
     pub(crate) policies: Vec<Arc<Policy>>,
     pub(crate) partitions: Arc<Partitions>,
     pub(crate) audit: Arc<Numbers>,
@@ -52,16 +52,16 @@ pub(crate) struct Sources {
     pub(crate) certificates: Vec<(&'static str, Arc<Certificates>)>,
 }
 
-/// All numbers of one node.
+/// All metrics of one node.
 pub(crate) struct Metrics {
     sources: Sources,
     pub(crate) http: HttpMetrics,
     disk: Recent<Disk>,
-    /// With the last entry of the state that was counted.
+    /// The inventory metrics, with the last entry of the counted state.
     holdings: Recent<(Option<u64>, Arc<Holdings>)>,
 }
 
-/// What is read from the disk, which may hang.
+/// Values from the disk, which may hang.
 #[derive(Clone, Copy)]
 pub(crate) struct Disk {
     pub(crate) space: DiskSpace,
@@ -80,7 +80,7 @@ impl Metrics {
         }
     }
 
-    /// When the certificate of a listener or its authority ends, in seconds since 1970.
+    /// When the certificate of each listener or its authority expires, in seconds since 1970.
     pub(crate) fn certificate_ends(&self) -> impl Iterator<Item = (&'static str, u64)> {
         let shown = self.sources.certificates.iter();
         shown.filter_map(|(listener, shown)| {
@@ -89,8 +89,7 @@ impl Metrics {
         })
     }
 
-    /// What is wrong with the certificates of the listeners, each once: several may have the same
-    /// files.
+    /// The problems of the listeners' certificates, each once: several listeners may share files.
     pub(crate) fn certificate_problem(&self, now: SystemTime) -> Option<String> {
         let shown = self.sources.certificates.iter();
         let problems: BTreeSet<String> = shown.filter_map(|(_, one)| one.problem(now)).collect();
@@ -98,7 +97,7 @@ impl Metrics {
         (!problems.is_empty()).then(|| problems.join("; "))
     }
 
-    /// What the disk says within `patience`, or did before.
+    /// The values from the disk, or the previous ones after `patience`.
     pub(crate) async fn disk(&self, patience: Duration) -> Option<Disk> {
         let HealthChecks { slot, config, .. } = &self.sources.checks;
         let (dir, running) = (config.data_dir.clone(), slot.get());
@@ -121,7 +120,7 @@ impl Metrics {
         Some(holdings)
     }
 
-    /// The numbers now; those that take long are what they were found to be before.
+    /// The current metrics; slow values are those of the previous scrape.
     pub(crate) async fn encode(self: &Arc<Self>) -> String {
         let running = self.sources.checks.slot.get();
         let holdings = async { self.holdings(&running.as_ref()?.replica.views).await };
@@ -143,7 +142,7 @@ impl Metrics {
     }
 }
 
-/// One answer to `/metrics`.
+/// One response to `/metrics`.
 struct Scrape {
     metrics: Arc<Metrics>,
     running: Option<Arc<Running>>,
@@ -159,7 +158,7 @@ impl std::fmt::Debug for Scrape {
 }
 
 impl Sources {
-    /// As the cluster knows it; empty before it belongs to one.
+    /// The node's name in the cluster; empty before it belongs to one.
     fn name(&self) -> String {
         let known = self.checks.slot.get().and_then(|running| {
             let me = running.replica.me;
@@ -215,12 +214,12 @@ impl Out<'_> {
         values.try_for_each(|(metric, value)| self.put(metric, value))
     }
 
-    /// One that is counted where it happens.
+    /// Writes a metric that is counted where it happens.
     fn put_counted(&mut self, metric: &Metric, counted: &impl EncodeMetric) -> Result<(), Error> {
         counted.encode(self.begin(metric)?)
     }
 
-    /// One series for each value of the metric's label.
+    /// Writes one series for each value of the metric's label.
     fn put_each<L, V>(
         &mut self,
         metric: &Metric,
@@ -241,7 +240,7 @@ impl Out<'_> {
         Ok(())
     }
 
-    /// What each node has, in a cluster or not.
+    /// Metrics of every node, in a cluster or not.
     fn of_process(&mut self, metrics: &Metrics) -> Result<(), Error> {
         let Metrics { sources, http, .. } = metrics;
         let counts = sources.partitions.counts();
@@ -298,7 +297,7 @@ impl Out<'_> {
         self.put_each(&CERTIFICATE_END, metrics.certificate_ends())
     }
 
-    /// What is read from the disk.
+    /// Metrics from the disk.
     fn disk(&mut self, disk: &Disk) -> Result<(), Error> {
         self.put(&DISK_USED, disk.space.used_bytes)?;
         if let Some(free) = disk.space.free_bytes {
@@ -318,7 +317,7 @@ impl Out<'_> {
         self.put(&ROCKSDB_BLOCK_CACHE, log.block_cache_bytes)
     }
 
-    /// What a member of a cluster has.
+    /// Metrics of a member of a cluster.
     fn of_member(&mut self, running: &Running) -> Result<(), Error> {
         let (replica, peers, kept) = (&running.replica, &running.peers, &running.kept);
         let ways = peers.round_trips.all().into_iter();
@@ -448,7 +447,7 @@ impl Out<'_> {
         self.put_rows(&CONSUMERS, consumers, |count| *count as f64)
     }
 
-    /// One series for each row.
+    /// Writes one series for each row.
     fn put_rows<T>(
         &mut self,
         metric: &Metric,

@@ -1,9 +1,9 @@
 //! Prometheus' text format (0.0.4), which every scraper, `curl` and `promtool check metrics` read;
-//! the library writes OpenMetrics only. Source: Prometheus, "Exposition formats"; OpenMetrics 1.0,
+//! the library writes only OpenMetrics. Source: Prometheus, "Exposition formats"; OpenMetrics 1.0,
 //! "Text format".
 
-/// Rewrites OpenMetrics text. The differences that matter here: a counter is described under the
-/// name that its sample has, with `_total`; units and the end have no line.
+/// Converts OpenMetrics text. The relevant differences: a counter is described under the name of
+/// its sample, with `_total`; units and the end have no line.
 pub(super) fn from_openmetrics(text: &str) -> String {
     let mut rewritten = String::with_capacity(text.len());
     let mut help = "";

@@ -1,5 +1,5 @@
-//! What each partition holds, by resource class and by consumer type. Counting goes over all
-//! inventories: it is done on another thread, and not for each scrape.
+//! Inventory sums and consumers of each partition, by resource class and by consumer type. Counting
+//! visits all inventories, so it runs on another thread, and not for each scrape.
 
 use std::cmp::Reverse;
 
@@ -8,17 +8,17 @@ use placement_model::query::capacity::{CapacityBy, CapacitySums};
 use placement_model::state::State;
 use placement_model::types::{ConsumerTypeName, PartitionName};
 
-/// Classes and types that a partition shows. Clients name them as they like.
+/// Maximum number of classes and of types shown per partition: clients choose their names.
 const SHOWN_MAX: usize = 64;
-/// The others.
+/// Name of the sum of the others.
 const OTHER: &str = "other";
-/// What the API calls consumers without a type.
+/// The API's name for consumers without a type.
 const NO_TYPE: &str = "unknown";
 
 /// Rows by partition and name.
 pub(super) type Rows<T> = Vec<([String; 2], T)>;
 
-/// What all partitions hold.
+/// Inventory sums and consumers of all partitions.
 #[derive(Default)]
 pub(super) struct Holdings {
     pub(super) classes: Rows<CapacitySums>,
@@ -47,7 +47,7 @@ impl Holdings {
     }
 }
 
-/// The first rows of a partition, and the others together.
+/// The first rows of a partition, and the sum of the others.
 fn shown<T>(
     partition: &str,
     mut rows: impl Iterator<Item = (String, T)>,

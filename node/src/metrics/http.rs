@@ -1,4 +1,4 @@
-//! Numbers of HTTP requests.
+//! Metrics of HTTP requests.
 
 use std::time::Duration;
 
@@ -12,10 +12,10 @@ use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use super::last_hour::LastHour;
 use placement_api::http::{CONFLICTS, ErrorCode, UNAVAILABLE};
 
-/// The route of a request that ended before a route was found.
+/// Label of a request that ended before a route was found.
 const NO_ROUTE: &str = "none";
 
-/// What one HTTP request counts under.
+/// The labels of an HTTP request.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub(super) struct HttpLabels {
     method: &'static str,
@@ -23,7 +23,7 @@ pub(super) struct HttpLabels {
     status: u16,
 }
 
-/// What an error counts under.
+/// The label of an error.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub(super) struct CodeLabel {
     code: &'static str,
@@ -31,7 +31,7 @@ pub(super) struct CodeLabel {
 
 type ByCode = Family<CodeLabel, Counter>;
 
-/// Each begins at 0: what is not there yet has no rate.
+/// Each series begins at 0: a series that does not exist yet has no rate.
 fn by_code(codes: &[&'static str]) -> ByCode {
     let family = ByCode::default();
     for code in codes {
@@ -49,7 +49,7 @@ impl Drop for InFlight {
     }
 }
 
-/// HTTP requests.
+/// Metrics of HTTP requests.
 pub(crate) struct HttpMetrics {
     pub(super) requests: Family<HttpLabels, Histogram, fn() -> Histogram>,
     /// Open connections of the REST API.
@@ -74,13 +74,13 @@ impl HttpMetrics {
         }
     }
 
-    /// One more request is being answered, until what this returns is dropped.
+    /// Counts a request as being answered, until the returned value is dropped.
     pub(crate) fn begin(&self) -> InFlight {
         self.in_flight.inc();
         InFlight(self.in_flight.clone())
     }
 
-    /// One request was answered, by this route if one was found.
+    /// Counts an answered request, with its route if one was found.
     pub(crate) fn answered<T>(
         &self,
         method: &str,
@@ -111,8 +111,8 @@ impl HttpMetrics {
         }
     }
 
-    /// Requests that were answered in each minute of the last hour, the oldest first, and how many
-    /// of these with 503.
+    /// Answered requests in each minute of the last hour, the oldest first, and how many of them
+    /// with 503.
     pub(crate) fn by_minute(&self) -> Vec<(u64, u64)> {
         self.last_hour.by_minute()
     }
@@ -123,7 +123,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_request_counts_under_its_route_and_a_known_method() {
+    fn request_counts_under_its_route_and_a_known_method() {
         let http = HttpMetrics::new();
         let took = Duration::from_millis(3);
         let mut response = Response::new(());

@@ -5,17 +5,17 @@ use tokio::time::Instant;
 
 const MINUTES: usize = 60;
 
-/// Requests that were answered, and how many of these with 503.
+/// Answered requests, and how many of them with 503.
 type Counts = (u64, u64);
 
-/// The minutes that are counted, the oldest first.
+/// Counts per minute, the oldest first.
 pub(super) struct LastHour {
     since: Instant,
     minutes: Mutex<Minutes>,
 }
 
 struct Minutes {
-    /// How many were before the last one, which goes on.
+    /// Number of minutes before the current one.
     passed: u64,
     counts: [Counts; MINUTES],
 }
@@ -46,7 +46,7 @@ impl LastHour {
         *unavailable += u64::from(is_unavailable);
     }
 
-    /// Of each minute, the oldest first; the last one goes on.
+    /// The counts of each minute, the oldest first; the last minute is not over.
     pub(super) fn by_minute(&self) -> Vec<Counts> {
         self.now().counts.into()
     }
@@ -73,7 +73,7 @@ mod tests {
         advance(Duration::from_secs(59 * 60)).await;
         let counts = hour.by_minute();
         assert_eq!((counts[0], counts[59]), ((1, 0), (0, 0)));
-        // More than a ring.
+        // Longer than the ring.
         advance(Duration::from_secs(100 * 60)).await;
         hour.count(false);
         let counts = hour.by_minute();

@@ -1,11 +1,11 @@
-//! What Linux says of this process, under the names that all exporters use.
+//! Linux' statistics of this process, under the names that all exporters use.
 
 use rustix::process::{Resource, getrlimit};
 use rustix::time::{ClockId, clock_gettime};
 
 use super::catalog::{self, Metric};
 
-/// The numbers now; what cannot be read is absent.
+/// The current values; unreadable ones are absent.
 pub(super) fn read() -> [(&'static Metric, Option<f64>); 4] {
     let status = std::fs::read_to_string("/proc/self/status").ok();
     let memory = status.and_then(|status| Some(number(&status, "VmRSS:")? * 1024.0));
@@ -22,7 +22,7 @@ pub(super) fn read() -> [(&'static Metric, Option<f64>); 4] {
     ]
 }
 
-/// The first word behind this one, as in `VmRSS:     1234 kB` of proc_pid_status(5).
+/// The first word after `word`, as in `VmRSS:     1234 kB` of proc_pid_status(5).
 fn number(text: &str, word: &str) -> Option<f64> {
     let line = text.lines().find_map(|line| line.strip_prefix(word))?;
     line.split_whitespace().next()?.parse().ok()
@@ -41,7 +41,7 @@ mod tests {
     }
 
     #[test]
-    fn a_number_is_found_behind_its_word() {
+    fn number_is_found_after_its_word() {
         assert_eq!(number("Vm: 1\nVmRSS:\t   12 kB\n", "VmRSS:"), Some(12.0));
         assert_eq!(number("VmRSS: many kB", "VmRSS:"), None);
     }

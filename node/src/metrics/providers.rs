@@ -1,5 +1,5 @@
-//! `/metrics/providers`: each inventory, under the names that openstack-exporter has for it, so
-//! that dashboards made for those go on. Source: openstack-exporter, exporter `placement`.
+//! `/metrics/providers`: each inventory, under the names of openstack-exporter, so that dashboards
+//! made for them continue to work. Source: openstack-exporter, exporter `placement`.
 
 use std::fmt::Write;
 use std::io;
@@ -16,16 +16,16 @@ use placement_raft_store::runtime;
 use tokio::sync::OwnedMutexGuard;
 use tokio::time::timeout;
 
-/// How long a client may take to read it.
+/// Deadline for a client to read the response.
 const DEADLINE: Duration = Duration::from_secs(60);
-/// Providers whose series are made and sent at once.
+/// Providers per piece of the response.
 const PIECE_PROVIDERS: usize = 256;
 
 type Family = (&'static str, &'static str, fn(&Stock) -> f64);
 
 const FAMILIES: [Family; 4] = [
     ("total", "Units that exist", |of| of.inventory.total.into()),
-    ("reserved", "Units that are kept back", |of| {
+    ("reserved", "Reserved units", |of| {
         of.inventory.reserved.into()
     }),
     ("allocation_ratio", "Overcommit", |of| {
@@ -34,8 +34,8 @@ const FAMILIES: [Family; 4] = [
     ("usage", "Allocated units", |of| of.used as f64),
 ];
 
-/// The text, each piece of which is made when the one before it is taken. It ends with an error
-/// after [`DEADLINE`], and `turn` with it: what is read slowly keeps a state that has passed.
+/// The text, whose pieces are made on demand. It ends with an error after [`DEADLINE`], which
+/// releases `turn`: a slow client keeps an old state in memory.
 pub(crate) fn text(state: SharedState, turn: OwnedMutexGuard<()>) -> Body {
     let (mut sender, receiver) = mpsc::channel(0);
     drop(runtime::spawn(async move {
@@ -108,7 +108,7 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn a_client_that_stops_reading_keeps_neither_its_turn_nor_a_state() {
+    async fn client_that_stops_reading_keeps_neither_its_turn_nor_a_state() {
         let cluster = Arc::new(Cluster::default());
         let turns = Arc::new(Mutex::new(()));
         let state = SharedState::from(cluster.clone());

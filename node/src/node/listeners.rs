@@ -1,4 +1,4 @@
-//! Where a node listens.
+//! Opens the listeners of a node.
 
 use placement_model::types::PartitionName;
 
@@ -9,7 +9,7 @@ use crate::serve::local;
 use crate::tasks::Tasks;
 use placement_api::net::Listener;
 
-/// The socket for operators of this machine, in the data directory.
+/// Unix socket for operators on this machine, in the data directory.
 const SOCKET: &str = "admin.sock";
 
 /// All listeners of a node, bound.
@@ -25,7 +25,7 @@ pub(super) struct Listeners {
 }
 
 impl Listeners {
-    /// Binds them: that for other nodes on the runtime of `tasks`, the others on that of
+    /// Binds the listeners: that for other nodes on the runtime of `tasks`, the others on that of
     /// `requests`.
     pub(super) async fn bind(
         env: &Env,

@@ -1,4 +1,4 @@
-//! What answers on the listeners of a node.
+//! Serves the listeners of a node.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -26,18 +26,18 @@ use placement_api::http::PublicAddress;
 use placement_api::keystone::Keystone;
 use placement_api::net::Listener;
 
-/// How long a client may take to send the head of a request, from the end of the answer before:
-/// idle connections are closed after it, too, those of HTTP/2 included.
+/// Deadline for the head of a request, counted from the end of the previous answer. It also closes
+/// idle connections, including those of HTTP/2.
 const HEADER: Duration = Duration::from_secs(30);
-/// How long an operator's client may take to send the head of a request.
+/// Deadline for the head of an operator's request.
 const ADMIN_HEADER: Duration = Duration::from_secs(10);
-/// Connections of operators and monitors at once.
+/// Maximum number of connections of operators and monitoring.
 const ADMIN_CONNECTIONS: usize = 256;
-/// Connections of browsers at once, a quarter of them from one address where no proxy of this
-/// machine hides it.
+/// Maximum number of connections of browsers; a quarter of them from one address, unless a proxy on
+/// this machine hides the addresses.
 const WEB_CONNECTIONS: usize = 128;
 
-/// Serves clients, other nodes, operators and monitors.
+/// Serves clients, other nodes, operators and monitoring.
 pub(super) struct Servers {
     pub(super) config: Arc<Config>,
     /// The tasks of the node, on the runtime that serves HTTP.
@@ -143,7 +143,7 @@ impl Servers {
         };
         let is_tls = matches!(gate, Gate::Tls { .. });
         let public = PublicAddress {
-            // With TLS browsers come without a proxy.
+            // With TLS, browsers connect without a proxy.
             trust_proxy_headers: self.config.api.trust_proxy_headers && !is_tls,
             ..PublicAddress::default()
         };
@@ -160,7 +160,7 @@ impl Servers {
         self.requests.spawn_vital("serving pages", serve);
     }
 
-    /// One for operators and monitors.
+    /// A server for operators and monitoring.
     fn server(
         &self,
         gate: Gate,
@@ -183,7 +183,7 @@ impl Servers {
             header_timeout: ADMIN_HEADER,
             date: self.admin.bootstrap.env.http_date,
             open: Gauge::default(),
-            // Operators and monitors see a node stop until it has stopped.
+            // Operators and monitoring can observe a node until it has stopped.
             drain: Drain::default(),
         }
     }

@@ -1,4 +1,4 @@
-//! `placementd fetch-backup`: copies out of the bucket of `[backup_s3]`, for a restore.
+//! `placementd fetch-backup`: fetches copies from the bucket of `[backup_s3]`, for a restore.
 
 use std::fs;
 use std::io::{BufWriter, Write};
@@ -15,15 +15,15 @@ use super::restore;
 use crate::bucket::{Bucket, BucketError, Stored};
 use crate::{Config, Env};
 
-/// How often a file is tried, and how long after a failure.
+/// Attempts per file, and the pause after a failure.
 const ATTEMPTS: u32 = 5;
 const RETRY: Duration = Duration::from_secs(2);
 
-/// Lists what the bucket has, or fetches the place `from` of it into the new directory `to` and
-/// checks it.
+/// Lists the copies in the bucket, or fetches the directory `from` into the new directory `to` and
+/// verifies it.
 pub(crate) fn run(config: &Config, copy: Option<(&str, &Path)>) -> anyhow::Result<()> {
     if !config.backup_s3.is_used() {
-        bail!("the configuration names no bucket: set [backup_s3]");
+        bail!("the configuration has no bucket: set [backup_s3]");
     }
     let store = match config.backup_s3.endpoint.as_str() {
         "" => "AWS",
@@ -42,7 +42,7 @@ pub(crate) fn run(config: &Config, copy: Option<(&str, &Path)>) -> anyhow::Resul
     }
     let places = runtime.block_on(list(&bucket)).context(whole)?;
     match places.is_empty() {
-        true => eprintln!("there are no backups at this place of the bucket"),
+        true => eprintln!("the bucket has no backups at this path"),
         false => print!("{places}"),
     }
     Ok(())
@@ -78,28 +78,28 @@ async fn fetch(bucket: &Bucket, from: &str, to: &Path) -> anyhow::Result<()> {
     if files.is_empty() {
         let there = list(bucket).await?;
         match there.is_empty() {
-            true => bail!("there are no backups at all"),
-            false => bail!("there is no {from}. What there is:\n{there}"),
+            true => bail!("the bucket has no backups"),
+            false => bail!("the bucket has no {from}. It has:\n{there}"),
         }
     }
     let shown = || to.display().to_string();
     fs::create_dir_all(to).with_context(shown)?;
-    // Nothing that is there is overwritten.
+    // Existing files are not overwritten.
     if fs::read_dir(to).with_context(shown)?.next().is_some() {
-        let advice = "name a directory that is empty or new";
-        bail!("{}: there is something in it already: {advice}", shown());
+        let advice = "use an empty or new directory";
+        bail!("{}: the directory is not empty: {advice}", shown());
     }
     for (number, stored) in files.iter().enumerate() {
         let Stored { name, length, .. } = stored;
         eprintln!("{} of {}: {name}, {length} bytes", number + 1, files.len());
-        let failed = || format!("{name} could not be fetched");
+        let failed = || format!("cannot fetch {name}");
         let mut attempt = 1;
-        // A node that runs may have another one put there in the meantime: then that is fetched.
+        // A running node may replace the file in the meantime: then the new one is fetched.
         let draft = loop {
             match fetch_once(bucket, from, name, to).await {
                 Ok(draft) => break draft,
                 Err(error) if attempt == ATTEMPTS => return Err(error).with_context(failed),
-                Err(error) => eprintln!("placementd: {name}: {error}; it is tried again"),
+                Err(error) => eprintln!("placementd: {name}: {error}; retrying"),
             }
             sleep(RETRY * attempt).await;
             attempt += 1;
@@ -122,7 +122,7 @@ async fn fetch_once(
     let draft = draft.prefix(name).suffix(".part").tempfile_in(to)?;
     let mut file = BufWriter::new(draft.as_file());
     bucket.fetch(place, &stored, &mut file).await?;
-    // Not synced: it can be fetched again, and a restore reads it whole.
+    // Not synced: the file can be fetched again, and a restore verifies it completely.
     file.flush()?;
     drop(file);
     Ok(draft)

@@ -1,4 +1,4 @@
-//! `placementd inspect`: what is in a data directory. It writes nothing.
+//! `placementd inspect`: prints the contents of a data directory, without writing to it.
 
 use std::path::Path;
 use std::time::{Duration, SystemTime};
@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 
 use super::print;
 
-/// Prints what a data directory holds, and fails if something in it is wrong.
+/// Prints a summary of a data directory, and fails if it has problems.
 pub(crate) fn all(dir: &Path, as_json: bool) -> anyhow::Result<()> {
     let found = inspect(dir)?;
     match as_json {
@@ -27,8 +27,8 @@ pub(crate) fn all(dir: &Path, as_json: bool) -> anyhow::Result<()> {
     blame(dir, found.problems.len())
 }
 
-/// Prints entries of the log, one in a line; `kept`: of that which a node has kept with its
-/// backups.
+/// Prints entries of the log, one per line; with `kept`, entries of the log that a node has
+/// archived with its backups.
 pub(crate) fn log(
     dir: &Path,
     kept: bool,
@@ -54,7 +54,7 @@ pub(crate) fn log(
     blame(dir, wrong)
 }
 
-/// Prints how many rows each table has.
+/// Prints the number of rows of each table.
 pub(crate) fn rows(dir: &Path, as_json: bool) -> anyhow::Result<()> {
     let tables = inspect_rows(dir)?;
     if as_json {
@@ -73,8 +73,8 @@ pub(crate) fn rows(dir: &Path, as_json: bool) -> anyhow::Result<()> {
 fn blame(dir: &Path, wrong: usize) -> anyhow::Result<()> {
     match wrong {
         0 => Ok(()),
-        1 => bail!("something is wrong with {}", dir.display()),
-        more => bail!("{more} things are wrong with {}", dir.display()),
+        1 => bail!("{}: 1 problem found", dir.display()),
+        more => bail!("{}: {more} problems found", dir.display()),
     }
 }
 
@@ -108,8 +108,8 @@ fn words(found: &Inspection) -> String {
     for snapshot in &found.snapshots {
         let is = match snapshot.verified {
             true => format!("verified, covers {}", place(snapshot.covers)),
-            false if snapshot.name.starts_with("snapshot-") => "not sound".to_owned(),
-            false => "not finished; the next start removes it".to_owned(),
+            false if snapshot.name.starts_with("snapshot-") => "damaged".to_owned(),
+            false => "incomplete; the next start removes it".to_owned(),
         };
         let size = format!("{}, {} bytes", snapshot.name, snapshot.bytes);
         lines.push(("snapshot", format!("{size}, {is}")));
@@ -139,7 +139,7 @@ fn vote(vote: Option<WireVote>) -> String {
         None => "none".to_owned(),
         Some(vote) => {
             let elected = match vote.committed {
-                true => ", which a majority has elected",
+                true => ", elected by a majority",
                 false => "",
             };
             format!("for node {} in term {}{elected}", vote.node, vote.term)
@@ -147,7 +147,7 @@ fn vote(vote: Option<WireVote>) -> String {
     }
 }
 
-/// Voters, and learners behind them.
+/// The voters, then the learners.
 pub(crate) fn members(membership: &WireMembership) -> String {
     let voters: Vec<String> = (membership.voters.iter())
         .map(|set| format!("{set:?}"))
@@ -200,7 +200,7 @@ fn stamped(entry: &Entry) -> Option<&Stamped> {
     }
 }
 
-/// The name of an entry, and what else tells it from others.
+/// The kind of an entry, and a summary of the rest.
 fn summary(entry: &Entry) -> (&'static str, String) {
     match &entry.payload {
         Payload::Blank => ("blank", String::new()),
@@ -215,14 +215,14 @@ fn summary(entry: &Entry) -> (&'static str, String) {
 }
 
 fn content(command: &Command) -> Value {
-    // What JSON cannot represent is shown as the program prints it.
+    // Values that JSON cannot represent are shown in the program's debug format.
     serde_json::to_value(command).unwrap_or_else(|_| json!(format!("{command:?}")))
 }
 
 fn date(at: Timestamp) -> String {
     let since = Duration::from_micros(at.0.max(0).unsigned_abs());
     match SystemTime::UNIX_EPOCH.checked_add(since) {
-        // What the format cannot write, it panics at.
+        // The formatter panics at later times.
         Some(time) if since.as_secs() < 253_402_300_800 => {
             httpdate::fmt_http_date(time).replace(' ', "_")
         }

@@ -1,5 +1,5 @@
-//! What `placementd` does without running a node: mostly with the data directory of one that does
-//! not run.
+//! The commands of `placementd` that do not run a node. Most work on the data directory of a
+//! stopped node.
 
 pub(crate) mod fetch;
 pub(crate) mod inspect;

@@ -1,4 +1,4 @@
-//! A state that never changes, behind the traits of the REST API.
+//! An immutable state behind the traits of the REST API.
 
 use std::future::{pending, ready};
 use std::sync::Arc;
@@ -13,10 +13,10 @@ use placement_api::backend::{
     Readiness, Unavailable, View, WriteBackend, Written,
 };
 
-/// A partition as it once was.
+/// A partition at a past moment.
 pub(super) struct Moment {
     pub(super) view: View,
-    /// When its last command was stamped.
+    /// Stamp of its last command.
     pub(super) at: Timestamp,
 }
 
@@ -34,7 +34,7 @@ impl ReadBackend for Moment {
     fn view(&self, consistency: Consistency) -> BoxFuture<'_, Result<View, Unavailable>> {
         let here = self.index();
         let read = match consistency {
-            // A later token is not of this history either: no wait will make it so.
+            // A later token does not belong to this history, and waiting would not help.
             Consistency::Session(token) if token.epoch != here.epoch || token > here => {
                 Err(Unavailable::ForeignIndex(here.epoch))
             }
@@ -62,7 +62,7 @@ impl WriteBackend for Moment {
     }
 }
 
-/// A backup does not say what was changed before it.
+/// A backup does not contain earlier changes.
 impl LedgerBackend for Moment {
     fn floor(&self) -> Floor {
         Floor {
@@ -77,7 +77,7 @@ impl LedgerBackend for Moment {
         _up_to: u64,
         _at_most_bytes: usize,
     ) -> Result<Vec<Arc<LedgerEntry>>, LedgerUnavailable> {
-        // What is asked for is not before the floor.
+        // The ledger has no entries after its floor.
         Ok(Vec::new())
     }
 

@@ -1,4 +1,4 @@
-//! `placementd policy`: what oslo.policy's tools report of a service's rules, for ours.
+//! `placementd policy`: the counterpart of oslo.policy's tools for the rules of this service.
 
 use std::fmt::Write;
 
@@ -7,11 +7,11 @@ use anyhow::bail;
 use placement_api::http::{Identity, Policy, Target, default_rules, guarded};
 
 /// Reports for each of these rules, or for all if none is named, whether the caller passes it, and
-/// whether all that were named are passed. `project`: the one that the query names, for rules that
-/// are judged by it; unset: the caller's.
+/// whether all named rules are passed. `project`: the project in the query, for rules that depend
+/// on it; unset: the caller's.
 ///
 /// # Errors
-/// There is no such rule, or a named one is not judged by a project that the query names.
+/// A rule does not exist, or a named rule does not depend on the project in the query.
 pub(crate) fn check(
     policy: &Policy,
     caller: &Identity,
@@ -20,11 +20,11 @@ pub(crate) fn check(
 ) -> anyhow::Result<(String, bool)> {
     let known = policy.names();
     if let Some(unknown) = named.iter().find(|rule| !known.contains(rule)) {
-        bail!("there is no rule {unknown:?}");
+        bail!("unknown rule {unknown:?}");
     }
     let rules = if named.is_empty() { &known } else { named };
     let guarded = guarded();
-    // Rules without an operation hold as far as others refer to them.
+    // Rules without an operation matter as far as others refer to them.
     let is_of_own_project = |rule: &str| {
         let mut operations = guarded.iter().filter(|one| one.rule == rule);
         operations.any(|one| one.queried_project.is_none())
@@ -33,7 +33,8 @@ pub(crate) fn check(
         && let Some(rule) = named.iter().find(|rule| is_of_own_project(rule))
     {
         bail!(
-            "--target-project: a node judges {rule:?} by the caller's own project, whatever the request names; leave it \
+            "--target-project: {rule:?} depends on the caller's own project, not on that of the \
+            query; leave the flag \
              out"
         );
     }
@@ -55,7 +56,7 @@ pub(crate) fn check(
     Ok((report, all || named.is_empty()))
 }
 
-/// The rules of the files that may as well be left out.
+/// Rules in the files that equal the defaults.
 pub(crate) fn redundant(policy: &Policy) -> String {
     let rules = policy.redundant().into_iter();
     rules
@@ -63,14 +64,14 @@ pub(crate) fn redundant(policy: &Policy) -> String {
         .collect()
 }
 
-/// A policy file with the default of each rule, behind `#`.
+/// A policy file with the default of each rule, commented out.
 pub(crate) fn sample(enforce_new_defaults: bool) -> String {
     let guarded = guarded();
     let mut text = String::new();
     for (name, rule) in default_rules(enforce_new_defaults) {
         let operations = || guarded.iter().filter(|one| one.rule == name);
         let summary = operations().next().map(|first| first.summary);
-        text += &format!("# {}\n", summary.unwrap_or("Other rules refer to it"));
+        text += &format!("# {}\n", summary.unwrap_or("Used by other rules"));
         for one in operations() {
             text += &format!("# {}  {}\n", one.method, one.path);
         }

@@ -1,4 +1,4 @@
-//! `placementd recover`: one node goes on alone after a majority was lost forever.
+//! `placementd recover`: continues with one node after a majority was lost for good.
 
 use anyhow::bail;
 use placement_raft_store::{Identity, LogId, Plan, StoreOptions, plan_recovery, recover};
@@ -6,13 +6,13 @@ use uuid::Uuid;
 
 use super::print;
 
-/// Prints what would be done, and with `confirmed` does it.
+/// Prints the plan; with `confirmed`, carries it out.
 pub(crate) fn run(options: &StoreOptions, cluster: Uuid, confirmed: bool) -> anyhow::Result<()> {
     let plan = plan_recovery(options)?;
     print(&words(&plan))?;
     if !confirmed {
         bail!(
-            "nothing was changed. If all of this is so, run it again with \
+            "nothing was changed. If all of this is correct, run it again with \
              --yes-the-others-are-gone-for-ever"
         );
     }
@@ -20,10 +20,10 @@ pub(crate) fn run(options: &StoreOptions, cluster: Uuid, confirmed: bool) -> any
     let Identity { node, cluster, .. } = done.is;
     let entry = done.entry;
     Ok(print(&format!(
-        "node {node} is the only voter of cluster {cluster} now, from entry {entry} on\n\
-         In its configuration: take initial_members out, and if cluster_id is there, set it to \
+        "node {node} is now the only voter of cluster {cluster}, from entry {entry} on\n\
+         In its configuration: remove initial_members, and if cluster_id is set, change it to \
          {cluster}\n\
-         Start it, wait for /readyz, and bring nodes with empty data directories in: \
+         Start it, wait for /readyz, and add nodes with empty data directories: \
          `placementctl join-token create`, `placementctl members promote`\n"
     ))?)
 }
@@ -49,19 +49,20 @@ fn words(plan: &Plan) -> String {
     );
     if open > 0 {
         text += &format!(
-            "Kept as well: {open} more entries, up to {}. They may be committed or not; by this they \
-             are, even if a client was answered that its write failed.\n",
+            "Kept as well: {open} more entries, up to {}. They may or may not be committed; the \
+            recovery commits \
+             them, even if a client received a failure for its write.\n",
             place(last)
         );
     }
     text += &format!(
-        "Lost: whatever the other nodes have beyond {}, even if a client was answered that it was carried \
-         out. Of the nodes that are left, recover the one whose `last` has the highest term, and among \
+        "Lost: everything that the other nodes have beyond {}, even if it was acknowledged to a \
+         client. Of the remaining nodes, recover the one whose `last` has the highest term, and among \
          those the highest index (`placementd inspect` on each of them).\n\
-         Must be true: the nodes {others:?} are gone forever, or enough of them that the others are \
-         no majority. If a majority of them runs, there will be two clusters, and both take claims.\n\
-         Then: node {me} is the only voter of a new cluster. The old nodes are refused, and so are \
-         session tokens of before.\n",
+         Must be true: the nodes {others:?} are gone forever, or so many of them that the others are \
+         no majority. If a majority of them runs, there will be two clusters, and both accept claims.\n\
+         Then: node {me} is the only voter of a new cluster. The old nodes are rejected, and so are \
+         earlier session tokens.\n",
         place(last)
     );
     text

@@ -1,7 +1,7 @@
-//! `placementd replay`: the REST API over a backup, for tools that ask a cluster.
+//! `placementd replay`: serves the REST API over a backup, for tools that query a cluster.
 //!
-//! Anyone who reaches it may read everything, as operators do at their listener. So it listens on
-//! loopback alone, and takes no web page's requests.
+//! Anyone who reaches it may read everything, like operators at their listener. So it listens only
+//! on loopback, and rejects requests of web pages.
 
 use std::path::PathBuf;
 use std::pin::pin;
@@ -40,19 +40,20 @@ use placement_api::http::{Api, ApiSettings, Identity, Policy, Service, openapi};
 use placement_api::settings::is_loopback;
 use placement_api::world;
 
-/// How often a long reading says how far it has come.
+/// How often a long read reports its progress.
 const PROGRESS: Duration = Duration::from_secs(2);
-/// Connections at once.
+/// Maximum number of connections.
 const CONNECTIONS: usize = 256;
-/// How long a client may take to send the head of a request.
+/// Deadline for the head of a request.
 const HEADER: Duration = Duration::from_secs(30);
 
 /// Serves a moment of a backup until the process is asked to stop.
 pub(crate) fn run(from: PathBuf, until: Until, listen: &str) -> anyhow::Result<()> {
     if !is_loopback(listen) {
         bail!(
-            "others reach {listen}, and a replay asks for no token: they would read everything. Listen on \
-             loopback, as 127.0.0.1:8778, and come from elsewhere through `ssh -L`"
+            "other hosts can reach {listen}, and a replay requires no token: they could read \
+            everything. Listen on \
+             loopback, e.g. 127.0.0.1:8778, and connect from other hosts through `ssh -L`"
         );
     }
     let runtime = Builder::new_multi_thread().enable_all().build();
@@ -64,14 +65,14 @@ pub(crate) fn run(from: PathBuf, until: Until, listen: &str) -> anyhow::Result<(
             done = serve(from, until, listen) => done,
         }
     });
-    // A reading that is not done is not waited for.
+    // An unfinished read is abandoned.
     runtime.shutdown_background();
     done
 }
 
 async fn serve(from: PathBuf, until: Until, listen: &str) -> anyhow::Result<()> {
     let env = Env::production();
-    // Before the long reading: the address may be in use.
+    // Before the long read: the address may be in use.
     let listener = env.net.bind(listen).await;
     let listener = listener.with_context(|| format!("cannot listen on {listen}"))?;
     let url = format!("http://{}", listener.local_addr()?);
@@ -95,7 +96,7 @@ async fn serve(from: PathBuf, until: Until, listen: &str) -> anyhow::Result<()> 
     Ok(())
 }
 
-/// Carries out the log by the ordinary rules, and notes how far it is.
+/// Applies the log by the ordinary rules, and counts the progress.
 #[derive(Default)]
 struct Counting(AtomicU64);
 
@@ -114,7 +115,7 @@ async fn read(env: &Env, from: PathBuf, until: Until) -> anyhow::Result<Backup> 
     let mut reading = pin!(world::compute(|work| env.offload.run(work), read));
     loop {
         match timeout(PROGRESS, reading.as_mut()).await {
-            Ok(read) => return Ok(read.context("the reading has failed; this is a bug")??),
+            Ok(read) => return Ok(read.context("reading has failed; this is a bug")??),
             Err(_) => match counting.0.load(Ordering::Relaxed) {
                 0 => eprintln!("placementd: reading {shown}"),
                 index => eprintln!("placementd: reading {shown}: entry {index} of its log"),
@@ -123,8 +124,8 @@ async fn read(env: &Env, from: PathBuf, until: Until) -> anyhow::Result<Backup> 
     }
 }
 
-/// The API of each partition where operators reach it, as its hosts in the cluster are not those of
-/// this machine; that of the default one at the root, too.
+/// The API of each partition at the operators' path, because its hosts in the cluster are not those
+/// of this machine; that of the default partition at the root, too.
 fn router(env: &Env, backup: &Backup, listen: &str, url: &str) -> anyhow::Result<Router> {
     let info = &backup.info;
     let cluster = &backup.applied.cluster;

@@ -1,5 +1,5 @@
-//! `placementd check-backup` and `placementd restore`: what is in a backup, and a new cluster that
-//! begins with it.
+//! `placementd check-backup` and `placementd restore`: verifies a backup, and creates a new cluster
+//! from it.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -14,8 +14,7 @@ use super::print;
 use crate::admin::backup_report;
 use crate::{Config, Env};
 
-/// Reads a backup, whole, and says what it holds; of a directory, what a restore from it would come
-/// to.
+/// Reads a whole backup and prints its contents; for a directory, the result of a restore from it.
 pub(crate) fn check(path: &Path) -> anyhow::Result<()> {
     let metadata = path
         .metadata()
@@ -27,7 +26,7 @@ pub(crate) fn check(path: &Path) -> anyhow::Result<()> {
             anyhow!("{shown}: {error}: check it with the version that the cluster ran")
         }
         RestoreError::Backup(_, error) if metadata.is_file() => {
-            anyhow!("{shown} is no good backup: {error}")
+            anyhow!("{shown} is not a valid backup: {error}")
         }
         error => error.into(),
     })?;
@@ -44,7 +43,7 @@ pub(crate) fn check(path: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// What a partition holds, as text.
+/// The size of a partition, as text.
 pub(super) fn sizes(cluster: &Cluster, id: PartitionId, state: &State) -> anyhow::Result<String> {
     let name = cluster.name_of(id).context("a partition has no name")?;
     let sizes = state.sizes();
@@ -54,7 +53,7 @@ pub(super) fn sizes(cluster: &Cluster, id: PartitionId, state: &State) -> anyhow
     ))
 }
 
-/// Makes the data directory of a member of a new cluster, which begins with a backup.
+/// Creates the data directory of a member of a new cluster that begins with a backup.
 pub(crate) fn run(
     config: &Config,
     from: &Path,
@@ -95,16 +94,18 @@ pub(crate) fn run(
         .map(u64::to_string)
         .collect();
     eprintln!(
-        "{} holds node {} of the new cluster {new}. Set cluster_id = \"{new}\" in its configuration",
+        "{} contains node {} of the new cluster {new}. Set cluster_id = \"{new}\" in its \
+        configuration",
         config.data_dir.display(),
         config.node_id
     );
     match others.is_empty() {
         true => {
-            eprintln!("and start it; bring further nodes in with `placementctl join-token create`")
+            eprintln!("and start it; add further nodes with `placementctl join-token create`")
         }
         false => eprintln!(
-            "and do the same on node {}, from the same backup and with --as {new}; then start them. \
+            "and do the same on node {}, from the same backup and with --as {new}; then start \
+            them. \
              Never restore a node of this cluster again once it has run",
             others.join(" and node ")
         ),
@@ -112,7 +113,7 @@ pub(crate) fn run(
     Ok(())
 }
 
-/// What a person should know of it.
+/// Prints warnings for the operator.
 pub(super) fn warn(backup: &Backup) {
     let reasons = [&backup.passed_over, &backup.ends_early, &backup.wrong_times];
     for why in reasons.into_iter().flatten() {

@@ -1,5 +1,5 @@
-//! `placementd import` and `placementd export`: from a dump of OpenStack Placement's database to a
-//! backup, and from a backup to SQL for that database.
+//! `placementd import` and `placementd export`: converts a dump of OpenStack Placement's database
+//! to a backup, and a backup to SQL for that database.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Read, Write};
@@ -15,7 +15,7 @@ use tempfile::NamedTempFile;
 
 use crate::Env;
 
-/// Makes a backup of a dump, and prints what was read and what the operator may want to know of it.
+/// Makes a backup from a dump, and prints what was read and notable findings.
 pub(crate) fn import(dump: &Path, out: &Path) -> anyhow::Result<()> {
     check_absent(out)?;
     let source: Box<dyn Read> = match dump.to_str() {
@@ -27,14 +27,15 @@ pub(crate) fn import(dump: &Path, out: &Path) -> anyhow::Result<()> {
     write_whole(out, |target| write_backup(target, &identity, &applied))?;
     print!("{}", inert_lines(&import.report.to_string()));
     eprintln!(
-        "{} is written. Run `placementd restore --from` it for each of initial_members, or bring it into a partition of a \
-         cluster that runs: `placementctl partitions import`",
+        "wrote {}. Run `placementd restore --from` it for each of initial_members, or import it \
+        into a partition of a \
+         running cluster: `placementctl partitions import`",
         out.display()
     );
     Ok(())
 }
 
-/// Writes a partition of a backup, or of a running cluster, as SQL, into a file or to standard
+/// Writes a partition of a backup, or of a running cluster, as SQL, to a file or to standard
 /// output.
 pub(crate) fn export(
     from: &Path,
@@ -87,8 +88,8 @@ fn is_endpoint(from: &str) -> bool {
     schemes.any(|scheme| from.starts_with(scheme))
 }
 
-/// A backup of the cluster behind an admin listener. `placementctl` takes it, as it knows how
-/// listeners are reached; the server does without a client.
+/// A backup of the cluster behind an admin listener. `placementctl` makes it, because it can
+/// connect to these listeners; the server contains no client.
 fn taken(endpoint: &str) -> anyhow::Result<Backup> {
     let tool = std::env::current_exe()?.with_file_name("placementctl");
     let mut taking = Command::new(&tool)
@@ -96,10 +97,10 @@ fn taken(endpoint: &str) -> anyhow::Result<Backup> {
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .spawn()
-        .with_context(|| format!("{}, which takes the backup, cannot be run", tool.display()))?;
+        .with_context(|| format!("cannot run {}, which takes the backup", tool.display()))?;
     let pipe = taking.stdout.take().expect("it was asked for");
     let backup = read(format!("/proc/self/fd/{}", pipe.as_raw_fd()).as_ref());
-    // If it was not read to its end.
+    // The pipe may not have been read to its end.
     drop(pipe);
     let status = taking.wait()?;
     ensure!(
@@ -112,16 +113,13 @@ fn taken(endpoint: &str) -> anyhow::Result<Backup> {
 fn check_absent(out: &Path) -> anyhow::Result<()> {
     match out.try_exists() {
         Ok(false) => Ok(()),
-        Ok(true) => bail!(
-            "{} is there already: name a file that is not",
-            out.display()
-        ),
+        Ok(true) => bail!("{} already exists: use a new file name", out.display()),
         Err(error) => Err(anyhow!(error).context(out.display().to_string())),
     }
 }
 
-/// Writes a file that appears under its name only when it is whole. It is not synced: it can be
-/// made again. Its draft has a name that no one can foresee.
+/// Writes a file that appears under its name only when it is complete. It is not synced: it can be
+/// created again. Its draft has an unpredictable name.
 fn write_whole<T>(
     out: &Path,
     write: impl FnOnce(&mut BufWriter<&File>) -> io::Result<T>,

@@ -1,4 +1,4 @@
-//! What clients of a partition see that come by one route.
+//! A partition as seen by clients of one route.
 
 use std::sync::Arc;
 
@@ -13,7 +13,8 @@ use placement_api::http::{OPENAPI, PathPrefix, Service};
 /// A face of a partition.
 pub(crate) struct Face {
     pub(crate) api: Service,
-    /// What needs no token: at the root for balancers, and below the API's prefix for clients.
+    /// Endpoints without a token: at the root for load balancers, and below the API's prefix for
+    /// clients.
     pub(crate) open: Router,
     prefix: PathPrefix,
     /// Counts the requests of the partition.
@@ -39,7 +40,7 @@ impl Face {
         })
     }
 
-    /// Whether no token is needed for this path.
+    /// Whether this path needs no token.
     pub(crate) fn is_open(&self, path: &str) -> bool {
         let path = path.strip_prefix(self.prefix.as_str()).unwrap_or(path);
         [LIVEZ, READYZ, OPENAPI].contains(&path)

@@ -1,5 +1,5 @@
-//! `[[partitions]]`: what this node has for a partition: a listener, a policy, limits. Whose hosts
-//! and paths are which is in the state of the cluster.
+//! The tables `[[partitions]]`: this node's listener, policy and limits for a partition. The state
+//! of the cluster contains the routes.
 
 use std::path::PathBuf;
 
@@ -13,28 +13,31 @@ use placement_api::http::{
 use placement_api::settings::{Invalid, check_address, settings};
 
 settings! {
-    /// A cloud that this node serves besides the default one. They are tables of the file only: a
-    /// list of tables has no flag, and no variable.
+    /// A cloud that this node serves besides the default one. These tables exist only in the file:
+    /// a list of tables has no flag and no variable.
     PartitionSection {
-        /// The partition, as `placementctl partitions` names it. Required.
+        /// Name of the partition, as in `placementctl partitions`. Required.
         name: String = String::new(),
-        /// Address of a listener of its own, `host:port`; empty: it has none.
+        /// Address of its own listener, `host:port`; empty: none.
         listen: String = String::new(),
-        /// The region in which its cloud is.
+        /// Region of its cloud.
         region: String = String::new(),
-        /// Its policy file, in place of `[policy] file` and `policy_dirs`.
+        /// Its policy file, which replaces `[policy] file` and `policy_dirs`.
         policy_file: Option<PathBuf> = None,
-        /// Requests that are being answered at once, of all its callers; 0: no bound.
+        /// Maximum number of concurrent requests of all its callers; 0: no bound.
         in_flight: usize = 0,
-        /// In place of `[callers] user_per_s`, in requests a second.
+        /// Replaces `[callers] user_per_s`, in requests a second.
         user_per_s: Option<u64> = None,
-        /// In place of `[callers] address_per_s`, in requests a second.
+        /// Replaces `[callers] address_per_s`, in requests a second.
         address_per_s: Option<u64> = None,
     }
 }
 
 impl PartitionSection {
-    /// The partition.
+    /// The name of the partition.
+    ///
+    /// # Errors
+    /// The name is malformed or that of the default partition.
     pub(crate) fn name(&self) -> Result<PartitionName, Invalid> {
         let name = self.name.parse::<PartitionName>();
         let name = name.map_err(|wrong| Invalid::new("partitions.name", wrong.to_string()))?;
@@ -42,7 +45,7 @@ impl PartitionSection {
             false => Ok(name),
             true => Err(self.invalid(
                 "name",
-                "is the partition that [api], [policy] and [callers] are for",
+                "is the default partition, which [api], [policy] and [callers] configure",
             )),
         }
     }
@@ -83,11 +86,11 @@ impl PartitionSection {
     }
 
     /// # Errors
-    /// It cannot be used together with the earlier ones.
+    /// The table is invalid, or conflicts with an earlier one.
     pub(crate) fn check(&self, earlier: &[Self]) -> Result<(), Invalid> {
         self.name()?;
         if earlier.iter().any(|other| other.name == self.name) {
-            return Err(self.invalid("name", "is given twice: one table has all of it"));
+            return Err(self.invalid("name", "is given twice: use one table"));
         }
         if !is_label(&self.region) {
             return Err(self.invalid("region", "is not the name of a region"));
@@ -106,14 +109,14 @@ impl PartitionSection {
             Some(other) => Err(self.invalid(
                 "listen",
                 &format!(
-                    "{address} is the listener of partition {} already",
+                    "{address} is already the listener of partition {}",
                     other.name
                 ),
             )),
         }
     }
 
-    /// A setting of this table is wrong.
+    /// An error in a setting of this table.
     pub(crate) fn invalid(&self, key: &str, why: &str) -> Invalid {
         Invalid::new(
             &format!("partitions.{key}"),
@@ -122,7 +125,7 @@ impl PartitionSection {
     }
 }
 
-/// The policies of partitions that have one of their own, by name.
+/// The policies of partitions with a policy of their own, by name.
 pub(crate) fn own_policies(
     sections: &[PartitionSection],
     default: &PolicySettings,

@@ -1,4 +1,4 @@
-//! The commands of `placementd` other than running a node. Their doc comments are its `--help`.
+//! The commands of `placementd` that do not run a node. Their doc comments are the `--help` texts.
 
 use std::path::PathBuf;
 
@@ -21,45 +21,45 @@ use placement_api::http::{CallingService, Identity, Policy};
 
 #[derive(Subcommand)]
 pub(super) enum Task {
-    /// Checks the configuration and prints it as it would be used; exits with 1 if it is wrong
+    /// Checks the configuration and prints it with all defaults; exits with 1 if it is invalid
     CheckConfig(Given),
-    /// Prints what a configuration can hold
+    /// Prints the available settings
     #[command(subcommand)]
     Config(ConfigTask),
-    /// Verifies a whole backup and prints what it holds; exits with 1 if it is invalid
+    /// Verifies a whole backup and prints its contents; exits with 1 if it is invalid
     CheckBackup {
         #[arg(
             value_name = "PATH",
-            help = "The backup, or a directory that [backup] has filled: its newest backup and the log since \
-                are read, as a restore reads them"
+            help = "The backup, or a directory of [backup]: its newest backup and the log since \
+                are verified, as for a restore"
         )]
         file: PathBuf,
     },
     #[command(
-        about = "Fetches what a node has copied into the bucket of [backup_s3], and verifies it; without --from it \
+        about = "Fetches and verifies a node's copies in the bucket of [backup_s3]; without \
+            --from it \
             lists the copies"
     )]
     FetchBackup(FetchBackup),
-    /// Makes the data directory of a member of a new cluster, which begins with a backup; run it
+    /// Creates the data directory of a member of a new cluster that begins with a backup; run it
     /// for each of initial_members, before any of them is started
     Restore(Restore),
-    /// Serves the REST API over a backup, read-only and on loopback, so that `openstack` and
-    /// `placementctl` show what was there; no token is asked for. It is read whole before the first
-    /// answer. Ctrl-C ends it
+    /// Serves the REST API over a backup, read-only and on loopback, for `openstack` and
+    /// `placementctl`; no token is required. The backup is read completely before the first answer.
+    /// Ctrl-C ends it
     Replay(Replay),
-    /// Makes a backup out of a dump of OpenStack Placement's database: restore makes a cluster of
-    /// it, and `placementctl partitions import` fills a partition of a running one with it
+    /// Converts a dump of OpenStack Placement's database to a backup: restore creates a cluster
+    /// from it, and `placementctl partitions import` imports it into a running one
     Import(Import),
-    /// Writes a backup, or what a running cluster has, as SQL for an empty database of OpenStack
-    /// Placement
+    /// Writes a backup, or the state of a running cluster, as SQL for an empty database of
+    /// OpenStack Placement
     Export(Export),
-    /// Makes an entry of the log blank that no node can apply; run it on all nodes while all are
-    /// stopped
+    /// Blanks an entry of the log that no node can apply; run it on all nodes while all are stopped
     SkipEntry(SkipEntry),
-    /// Prints what is in the data directory of a stopped node, and writes nothing: identity, vote,
-    /// log, state, snapshots; exits with 1 if something is wrong
+    /// Prints the contents of the data directory of a stopped node, read-only: identity, vote, log,
+    /// state, snapshots; exits with 1 if it finds a problem
     Inspect(Inspect),
-    /// Checks and prints the policy rules, as oslo.policy's tools do; needs no node
+    /// Checks and prints the policy rules, like oslo.policy's tools; needs no node
     #[command(subcommand)]
     Policy(PolicyTask),
     /// After the permanent loss of a majority: makes this node the only one of a new cluster, with
@@ -109,7 +109,10 @@ fn check(given: &Given) -> anyhow::Result<()> {
         eprintln!("placementd: {mistake}");
     }
     if !mistakes.is_empty() {
-        anyhow::bail!("[policy]: so many mistakes: {}", mistakes.len());
+        anyhow::bail!(
+            "[policy]: the policy files have {} mistakes",
+            mistakes.len()
+        );
     }
     let env = Env::production();
     let secured = Secured::open(config.secured()?, config.node_id, env.net)?;
@@ -131,7 +134,7 @@ pub(super) struct FetchBackup {
     /// The cluster and node, as listed without this flag
     #[arg(long, value_name = "CLUSTER_ID/node-N", requires = "to")]
     from: Option<String>,
-    /// The directory to write to, empty or new; `restore` reads it
+    /// The directory to write to, empty or new; the input of `restore`
     #[arg(long, value_name = "DIRECTORY", requires = "from")]
     to: Option<PathBuf>,
     #[command(flatten)]
@@ -151,22 +154,22 @@ pub(super) struct Restore {
     from: PathBuf,
     #[command(flatten)]
     moment: Moment,
-    /// The id of the new cluster, as the restore of its first member printed it
+    /// The id of the new cluster, as printed by the restore of its first member
     #[arg(long = "as", value_name = "CLUSTER_ID")]
     cluster: Option<Uuid>,
     #[command(flatten)]
     given: Given,
 }
 
-const FROM: &str = "A backup, or a directory that [backup] has filled";
+const FROM: &str = "A backup, or a directory of [backup]";
 
-/// A moment of a directory that `[backup]` has filled.
+/// A moment in a directory of `[backup]`.
 #[derive(Args)]
 struct Moment {
-    /// The moment, such as 2026-11-22T10:00:00Z, of a directory; default: the last one
+    /// Restore this moment from a directory, such as 2026-11-22T10:00:00Z; default: the last one
     #[arg(long, value_name = "TIME", value_parser = moment)]
     until: Option<Timestamp>,
-    /// The last entry of the log, of a directory; see `inspect kept-log`
+    /// Restore up to this log entry from a directory; see `inspect kept-log`
     #[arg(long, value_name = "N", conflicts_with = "until")]
     until_index: Option<u64>,
 }
@@ -187,7 +190,7 @@ pub(super) struct Replay {
     backup: PathBuf,
     #[command(flatten)]
     moment: Moment,
-    /// Address on loopback, `host:port`; port 0 picks a free one
+    /// Loopback address, `host:port`; port 0 picks a free one
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8778")]
     listen: String,
 }
@@ -196,14 +199,16 @@ impl Restore {
     fn carry_out(self) -> anyhow::Result<()> {
         let (config, _) = self.given.read()?;
         check_data_dir(&config.data_dir)?;
-        // Before anything can be refused: a node that is started all the same must not begin empty.
+        // Before any check can fail: a node that is started nevertheless must not begin with an
+        // empty state.
         placement_raft_store::begin_restore(&config.data_dir)?;
         if config.cluster.joins() {
             anyhow::bail!(
-                "this configuration has the node join a cluster by a token ([cluster] join), which gives it \
-                 neither a number nor the other members. Take join and join_token_file out, and set node_id \
-                 and initial_members, the same list for all nodes. Any numbers will do, those of the lost \
-                 cluster too"
+                "in this configuration the node joins a cluster with a token ([cluster] join), \
+                so it has \
+                 neither a number nor the other members. Remove join and join_token_file, and set node_id \
+                 and initial_members, the same list for all nodes. Any numbers work, including those of the \
+                 lost cluster"
             );
         }
         config.validate()?;
@@ -211,7 +216,7 @@ impl Restore {
     }
 }
 
-/// A moment in RFC 3339.
+/// Parses a moment in RFC 3339.
 fn moment(text: &str) -> Result<Timestamp, String> {
     let moment = OffsetDateTime::parse(text, &Rfc3339).map_err(|error| error.to_string())?;
     let micros = i64::try_from(moment.unix_timestamp_nanos() / 1_000);
@@ -221,40 +226,41 @@ fn moment(text: &str) -> Result<Timestamp, String> {
 #[derive(Args)]
 pub(super) struct Import {
     #[arg(
-        help = "What mysqldump --single-transaction, pg_dump --inserts or sqlite3 .dump has written; - for standard input"
+        help = "Output of mysqldump --single-transaction, pg_dump --inserts or sqlite3 .dump; - \
+            for standard input"
     )]
     dump: PathBuf,
-    /// The backup to write; it must not be there yet
+    /// The backup to write; must not exist
     #[arg(long, value_name = "BACKUP")]
     out: PathBuf,
 }
 
 #[derive(Args)]
 pub(super) struct Export {
-    /// A backup, a directory that `[backup]` has filled, or the admin listener of a node, as
-    /// `placementctl backup` takes it: `unix:/path`, `http://host:port` or `https://host:port`
+    /// A backup, a directory of `[backup]`, or the admin listener of a node, as for `placementctl
+    /// backup`: `unix:/path`, `http://host:port` or `https://host:port`
     #[arg(long, value_name = "BACKUP|ENDPOINT")]
     from: PathBuf,
     /// The partition to write
     #[arg(long, value_name = "NAME", default_value = PartitionName::DEFAULT)]
     partition: String,
-    /// The database to write for: mysql (MariaDB, too), postgresql or sqlite
+    /// The target database: mysql (also for MariaDB), postgresql or sqlite
     #[arg(long, value_name = "NAME")]
     dialect: Dialect,
-    /// The file to write, which must not be there yet; default: standard output
+    /// The file to write, which must not exist; default: standard output
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
 }
 
 #[derive(Args)]
 pub(super) struct SkipEntry {
-    /// The index of the entry, as in the log of a node that ended
+    /// The index of the entry, from the log of a node that ended
     #[arg(long, value_name = "N")]
     index: u64,
-    /// Its term
+    /// The term of the entry
     #[arg(long, value_name = "N")]
     term: u64,
-    /// Confirms that a write is lost, and that all nodes do the same
+    /// Confirms that a write is lost, and that the command is run on all nodes
     #[arg(long)]
     i_understand: bool,
     #[command(flatten)]
@@ -266,9 +272,10 @@ impl SkipEntry {
         let config = self.given.load()?;
         if !self.i_understand {
             anyhow::bail!(
-                "nothing is skipped. The write in entry {} would not be carried out, even if a client was answered \
-                 that it was. It has to be skipped on all nodes before any of them is started again: one that \
-                 still has it comes to another state than the others. Say --i-understand if that is what you \
+                "nothing is skipped. The write in entry {} would be lost, even if it was \
+                acknowledged to a \
+                 client. Skip it on all nodes before any of them is started again: a node that \
+                 still has it would diverge from the others. Use --i-understand if that is what you \
                  want",
                 self.index
             );
@@ -276,7 +283,8 @@ impl SkipEntry {
         let skipped = placement_raft_store::skip_entry(&storage(&config)?, self.index, self.term)?;
         let (id, node, was) = (skipped.id, config.node_id, skipped.command);
         Ok(print(&format!(
-            "entry {id} is blank now on node {node}; it was: {was}\nnow the same on every other node, before any of \
+            "entry {id} is now blank on node {node}; it was: {was}\nrepeat this on every other \
+            node, before any of \
              them is started\n"
         ))?)
     }
@@ -287,7 +295,7 @@ impl SkipEntry {
 pub(super) struct Inspect {
     #[command(subcommand)]
     part: Option<Part>,
-    /// JSON for programs
+    /// Print JSON
     #[arg(long)]
     json: bool,
     #[command(flatten)]
@@ -297,23 +305,24 @@ pub(super) struct Inspect {
 /// A part of a data directory or of backups.
 #[derive(Subcommand)]
 enum Part {
-    /// Prints the entries of the log, one in a line
+    /// Prints the entries of the log, one per line
     Log {
         #[command(flatten)]
         range: Range,
         #[command(flatten)]
         given: Given,
     },
-    /// Prints the entries of the log that a node has kept with its backups; the node may run
+    /// Prints the entries of the log that a node has archived with its backups; the node may be
+    /// running
     KeptLog {
         /// `CLUSTER/node-ID` below `[backup] directory`
         directory: PathBuf,
         #[command(flatten)]
         range: Range,
     },
-    /// Prints how many rows each table of the state has
+    /// Prints the number of rows of each table of the state
     Rows {
-        /// JSON for programs
+        /// Print JSON
         #[arg(long)]
         json: bool,
         #[command(flatten)]
@@ -323,13 +332,13 @@ enum Part {
 
 #[derive(Args)]
 struct Range {
-    /// The first entry
+    /// The first entry to print
     #[arg(long, value_name = "N")]
     from: Option<u64>,
-    /// The last entry
+    /// The last entry to print
     #[arg(long, value_name = "N")]
     to: Option<u64>,
-    /// JSON for programs
+    /// Print JSON
     #[arg(long)]
     json: bool,
 }
@@ -360,7 +369,7 @@ impl Inspect {
 pub(super) enum PolicyTask {
     /// Prints for each rule whether a caller passes it; exits with 1 if a named rule is not passed
     Check {
-        /// Rules to check; none: all
+        /// The rules to check; default: all
         rule: Vec<String>,
         #[command(flatten)]
         given: Given,
@@ -376,25 +385,25 @@ pub(super) enum PolicyTask {
 #[derive(Args)]
 #[command(next_help_heading = "The caller")]
 pub(super) struct Caller {
-    /// Its user
+    /// The user of the token
     #[arg(long, value_name = "ID")]
     user: Option<String>,
-    /// The project of its token
+    /// The project of the token
     #[arg(long, value_name = "ID")]
     project: Option<String>,
-    /// The domain of its token
+    /// The domain of the token
     #[arg(long, value_name = "ID")]
     domain: Option<String>,
     /// For a token of the whole system
     #[arg(long, value_name = "all")]
     system_scope: Option<String>,
-    /// Its roles
+    /// The roles of the token
     #[arg(long, value_name = "A,B,…", value_delimiter = ',')]
     roles: Vec<String>,
-    /// Roles of the service that comes with its token
+    /// Roles of the service that forwards the request with its own token
     #[arg(long, value_name = "A,B,…", value_delimiter = ',')]
     service_roles: Vec<String>,
-    /// The project that the query names, for rules that are judged by it; default: the caller's own
+    /// The project in the query, for rules that depend on it; default: the caller's own
     #[arg(long, value_name = "ID")]
     target_project: Option<String>,
 }
@@ -418,7 +427,7 @@ impl Caller {
 }
 
 impl PolicyTask {
-    /// Answers what oslo.policy's tools answer. The node needs no number.
+    /// Prints the reports of oslo.policy's tools. A node number is not required.
     fn carry_out(self) -> anyhow::Result<()> {
         let (Self::Check { given, .. } | Self::ListRedundant(given) | Self::Sample(given)) = &self;
         let settings = given.read()?.0.policy;
@@ -437,7 +446,7 @@ impl PolicyTask {
         let (report, is_passed) = policy::check(&rules, &caller, project.as_deref(), &rule)?;
         print(&report)?;
         if !is_passed {
-            anyhow::bail!("not all of these rules are passed");
+            anyhow::bail!("some of these rules are not passed");
         }
         Ok(())
     }
@@ -445,7 +454,7 @@ impl PolicyTask {
 
 #[derive(Args)]
 pub(super) struct Recover {
-    /// Carries it out. If a majority of the others still runs, there are two clusters
+    /// Carries the plan out. If a majority of the others still runs, there are two clusters
     #[arg(long)]
     yes_the_others_are_gone_for_ever: bool,
     #[command(flatten)]
@@ -460,7 +469,7 @@ impl Recover {
     }
 }
 
-/// How the store of a configured node is opened.
+/// Store options of a configured node.
 fn storage(config: &Config) -> anyhow::Result<StoreOptions> {
     check_data_dir(&config.data_dir)?;
     Ok(StoreOptions {

@@ -1,4 +1,4 @@
-//! Where the configuration is from: a file, the environment, and a flag for each setting.
+//! The sources of the configuration: a file, the environment, and a flag for each setting.
 
 use std::path::PathBuf;
 
@@ -8,7 +8,7 @@ use crate::Config;
 use crate::cluster::settle_number;
 use placement_api::settings::{Kind, Setting};
 
-// No doc comment: clap would take it for that of a command.
+// No doc comment: clap would use it for the command.
 #[derive(Args)]
 pub(super) struct Given {
     /// TOML file with any of the settings below
@@ -19,12 +19,12 @@ pub(super) struct Given {
 }
 
 impl Given {
-    /// The configuration, checked and with the number that the node has.
+    /// The validated configuration, with the number of the node.
     pub(super) fn load(&self) -> anyhow::Result<Config> {
         Ok(self.load_with_warnings()?.0)
     }
 
-    /// The same, with what a person should look at.
+    /// Like `load`, with warnings for the operator.
     pub(super) fn load_with_warnings(&self) -> anyhow::Result<(Config, Vec<String>)> {
         let (mut config, warnings) = self.read()?;
         config.node_id = settle_number(config.node_id, &config.data_dir, &config.cluster)?;
@@ -32,7 +32,7 @@ impl Given {
         Ok((config, warnings))
     }
 
-    /// The same without a look at what the settings must be to each other.
+    /// The configuration without validation.
     pub(super) fn read(&self) -> anyhow::Result<(Config, Vec<String>)> {
         let flags = self.flags.0.clone();
         Ok(Config::read(
@@ -42,7 +42,7 @@ impl Given {
         )?)
     }
 
-    /// The data directory. If its flag is given, the node needs no number.
+    /// The data directory. If its flag is given, the node number is not required.
     pub(super) fn data_dir(&self) -> anyhow::Result<PathBuf> {
         let mut flags = self.flags.0.iter();
         match flags.find(|(flag, _)| flag == "data-dir") {
@@ -52,7 +52,7 @@ impl Given {
     }
 }
 
-/// The flags of settings that are given, without their dashes, and the values.
+/// The given flags of settings, without dashes, with their values.
 struct Flags(Vec<(String, String)>);
 
 impl FromArgMatches for Flags {
@@ -108,7 +108,7 @@ fn argument(setting: &Setting) -> Arg {
         setting.path(),
         setting.variable()
     );
-    // The two that are typed by hand.
+    // Short forms of flags that are typed by hand.
     let short = match flag {
         "cluster-join" => Some("join"),
         "cluster-join-token-file" => Some("join-token-file"),

@@ -1,4 +1,4 @@
-//! How many connections are served, in all and from one address.
+//! Limits of connections, in total and per address.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
@@ -13,7 +13,7 @@ use placement_api::access;
 #[derive(Clone)]
 pub(crate) struct Connections {
     max: usize,
-    /// What is left for all listeners together.
+    /// Remaining connections of all listeners together.
     shared: Arc<Semaphore>,
     per_address_max: usize,
     open: Arc<Mutex<Open>>,
@@ -25,7 +25,7 @@ struct Open {
     by_address: HashMap<IpAddr, usize>,
 }
 
-/// The permit of a connection that is served, until it is dropped.
+/// The permit of a served connection, until it is dropped.
 pub(crate) struct Permit {
     connections: Connections,
     address: IpAddr,
@@ -42,12 +42,12 @@ impl Connections {
         }
     }
 
-    /// A permit for a connection from there, unless there are too many.
+    /// A permit for a connection from `peer`, unless there are too many.
     pub(crate) fn permit(&self, peer: SocketAddr) -> Option<Permit> {
         self.permit_for(peer.ip())
     }
 
-    /// The same for a client at this address, which may be behind a proxy.
+    /// A permit for a client at this address, which may be behind a proxy.
     pub(crate) fn permit_for(&self, address: IpAddr) -> Option<Permit> {
         let address = access::network(address);
         let mut open = self.open.lock();
@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn listeners_share_what_the_process_has() {
+    fn listeners_share_the_limit_of_the_process() {
         let shared = Arc::new(Semaphore::new(2));
         let [one, other] = [(); 2].map(|()| Connections::new(2, 2, shared.clone()));
         let _first = one.permit(peer("10.0.0.1"));
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn one_network_of_ipv6_is_one_address() {
+    fn ipv6_network_counts_as_one_address() {
         let connections = Connections::new(9, 1, Arc::new(Semaphore::new(9)));
         let _one = connections.permit(peer("fd00::1"));
         assert!(connections.permit(peer("fd00::2:0:0:1")).is_none());

@@ -11,10 +11,10 @@ use tokio::net::{UnixListener, UnixStream};
 
 use placement_api::net::{BoxStream, Listener};
 
-/// A client of the socket has this machine's address.
+/// Address of a client of the socket: this machine's.
 const HERE: SocketAddr = SocketAddr::V4(SocketAddrV4::new(Ipv4Addr::LOCALHOST, 0));
 
-/// A socket that this process's user alone may open.
+/// A socket that only this process's user may open.
 struct Local {
     listener: UnixListener,
     path: PathBuf,
@@ -22,12 +22,12 @@ struct Local {
 
 impl Drop for Local {
     fn drop(&mut self) {
-        // What stays is replaced by the next listener.
+        // A remaining file is replaced by the next listener.
         let _ = fs::remove_file(&self.path);
     }
 }
 
-/// Listens at `path`. A socket at which no one listens any more is replaced.
+/// Listens at `path`. A socket without a listener is replaced.
 pub(crate) async fn bind(path: &Path) -> io::Result<Box<dyn Listener>> {
     match fs::symlink_metadata(path) {
         Err(error) if error.kind() == ErrorKind::NotFound => {}
@@ -35,7 +35,7 @@ pub(crate) async fn bind(path: &Path) -> io::Result<Box<dyn Listener>> {
         Ok(found) if !found.file_type().is_socket() => {
             return Err(io::Error::new(
                 ErrorKind::AlreadyExists,
-                "there is a file, and it is no socket",
+                "the path exists and is not a socket",
             ));
         }
         Ok(_) => {
@@ -47,7 +47,7 @@ pub(crate) async fn bind(path: &Path) -> io::Result<Box<dyn Listener>> {
             }
         }
     }
-    // Under its own name only once no one else can open it.
+    // Published under its name only once others cannot open it.
     let draft = path.with_extension("new");
     let _ = fs::remove_file(&draft);
     let listener = UnixListener::bind(&draft)?;
@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn file_that_is_no_socket_is_not_replaced() {
+    async fn file_that_is_not_a_socket_is_not_replaced() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("admin.sock");
         fs::write(&path, "mine").unwrap();

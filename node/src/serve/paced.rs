@@ -1,5 +1,5 @@
-//! A connection whose peer has to keep up: a peer that takes an answer too slowly is cut off, and
-//! one that is answered before it has sent all gets the time to read the answer.
+//! A connection with a minimum rate: a peer that reads an answer too slowly is cut off, and a peer
+//! that is answered before it has sent everything gets time to read the answer.
 
 use std::io::{self, ErrorKind};
 use std::pin::Pin;
@@ -14,12 +14,12 @@ use tokio::time::{Instant, Sleep, sleep_until};
 use placement_api::http::{GRACE, MIN_BYTES_PER_S};
 use placement_api::net::BoxStream;
 
-/// How long what a peer still sends is read after it was answered.
+/// How long further input is read after the answer.
 const LINGER: Duration = Duration::from_secs(1);
-/// How much of it.
+/// How many bytes of it are read.
 const LINGER_MAX_BYTES: usize = 1024 * 1024;
 
-/// What is announced to a connection about its responses.
+/// Announcements of responses to a connection.
 #[derive(Clone, Default)]
 pub(super) struct Announced(Arc<Flags>);
 
@@ -30,28 +30,29 @@ struct Flags {
 }
 
 impl Announced {
-    /// The connection is closed after this response, and its peer may still be sending.
+    /// Announces that the connection is closed after this response, while its peer may still be
+    /// sending.
     pub(super) fn close(&self) {
         self.0.closes.store(true, Ordering::Relaxed);
     }
 
-    /// A response begins: only what the peer takes of it counts from then on.
+    /// Announces a new response: from now on only the bytes read of it count.
     pub(super) fn response(&self) {
         self.0.has_begun.store(true, Ordering::Relaxed);
     }
 }
 
-/// A stream whose peer has to take [`MIN_BYTES_PER_S`].
+/// A stream whose peer has to read [`MIN_BYTES_PER_S`].
 pub(super) struct Paced {
     stream: BoxStream,
     announced: Announced,
-    /// Since when this node waits for the peer to take something.
+    /// Since when this node waits for the peer to read.
     waiting: Option<Instant>,
-    /// How long it has waited before, and how many bytes the peer has taken, of this response.
+    /// How long it has waited before, and how many bytes the peer has read, for this response.
     waited: Duration,
     taken: u64,
     timer: Pin<Box<Sleep>>,
-    /// The write side is closed; so many bytes that come are still thrown away.
+    /// The write side is closed; this many further bytes of input are discarded.
     ending: Option<usize>,
 }
 
@@ -68,7 +69,7 @@ impl Paced {
         }
     }
 
-    /// Forgets what was before the response that has begun, if one has.
+    /// Resets the counters if a response has begun.
     fn begin_response(&mut self) {
         let has_begun = &self.announced.0.has_begun;
         if has_begun.load(Ordering::Relaxed) {
@@ -77,7 +78,7 @@ impl Paced {
         }
     }
 
-    /// Looks at the clock while the peer takes nothing.
+    /// Checks the time while the peer reads nothing.
     fn wait(&mut self, cx: &mut Context<'_>) -> Poll<io::Error> {
         if self.waiting.is_none() {
             let now = Instant::now();
@@ -89,11 +90,11 @@ impl Paced {
         ready!(self.timer.as_mut().poll(cx));
         Poll::Ready(io::Error::new(
             ErrorKind::TimedOut,
-            "the peer takes its answer too slowly",
+            "the peer reads its answer too slowly",
         ))
     }
 
-    /// Counts what the peer has taken by a write, if it has.
+    /// Counts the bytes of a write that the peer has accepted.
     fn written(
         &mut self,
         cx: &mut Context<'_>,
@@ -109,8 +110,8 @@ impl Paced {
         Poll::Ready(taken)
     }
 
-    /// Reads what the peer still sends, so that it sees no broken connection before it has
-    /// read its answer.
+    /// Reads further input, so that the peer sees no broken connection before it has read its
+    /// answer.
     fn poll_linger(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let left_bytes = self.ending.get_or_insert_with(|| {
             self.timer.as_mut().reset(Instant::now() + LINGER);
@@ -192,7 +193,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn peer_that_takes_nothing_is_cut_off() {
+    async fn peer_that_reads_nothing_is_cut_off() {
         let (here, _there) = duplex(64);
         let (mut paced, _) = paced(here);
         let begun = Instant::now();

@@ -11,21 +11,21 @@ use tokio::time::{Instant, sleep_until};
 use placement_raft_store::runtime;
 
 tokio::task_local! {
-    /// Where the task of a stream learns when its answer is due.
+    /// Tells the task of a stream when its answer is due.
     static DUE: Cell<Option<oneshot::Sender<Instant>>>;
 }
 
-/// Runs streams.
+/// The executor of streams.
 #[derive(Clone, Copy)]
 pub(super) struct Streams;
 
 impl Streams {
-    /// The answer of the stream whose task this is has to be taken until then.
+    /// Sets the deadline of the current stream's answer.
     pub(super) fn end_at(due: Instant) {
         // Outside of such a task there is no stream to reset.
         let announce = DUE.try_with(Cell::take).ok().flatten();
         if let Some(announce) = announce {
-            // It has ended, if it does not listen.
+            // If the receiver is gone, the stream has ended.
             let _ = announce.send(due);
         }
     }

@@ -1,11 +1,11 @@
-//! The answers that an HTTP/2 connection is sending, and when its client must have taken each. Over
-//! HTTP/1 there is one at a time: [`Paced`](super::paced::Paced) watches it, and hyper itself ends
-//! a connection that has none for long.
+//! The answers that an HTTP/2 connection is sending, and the deadline for its client to read each.
+//! Over HTTP/1 there is one at a time: [`Paced`](super::paced::Paced) watches it, and hyper itself
+//! ends a connection without one.
 //!
-//! A client of HTTP/2 decides by its windows how much of each answer is sent, so that the socket
-//! says nothing. An answer that is not taken in time is reset. hyper has nothing to reset once it
-//! has the last piece, which may wait for a window in its queue; so an answer counts as sent once
-//! its last byte has left, and one that stays overdue ends the connection.
+//! An HTTP/2 client controls by its windows how much of each answer is sent, so the socket does not
+//! show its progress. An answer that is not read in time is reset. hyper cannot reset a stream once
+//! it has the last piece, which may wait in its queue for a window; so an answer counts as sent
+//! once its last byte has left, and one that stays overdue ends the connection.
 
 use std::collections::BTreeMap;
 use std::pin::Pin;
@@ -21,10 +21,10 @@ use tokio::time::{Instant, sleep, sleep_until};
 
 use placement_api::http::{GRACE, MIN_BYTES_PER_S};
 
-/// Longest piece of an answer that hyper is handed. It cannot reset a stream once it has the last
-/// one.
+/// Longest piece of an answer that is passed to hyper, which cannot reset a stream once it has the
+/// last one.
 const PIECE_BYTES: usize = 16 * 1024;
-/// How often it is looked whether all that remains is overdue.
+/// How often to check whether all remaining answers are overdue.
 const EVERY: Duration = Duration::from_secs(1);
 
 /// The answers of a connection.
@@ -32,14 +32,14 @@ const EVERY: Duration = Duration::from_secs(1);
 pub(super) struct UnderWay(Arc<Mutex<Answers>>);
 
 struct Answers {
-    /// By their number, when each must have been taken; `None`: it is not due yet.
+    /// Deadlines by number; `None`: not due yet.
     due: BTreeMap<u64, Option<Instant>>,
     next: u64,
-    /// When the last one ended.
+    /// When the last answer ended.
     idle_since: Instant,
 }
 
-/// One of them, until it is dropped.
+/// An answer, until it is dropped.
 pub(super) struct Answering {
     of: UnderWay,
     number: u64,
@@ -54,7 +54,7 @@ impl UnderWay {
         })))
     }
 
-    /// One more, and whether it is the only one.
+    /// Registers an answer; also returns whether it is the only one.
     pub(super) fn begin(&self) -> (Answering, bool) {
         let mut answers = self.0.lock();
         let number = answers.next;
@@ -64,8 +64,8 @@ impl UnderWay {
         (Answering { of, number }, answers.due.len() == 1)
     }
 
-    /// Waits until the connection has been of no use for so long: there was no answer but overdue
-    /// ones, or one has been overdue for so long.
+    /// Waits until the connection has been useless for `limit`: it had only overdue answers, or one
+    /// has been overdue for that long.
     pub(super) async fn useless_for(&self, limit: Duration) {
         loop {
             let now = Instant::now();
@@ -77,7 +77,7 @@ impl UnderWay {
         }
     }
 
-    /// Waits until there is no answer but overdue ones.
+    /// Waits until all remaining answers are overdue.
     pub(super) async fn only_overdue(&self) {
         while self.0.lock().are_some_awaited(Instant::now()) {
             sleep(EVERY).await;
@@ -109,7 +109,7 @@ impl Drop for Answering {
 }
 
 impl Answering {
-    /// Its client has to take all of it within this time. Returns when that is over.
+    /// Sets the deadline for the client to read the whole answer, and returns it.
     fn end_within(&self, within: Duration) -> Instant {
         let due = Instant::now() + within;
         self.of.0.lock().due.insert(self.number, Some(due));
@@ -121,8 +121,8 @@ impl Answering {
         answers.due.get(&self.number).is_some_and(Option::is_some)
     }
 
-    /// A body with whose last byte this ends, and when it has to be taken: within this time or, by
-    /// default, that of its length. `None`: it comes bit by bit.
+    /// A body that ends this answer with its last byte, and the deadline: `within` or, by default,
+    /// by its length. `None`: it is a stream.
     pub(super) fn until_sent(
         self,
         body: Body,
@@ -143,19 +143,19 @@ impl Answering {
     }
 }
 
-/// A body whose pieces know of the answer that they belong to.
+/// A body whose pieces keep a reference to their answer.
 struct Sent {
-    /// Until this is dropped.
+    /// The body, until this is dropped.
     body: Option<Body>,
-    /// What has come of it and is not handed on yet.
+    /// Received bytes that are not passed on yet.
     rest: Bytes,
     answer: Arc<Answer>,
 }
 
 struct Answer {
     answering: Answering,
-    /// The whole body, once hyper is done with it: it counts to its caller until the last piece has
-    /// left.
+    /// The whole body, once hyper is done with it: it counts for its caller until the last piece
+    /// has left.
     body: Mutex<Option<Body>>,
 }
 
@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn answer_ends_with_its_last_piece_and_its_body_with_it() {
+    async fn answer_and_its_body_end_with_its_last_piece() {
         struct Counted {
             _count: Arc<()>,
         }
@@ -289,7 +289,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn overdue_answer_makes_a_connection_useless_even_while_others_are_taken() {
+    async fn overdue_answer_makes_a_connection_useless_even_while_others_are_read() {
         let under_way = UnderWay::none();
         let (overdue, _) = under_way.begin();
         let (_body, due) = overdue.until_sent(Body::from("answer"), None);
@@ -308,7 +308,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn long_answer_has_the_time_of_its_length_and_a_stream_its_own() {
+    async fn deadline_of_an_answer_follows_its_length_or_is_set() {
         let under_way = UnderWay::none();
         let until_sent = |body, within| under_way.begin().0.until_sent(body, within);
         let long = Body::from(vec![b' '; 20 * MIN_BYTES_PER_S as usize]);

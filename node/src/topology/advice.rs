@@ -1,4 +1,4 @@
-//! What to change, as text for operators.
+//! Recommended changes, as text for operators.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -9,10 +9,10 @@ use placement_wire::FailureDomain;
 use super::costs::{RoundTrips, Voters};
 use super::losses::{Extent, Standing, fatal, place_of, places, voters};
 
-/// More voters than this make each write dearer, and no cluster needs them.
+/// More voters make each write slower, and no cluster needs them.
 const VOTERS_MAX: usize = 7;
-/// Another site for the leader is named if writes wait at least so much less, in all sites
-/// together.
+/// Another site for the leader is recommended if it reduces the sum of write times of all sites to
+/// at most this fraction.
 const WORTH: f64 = 0.8;
 
 pub(super) fn advice(
@@ -41,7 +41,7 @@ fn list(nodes: impl IntoIterator<Item = u64>) -> String {
     }
 }
 
-/// The list of the members that fit.
+/// The list of the members for which `fits` holds.
 fn fitting(members: &[Standing], fits: fn(&Standing) -> bool) -> Option<String> {
     let fitting = members.iter().filter(|member| fits(member));
     let nodes: Vec<u64> = fitting.map(|member| member.node).collect();
@@ -51,18 +51,19 @@ fn fitting(members: &[Standing], fits: fn(&Standing) -> bool) -> Option<String> 
 fn silent(members: &[Standing]) -> Option<String> {
     let nodes = fitting(members, |member| !member.is_reachable)?;
     Some(format!(
-        "no answer from {nodes}: bring back or replace what is lost"
+        "no answer from {nodes}: bring the lost nodes back or replace them"
     ))
 }
 
-/// Nodes that name no region where others do.
+/// Nodes without a region, if others have one.
 fn unnamed(members: &[Standing]) -> Option<String> {
     if members.iter().all(|member| member.site.region.is_empty()) {
         return None;
     }
     let nodes = fitting(members, |member| member.site.region.is_empty())?;
     Some(format!(
-        "no region is named for {nodes}: nodes without one count as failing together; set [node] region there"
+        "no region is named for {nodes}: nodes without one count as failing together; set [node] \
+        region there"
     ))
 }
 
@@ -70,13 +71,13 @@ fn even(members: &[Standing]) -> Option<String> {
     let count = voters(members).count();
     (count > 1 && count.is_multiple_of(2)).then(|| {
         format!(
-            "{count} voters survive no more losses than {}: an odd number is better",
+            "{count} voters tolerate no more losses than {}: use an odd number",
             count - 1
         )
     })
 }
 
-/// Voters such that the loss of no place of the widest extent that can be survived is fatal.
+/// Voters for which no loss of the widest possible extent is fatal.
 fn other_voters(members: &[Standing]) -> Option<String> {
     for extent in [Extent::Region, Extent::Zone] {
         let fatal = fatal(members, extent);
@@ -87,7 +88,8 @@ fn other_voters(members: &[Standing]) -> Option<String> {
         let Some(chosen) = choose(members, extent) else {
             if places(members, extent).len() == 2 && extent == Extent::Region {
                 return Some(format!(
-                    "the loss of {first} stops all writes, and of two {extent}s one always has half of \
+                    "the loss of {first} stops all writes, and one of two {extent}s always has \
+                    half of \
                      the voters or more: add a node in a third {extent}, and make it a voter"
                 ));
             }
@@ -103,20 +105,21 @@ fn other_voters(members: &[Standing]) -> Option<String> {
             steps.push(format!("demote {}", list(demoted)));
         }
         return Some(format!(
-            "the loss of {first} stops all writes: {}, and the loss of any one {extent} is survived",
+            "the loss of {first} stops all writes: {}, and the cluster tolerates the loss of any \
+            one {extent}",
             steps.join(", then ")
         ));
     }
     None
 }
 
-/// The voters of an odd number that take the fewest changes, no place having half of them.
+/// An odd number of voters, of which no place has half, with the fewest changes.
 fn choose(members: &[Standing], extent: Extent) -> Option<BTreeSet<u64>> {
     let reachable: Vec<&Standing> = members.iter().filter(|one| one.is_reachable).collect();
     let voters: BTreeSet<u64> = voters(members).map(|voter| voter.node).collect();
     let sizes = (3..=VOTERS_MAX.min(reachable.len())).step_by(2);
     let chosen = sizes.filter_map(|size| {
-        // A voter keeps its vote if it can.
+        // A voter keeps its vote if possible.
         let mut order = reachable.clone();
         order.sort_by_key(|member| (!member.is_voter, member.node));
         let mut at = BTreeMap::<FailureDomain, usize>::new();
@@ -133,7 +136,7 @@ fn choose(members: &[Standing], extent: Extent) -> Option<BTreeSet<u64>> {
     chosen.min_by_key(|chosen| chosen.symmetric_difference(&voters).count())
 }
 
-/// Regions that one node alone serves. Zones of one region are near each other.
+/// Regions with a single node. Zones of one region are near each other.
 fn lonely(members: &[Standing]) -> Option<String> {
     let mut regions = BTreeMap::<&str, Vec<u64>>::new();
     for member in members {
@@ -152,7 +155,8 @@ fn lonely(members: &[Standing]) -> Option<String> {
             }),
     )?;
     Some(format!(
-        "one node alone answers in {alone}: without it clients there have to ask another region; a second \
+        "only one node answers in {alone}: without it clients there have to use another region; \
+        a second \
          node there, as a learner, slows no write"
     ))
 }
@@ -162,18 +166,19 @@ fn joined(names: impl Iterator<Item = String>) -> Option<String> {
     (!names.is_empty()).then(|| names.join(", "))
 }
 
-/// Clouds in whose region no node stands.
+/// Clouds whose region has no node.
 fn homeless(members: &[Standing], clouds: &[(String, String)]) -> Option<String> {
     let is_empty = |region: &str| !members.iter().any(|one| one.site.region == region);
     let empty = clouds.iter().filter(|(_, region)| is_empty(region));
     let named = joined(empty.map(|(name, region)| format!("{name} ({region})")))?;
     Some(format!(
-        "no node stands in the region of {named}: its clients ask far away; a learner there answers their reads"
+        "no node is in the region of {named}: its clients use distant nodes; a learner there \
+        would answer their reads"
     ))
 }
 
-/// A site where a leader would keep writes waiting much less: those of all sites together, or of
-/// those in the regions of clouds, where these are configured.
+/// A site where a leader would make writes much faster: summed over all sites or, if clouds have
+/// regions, over the sites in those.
 fn other_leader(
     members: &[Standing],
     trips: &RoundTrips,
@@ -203,7 +208,8 @@ fn other_leader(
     }
     let count = u32::try_from(sites.len()).ok()?;
     Some(format!(
-        "with the leader in {site} a write waits {:.1} ms on average over the sites, with node {leader} \
+        "with the leader in {site} a write waits {:.1} ms on average over the sites, with node \
+        {leader} \
          {:.1} ms: [cluster] leader_preference = [\"{site}\"]",
         (best / count).as_secs_f64() * 1e3,
         (now / count).as_secs_f64() * 1e3,
@@ -253,14 +259,14 @@ mod tests {
     }
 
     #[test]
-    fn two_regions_get_the_advice_of_a_third() {
+    fn two_regions_get_the_advice_to_add_a_third() {
         let advice = advised(&["n/*", "n/*", "s/*", "s/"]);
         assert!(advice.contains("a third region"), "{advice}");
     }
 
     #[test]
     fn chosen_voters_survive_the_loss_of_any_region() {
-        // All clusters of up to five nodes over three regions, whichever of them vote.
+        // All clusters of up to five nodes over three regions, with all assignments of votes.
         for code in 0..6_u32.pow(5) {
             let sites: Vec<&str> = (0..5)
                 .map(|at| {
@@ -289,7 +295,7 @@ mod tests {
         assert_eq!(other_leader(&members, &trips, 2, &[]), None);
         let advice = other_leader(&members, &trips, 3, &[]).unwrap();
         assert!(advice.contains("leader_preference = [\"s\"]"), "{advice}");
-        // Where regions of clouds are configured, their writes count alone.
+        // If clouds have regions, only their writes count.
         let cloud = |region: &str| (format!("cloud of {region}"), region.to_owned());
         assert_eq!(other_leader(&members, &trips, 3, &[cloud("w")]), None);
         let advice = other_leader(&members, &trips, 3, &[cloud("n")]).unwrap();

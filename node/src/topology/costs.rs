@@ -1,22 +1,22 @@
-//! What a read and a write wait for, in round trips between nodes. What the nodes themselves need
-//! comes to it.
+//! Latency of reads and writes in round trips between nodes, without the processing time of the
+//! nodes.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use super::losses::{Standing, voters};
 
-/// How long a message and its answer take between two nodes, as both have measured it.
+/// Round trips between nodes, as measured by both sides.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct RoundTrips(BTreeMap<(u64, u64), Duration>);
 
 impl RoundTrips {
-    /// Notes what `from` has measured.
+    /// Notes a measurement of `from`.
     pub(crate) fn note(&mut self, from: u64, to: u64, took: Duration) {
         self.0.insert((from, to), took);
     }
 
-    /// As one of the two has measured it, the longer if both have.
+    /// The round trip as measured by one of the two nodes, or the longer of both measurements.
     pub(crate) fn between(&self, one: u64, other: u64) -> Option<Duration> {
         if one == other {
             return Some(Duration::ZERO);
@@ -29,7 +29,7 @@ impl RoundTrips {
         self.0.iter().map(|(pair, took)| (*pair, *took))
     }
 
-    /// How long `node` waits until so many of `others` have answered it.
+    /// How long `node` waits until `count` of `others` have answered it.
     fn nearest(&self, node: u64, others: &BTreeSet<u64>, count: usize) -> Option<Duration> {
         let Some(last) = count.checked_sub(1) else {
             return Some(Duration::ZERO);
@@ -42,7 +42,7 @@ impl RoundTrips {
     }
 }
 
-/// The voters that answer, and how many of them are a majority of all.
+/// The reachable voters, and the size of a majority of all voters.
 pub(super) struct Voters {
     reachable: BTreeSet<u64>,
     majority: usize,
@@ -57,7 +57,8 @@ impl Voters {
         }
     }
 
-    /// Of a linearizable read at `node`: it asks the leader and the nearest voters at once.
+    /// Latency of a linearizable read at `node`, which asks the leader and the nearest voters at
+    /// once.
     pub(super) fn read(&self, trips: &RoundTrips, node: u64, leader: u64) -> Option<Duration> {
         let others = &self.reachable - &BTreeSet::from([node, leader]);
         let are_there = self.reachable.len() - others.len();
@@ -66,7 +67,7 @@ impl Voters {
         Some(leader.max(trips.nearest(node, &others, rest)?))
     }
 
-    /// Of a write that `node` is asked for: it goes to the leader, and from there to the nearest
+    /// Latency of a write through `node`: it goes to the leader, and from there to the nearest
     /// voters.
     pub(super) fn write(&self, trips: &RoundTrips, node: u64, leader: u64) -> Option<Duration> {
         let others = &self.reachable - &BTreeSet::from([leader]);
@@ -80,7 +81,7 @@ mod tests {
     use super::super::losses::tests::standings;
     use super::*;
 
-    /// Nodes 1 and 2 stand together, 3 and 4 do, 5 and 6 stand alone.
+    /// Nodes 1 and 2 are together, as are 3 and 4; 5 and 6 are alone.
     fn trips() -> RoundTrips {
         let region = |node: u64| node.div_ceil(2).max(node.saturating_sub(2));
         let mut trips = RoundTrips::default();
@@ -109,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn a_read_at_one_of_three_needs_the_leader_alone() {
+    fn read_at_one_of_three_voters_needs_only_the_leader() {
         let (members, trips) = (standings(&["n/*", "n/*", "s/*"]), trips());
         let voters = Voters::of(&members);
         assert_eq!(voters.read(&trips, 3, 1), Some(Duration::from_millis(30)));

@@ -1,7 +1,7 @@
-//! What may be lost at once, and whether those that are left are a majority.
+//! Simultaneous losses, and whether the remaining voters are a majority.
 //!
-//! Nodes that name no region are taken to stand in one, and those of a region that name no zone in
-//! one zone: what is not known may fail together.
+//! Nodes without a region count as one region, and nodes of a region without a zone as one zone:
+//! unknown places may fail together.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -10,20 +10,20 @@ use placement_raft_store::Site;
 use placement_wire::FailureDomain;
 use serde::{Deserialize, Serialize};
 
-/// A member, as far as it matters here.
+/// The relevant attributes of a member.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Standing {
     pub(crate) node: u64,
     pub(crate) site: Site,
     pub(crate) is_voter: bool,
-    /// Whether it answers. One that does not is lost already.
+    /// Whether it is reachable. An unreachable member counts as lost.
     pub(crate) is_reachable: bool,
 }
 
-/// How much is lost at once.
+/// The extent of a simultaneous loss.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-#[expect(missing_docs, reason = "a place says what it is")]
+#[expect(missing_docs, reason = "the names are self-explanatory")]
 pub enum Extent {
     Node,
     Zone,
@@ -44,7 +44,7 @@ impl fmt::Display for Extent {
     }
 }
 
-/// What the member fails with, in a loss of this extent.
+/// The failure domain of a member for this extent.
 pub(super) fn place_of(extent: Extent, member: &Standing) -> FailureDomain {
     let Site { region, zone } = member.site.clone();
     match extent {
@@ -54,7 +54,7 @@ pub(super) fn place_of(extent: Extent, member: &Standing) -> FailureDomain {
     }
 }
 
-/// The members by what they fail with.
+/// The members by failure domain.
 pub(super) fn places(
     members: &[Standing],
     extent: Extent,
@@ -71,22 +71,22 @@ pub(super) fn voters(members: &[Standing]) -> impl Iterator<Item = &Standing> {
     members.iter().filter(|member| member.is_voter)
 }
 
-/// Whether a majority of the voters is left without `lost`.
+/// Whether a majority of the voters remains without `lost`.
 pub(super) fn has_quorum(members: &[Standing], lost: &BTreeSet<u64>) -> bool {
     let is_left = |member: &&Standing| member.is_reachable && !lost.contains(&member.node);
     2 * voters(members).filter(is_left).count() > voters(members).count()
 }
 
-/// The places of this extent whose loss leaves no majority.
+/// The failure domains of this extent whose loss leaves no majority.
 pub(super) fn fatal(members: &[Standing], extent: Extent) -> BTreeSet<FailureDomain> {
     let places = places(members, extent).into_iter();
     let ends = places.filter(|(_, nodes)| !has_quorum(members, nodes));
     ends.map(|(place, _)| place).collect()
 }
 
-/// The places whose loss a change of the members makes fatal, where `before` survived what was
-/// asked for; and each such place that a removal adds to others, as that is no step on the way
-/// there.
+/// The losses that a change of the members makes fatal, if the members before tolerated all of this
+/// extent; after a removal of voters also if they did not, because a removal is not a step in that
+/// direction.
 pub(crate) fn made_fatal(
     before: &[Standing],
     after: &[Standing],
@@ -103,7 +103,7 @@ pub(crate) fn made_fatal(
 pub(super) mod tests {
     use super::*;
 
-    /// `north/a*` is a voter, `north/a` a learner; numbers from 1 on.
+    /// `north/a*` is a voter, `north/a` a learner; numbered from 1.
     pub(crate) fn standings(sites: &[&str]) -> Vec<Standing> {
         let numbered = sites.iter().zip(1..);
         let standing = |(site, node): (&&str, u64)| {
@@ -128,7 +128,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn the_loss_of_a_region_with_half_of_the_voters_is_fatal() {
+    fn loss_of_a_region_with_half_of_the_voters_is_fatal() {
         assert_eq!(
             fatal_regions(&["north/a*", "north/b*", "south/a*"]),
             ["region north"]
@@ -139,7 +139,7 @@ pub(super) mod tests {
         );
         assert!(fatal_regions(&["north/*", "south/*", "west/*"]).is_empty());
         assert!(fatal_regions(&["n/*", "n/*", "s/*", "s/*", "w/*"]).is_empty());
-        // A learner counts for nothing.
+        // A learner does not count.
         assert_eq!(
             fatal_regions(&["n/*", "n/*", "s/*", "w/"]),
             ["region n"],
@@ -158,7 +158,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn a_voter_that_does_not_answer_counts_as_lost() {
+    fn unreachable_voter_counts_as_lost() {
         let mut members = standings(&["n/*", "s/*", "w/*"]);
         assert!(fatal(&members, Extent::Node).is_empty());
         members[2].is_reachable = false;
@@ -169,22 +169,22 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn a_change_is_refused_only_for_what_it_makes_worse() {
+    fn change_is_refused_only_for_losses_that_it_makes_fatal() {
         let made = |before: &[&str], after: &[&str]| {
             let (before, after) = (standings(before), standings(after));
             let made = made_fatal(&before, &after, Extent::Region);
             made.iter().map(ToString::to_string).collect::<Vec<_>>()
         };
-        // From what is survived to what is not.
+        // From tolerated losses to fatal ones.
         let three = ["n/*", "s/*", "w/*"];
         assert_eq!(made(&three, &["n/*", "s/*"]), ["region n", "region s"]);
         assert_eq!(
             made(&["n/*", "s/*", "w/*", "n/"], &["n/*", "s/*", "w/*", "n/*"]),
             ["region n"]
         );
-        // A cluster that grows is on its way.
+        // A growing cluster moves towards tolerance.
         assert!(made(&["n/*", "s/"], &["n/*", "s/*"]).is_empty());
-        // One that shrinks is not.
+        // A shrinking one does not.
         assert_eq!(made(&["n/*", "n/*", "s/*"], &["n/*", "s/*"]), ["region s"]);
         assert!(made(&["n/*", "n/*", "s/*"], &["n/*", "n/*"]).is_empty());
     }

@@ -1,6 +1,6 @@
-//! Which losses a cluster survives, what reads and writes cost at each site, and what to change:
-//! arithmetic over where the members stand and how far they are from each other. It asks no one and
-//! changes nothing.
+//! Tolerated losses of a cluster, latency of reads and writes at each site, and recommended
+//! changes, computed from the members' sites and round trips. It queries nothing and changes
+//! nothing.
 
 mod advice;
 mod costs;

@@ -1,4 +1,4 @@
-//! The whole report for operators.
+//! The topology report for operators.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -111,7 +111,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_loss_lists_the_reads_that_each_site_still_answers() {
+    fn loss_lists_the_reads_that_each_site_still_answers() {
         let members = standings(&["n/*", "n/*", "s/*", "edge/"]);
         let topology = topology_of(&members, &RoundTrips::default(), Some(1), "region", &[]);
         assert_eq!(

@@ -1,4 +1,4 @@
-//! Where spans are sent: a collector that speaks OTLP over HTTP, with protobuf.
+//! The collector of spans, which receives OTLP over HTTP, with protobuf.
 
 use std::fs;
 use std::path::Path;
@@ -19,9 +19,9 @@ use super::TraceSection;
 use placement_api::net::TokioNet;
 use placement_api::outgoing::{self, Outgoing};
 
-/// How long it may take for a batch.
+/// Deadline of a batch.
 const ANSWER_MAX: Duration = Duration::from_secs(5);
-/// The longest answer that is read.
+/// Longest accepted response.
 const ANSWER_MAX_BYTES: usize = 64 * 1024;
 
 /// A collector of traces.
@@ -29,12 +29,12 @@ pub(super) struct Collector {
     outgoing: Outgoing,
     uri: Uri,
     headers: HeaderMap,
-    /// Whether it took the last batch.
+    /// Whether it accepted the last batch.
     takes: bool,
 }
 
 impl Collector {
-    /// `None`: none is configured. Nothing is sent yet.
+    /// Opens the client, without sending anything; `None`: no collector is configured.
     pub(super) fn open(settings: &TraceSection) -> anyhow::Result<Option<Self>> {
         let Some(uri) = settings.uri() else {
             return Ok(None);
@@ -51,18 +51,18 @@ impl Collector {
         }))
     }
 
-    /// Sends spans, once. Returns whether it took them.
+    /// Sends spans, once. Returns whether the collector accepted them.
     pub(super) async fn take(&mut self, resource_spans: Vec<ResourceSpans>) -> bool {
         let refused = self.post(resource_spans).await.err();
-        // Logged once: the metric counts on.
+        // Logged once: the metric keeps counting.
         match &refused {
             Some(reason) if self.takes => {
                 tracing::warn!(
                     %reason,
-                    "spans are dropped: the collector does not take them"
+                    "dropping spans: the collector does not accept them"
                 );
             }
-            None if !self.takes => tracing::info!("the collector takes spans again"),
+            None if !self.takes => tracing::info!("the collector accepts spans again"),
             _ => {}
         }
         self.takes = refused.is_none();
@@ -82,7 +82,7 @@ impl Collector {
     }
 }
 
-/// Each line is `NAME: VALUE`.
+/// Parses lines `NAME: VALUE`.
 fn read_headers(file: &Path) -> anyhow::Result<HeaderMap> {
     let name = file.display();
     let text = fs::read_to_string(file).with_context(|| format!("trace.headers_file: {name}"))?;

@@ -1,4 +1,4 @@
-//! `[trace]`.
+//! The table `[trace]`.
 
 use std::path::PathBuf;
 
@@ -7,24 +7,24 @@ use http::Uri;
 use placement_api::settings::{Invalid, settings};
 
 settings! {
-    /// Traces: spans of requests, sent to a collector that speaks OTLP over HTTP.
+    /// Traces: spans of requests, sent to a collector by OTLP over HTTP.
     TraceSection {
         /// URL of the collector, e.g. `http://127.0.0.1:4318`; spans are posted to `/v1/traces`
-        /// below it. The authorities of an `https:` one are those that this machine trusts. Empty:
-        /// nothing is traced.
+        /// below it. An `https:` collector needs a certificate that this machine trusts. Empty:
+        /// tracing is off.
         otlp_endpoint: String = String::new(),
-        /// Share of the requests that are traced, from 0 to 1, where the caller's `traceparent`
-        /// does not decide it.
+        /// Fraction of the requests that are traced, from 0 to 1, unless the caller's `traceparent`
+        /// decides.
         ratio: f64 = 0.01,
-        /// File with headers for the collector, such as its token, each `NAME: VALUE` on a line of
-        /// its own. It is read when the node starts.
+        /// File with headers for the collector, such as its token, one `NAME: VALUE` per line. It
+        /// is read when the node starts.
         headers_file: Option<PathBuf> = None,
     }
 }
 
 impl TraceSection {
     /// # Errors
-    /// They cannot be used.
+    /// A setting is invalid.
     pub(crate) fn check(&self) -> Result<(), Invalid> {
         if !self.otlp_endpoint.is_empty() && self.uri().is_none() {
             let message = "must be of the form http://HOST:PORT or https://HOST:PORT";
@@ -36,7 +36,7 @@ impl TraceSection {
         }
     }
 
-    /// Where spans are posted to.
+    /// The URL to which spans are posted.
     pub(super) fn uri(&self) -> Option<Uri> {
         let base = self.otlp_endpoint.trim_end_matches('/');
         let uri: Uri = format!("{base}/v1/traces").parse().ok()?;

@@ -1,4 +1,4 @@
-//! The form with which a user logs in.
+//! The login form.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -13,24 +13,24 @@ use super::refusal::Refusal;
 use placement_api::keystone::Credentials;
 use placement_api::settings::Secret;
 
-/// Longest form.
+/// Longest form, in bytes.
 const BODY_BYTES_MAX: usize = 8 * 1024;
-/// How long a browser may take to send it.
+/// Deadline for a browser to send it.
 const BODY_WITHIN: Duration = Duration::from_secs(10);
 const KIND: &str = "application/x-www-form-urlencoded";
 
 /// Longest name in an audit record, in characters: a user's in Keystone may have 255.
 const SHOWN_MAX: usize = 64;
 
-/// A form that was filled in.
+/// A completed form.
 pub(super) struct Form {
-    /// What the user is called.
+    /// The name of the user.
     pub(super) name: String,
     pub(super) credentials: Credentials,
 }
 
 impl Form {
-    /// Who is to be logged in, for the audit record: anyone may have sent anything.
+    /// The user to log in, for the audit record; unverified input.
     pub(super) fn who(&self) -> String {
         let shown = |text: &str| {
             let beginning: String = text.chars().take(SHOWN_MAX).collect();
@@ -45,7 +45,7 @@ impl Form {
     }
 }
 
-/// Reads it.
+/// Reads and parses the form.
 pub(super) async fn read(headers: &HeaderMap, body: Body) -> Result<Form, Refusal> {
     let kind = headers
         .get(CONTENT_TYPE)
@@ -56,12 +56,11 @@ pub(super) async fn read(headers: &HeaderMap, body: Body) -> Result<Form, Refusa
         return Err(Refusal::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, wrong));
     }
     let Ok(body) = timeout(BODY_WITHIN, to_bytes(body, BODY_BYTES_MAX)).await else {
-        let wrong = "The form did not arrive in time. Try again.";
+        let wrong = "The form did not arrive in time. Retry.";
         return Err(Refusal::new(StatusCode::REQUEST_TIMEOUT, wrong));
     };
     let body = body.map_err(|_| {
-        let wrong =
-            format!("The form did not arrive whole, or has more than {BODY_BYTES_MAX} bytes.");
+        let wrong = format!("The form is incomplete, or has more than {BODY_BYTES_MAX} bytes.");
         Refusal::new(StatusCode::PAYLOAD_TOO_LARGE, wrong)
     })?;
     let fields: BTreeMap<_, _> = form_urlencoded::parse(&body).collect();

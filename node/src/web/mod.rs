@@ -1,11 +1,11 @@
-//! `[web] listen`: the pages for a browser, after a login by Keystone. A page asks the operators'
-//! routes as the user who has logged in, so that the policy holds for all that it shows.
+//! `[web] listen`: the pages for a browser, after a login with Keystone. A page calls the admin
+//! routes as the logged-in user, so that the policy applies to everything that it shows.
 //!
-//! | request | does |
+//! | request | effect or response |
 //! |---|---|
 //! | `GET /login` | the form |
-//! | `POST /login` | begins a session, of which the browser gets a cookie |
-//! | `POST /logout` | ends it, and revokes its token |
+//! | `POST /login` | begins a session and sets its cookie |
+//! | `POST /logout` | ends the session, and revokes its token |
 //! | `GET /web/…` | the pages, see `placement-web` |
 
 mod form;
@@ -42,16 +42,16 @@ use placement_api::settings::Secret;
 use placement_raft_store::runtime;
 use placement_web::{HEADERS, STYLE_PATH};
 
-/// Attempts to log in at once, a quarter of them from one address.
+/// Maximum number of concurrent login attempts; a quarter of them from one address.
 const ATTEMPTS_MAX: usize = 16;
-/// How long a refused attempt counts, so that guessing is slow.
+/// How long a rejected attempt counts, so that guessing is slow.
 const REFUSED_LASTS: Duration = Duration::from_secs(1);
 const FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
-/// For a year a browser does not come to this host without TLS, so that no one can offer it the
-/// form in clear.
+/// For a year a browser uses only TLS with this host, so that no one can serve it the form in
+/// clear.
 const ONLY_TLS: HeaderValue = HeaderValue::from_static("max-age=31536000");
 
-/// What the routes need.
+/// State of the routes.
 struct Site {
     keystone: Arc<Keystone>,
     policy: Arc<Policy>,
@@ -68,13 +68,13 @@ pub(crate) fn router(
     is_tls: bool,
 ) -> Router {
     let env = &admin.bootstrap.env;
-    // Without their names all users have the address of the proxy.
+    // Without client names all users have the address of the proxy.
     let knows_addresses = is_tls || public.trust_proxy_headers;
     let per_address_max = ATTEMPTS_MAX / if knows_addresses { 4 } else { 1 };
     let left = Arc::new(Semaphore::new(ATTEMPTS_MAX));
     let site = Arc::new(Site {
         sessions: Sessions::new(env.clock.clone(), env.ids.clone()),
-        // That of the default partition.
+        // The policy of the default partition.
         policy: admin.policies[0].1.clone(),
         attempts: Connections::new(ATTEMPTS_MAX, per_address_max, left),
         keystone,
@@ -98,7 +98,7 @@ pub(crate) fn router(
         .layer(secured)
 }
 
-/// Has a request say which client the proxy on this machine names.
+/// Adds the client that the proxy on this machine names to a request.
 pub(crate) async fn name_client(
     State(public): State<PublicAddress>,
     mut request: Request,
@@ -118,7 +118,7 @@ async fn form(State(site): State<Arc<Site>>, request: Request) -> Response {
 
 async fn log_in(State(site): State<Arc<Site>>, request: Request) -> Response {
     let (browser, answer) = oneshot::channel();
-    // It goes on when its client leaves: leaving early must give no more attempts.
+    // It continues when its client leaves: leaving early must not allow more attempts.
     drop(runtime::spawn(contain(async move {
         let entered = site.log_in(request, &browser).await;
         let (answer, ended) = entered.unwrap_or_else(|refusal| (refusal.page(None), Vec::new()));
@@ -128,7 +128,7 @@ async fn log_in(State(site): State<Arc<Site>>, request: Request) -> Response {
         }
     })));
     answer.await.unwrap_or_else(|_panicked| {
-        let wrong = "The login has ended with a bug, and the log of this node says where.";
+        let wrong = "The login has failed with a bug; the log of this node has the details.";
         Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, wrong).page(None)
     })
 }
@@ -146,13 +146,13 @@ async fn log_out(State(site): State<Arc<Site>>, request: Request) -> Response {
         }
         site.revoke(&session.token).await;
     } else {
-        // No one has logged out.
+        // No one was logged out.
         response.extensions_mut().insert(Recorded);
     }
     response
 }
 
-/// Lets a browser that has a session see a page.
+/// Middleware that shows pages to browsers with a session.
 async fn enter(State(site): State<Arc<Site>>, mut request: Request, next: Next) -> Response {
     let Some(session) = site.session(request.headers()) else {
         return to("/login");
@@ -174,8 +174,8 @@ async fn enter(State(site): State<Arc<Site>>, mut request: Request, next: Next) 
 }
 
 impl Site {
-    /// Begins a session with a new id, whatever the browser had before; with the sessions that end
-    /// for it.
+    /// Begins a session with a new id, whatever the browser had before; also returns the sessions
+    /// that end for it.
     async fn log_in(
         &self,
         request: Request,
@@ -206,7 +206,7 @@ impl Site {
         let address = named.or(peer.map(|Peer(peer)| peer.ip()));
         let attempt = address.and_then(|address| self.attempts.permit_for(address));
         let _attempt = attempt.ok_or_else(|| {
-            let wrong = "Too many users are logging in, here or from your address. Try again.";
+            let wrong = "Too many logins are in progress, in total or from your address. Retry.";
             Refusal::new(StatusCode::TOO_MANY_REQUESTS, wrong)
         })?;
         let Some(token) = self.keystone.log_in(&credentials).await? else {
@@ -222,7 +222,7 @@ impl Site {
             Ok(user) if !browser.is_closed() => user,
             refused_or_left => {
                 self.revoke(&session.token).await;
-                // No one gets this answer.
+                // No one receives this answer.
                 let left = || Refusal::new(StatusCode::REQUEST_TIMEOUT, "The browser has left.");
                 return Err(refused_or_left.err().unwrap_or_else(left));
             }
@@ -234,8 +234,8 @@ impl Site {
         Ok((response, ended))
     }
 
-    /// The session of a browser. One that another site has led here has none, as that site would
-    /// learn from it.
+    /// The session of a browser. A request that another site initiated has none, because that site
+    /// could learn from it.
     fn session(&self, headers: &HeaderMap) -> Option<Arc<Session>> {
         let site = headers.get(FETCH_SITE).map(|site| site.as_bytes());
         let is_led = site.is_some_and(|site| ![&b"none"[..], b"same-origin"].contains(&site));
@@ -257,7 +257,8 @@ impl Site {
             true => "Pages read what access rules cannot list: use a credential without them."
                 .to_owned(),
             false => format!(
-                "The policy does not allow you to see pages: its rule {WEB} is for other roles of the project."
+                "The policy does not allow you to see pages: its rule {WEB} is for other roles \
+                of the project."
             ),
         };
         let user = Some(user);
@@ -265,11 +266,11 @@ impl Site {
         Err(Refusal { user, ..refusal })
     }
 
-    /// Whether a form was sent by a page of this site.
+    /// Checks that a page of this site sent the form.
     fn check_origin(&self, headers: &HeaderMap) -> Result<(), Refusal> {
         let origin = only(headers, &ORIGIN).unwrap_or_default();
         let own = origin.strip_prefix("https://");
-        // A browser on this machine, without a proxy that ends TLS.
+        // A browser on this machine, without a proxy that terminates TLS.
         let plain = origin.strip_prefix("http://").filter(|_| !self.is_tls);
         let is_own = (own.or(plain).zip(only(headers, &HOST)))
             .is_some_and(|(own, host)| own.eq_ignore_ascii_case(host));
@@ -277,26 +278,28 @@ impl Site {
         if is_own && site.is_none_or(|site| site == "same-origin") {
             return Ok(());
         }
-        let wrong = "This form was not sent by a page of this server, by its Origin and Host. Use the form below; a proxy \
-                     in front has to pass both on.";
+        let wrong = "This form was not sent by a page of this server, according to its Origin \
+            and Host. Use the form below; a proxy \
+                     in front has to forward both.";
         Err(Refusal::new(StatusCode::FORBIDDEN, wrong))
     }
 
     async fn revoke(&self, token: &Secret) {
         if let Err(away) = self.keystone.revoke(token).await {
-            tracing::warn!(reason = %away, "the token of a user who has logged out lives on until its end");
+            tracing::warn!(reason = %away, "could not revoke the token of a logged-out user; it \
+                stays valid until it expires");
         }
     }
 }
 
-/// The value of a header that is there once.
+/// The value of a header that occurs once.
 fn only<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a str> {
     let mut all = headers.get_all(name).iter();
     let first = all.next()?.to_str().ok()?;
     all.next().is_none().then_some(first)
 }
 
-/// Sends a browser on, by GET.
+/// Redirects a browser, by GET.
 fn to(path: &'static str) -> Response {
     (StatusCode::SEE_OTHER, [(LOCATION, path)]).into_response()
 }

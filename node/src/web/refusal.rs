@@ -1,4 +1,4 @@
-//! Why a user is not logged in, or not shown a page.
+//! Errors of a login or of a page.
 
 use axum::http::header::{CONNECTION, RETRY_AFTER};
 use axum::http::{HeaderValue, StatusCode};
@@ -7,13 +7,13 @@ use axum::response::{IntoResponse, Response};
 use crate::admin::{Detail, User, response};
 use placement_api::keystone::Away;
 
-/// An answer in place of a page. It is the form for the next attempt.
+/// A response in place of a page. It contains the form for the next attempt.
 pub(super) struct Refusal {
     pub(super) status: StatusCode,
     pub(super) wrong: String,
-    /// Who it is, where Keystone knows it.
+    /// The user, if Keystone knows it.
     pub(super) user: Option<User>,
-    /// What was asked for, for the audit record.
+    /// The requested action, for the audit record.
     pub(super) detail: Option<Detail>,
 }
 
@@ -28,7 +28,7 @@ impl Refusal {
         }
     }
 
-    /// The same with what was asked for.
+    /// Adds the requested action.
     pub(super) fn detailed(self, detail: Detail) -> Self {
         Self {
             detail: Some(detail),
@@ -36,10 +36,10 @@ impl Refusal {
         }
     }
 
-    /// The answer, to someone who has logged in under this name, if so.
+    /// The response; `name` is that of the logged-in user, if there is one.
     pub(super) fn page(self, name: Option<&str>) -> Response {
         let page = placement_web::login(self.status.as_u16(), &self.wrong, name);
-        // A form may not have been read to its end.
+        // The form may not have been read to its end.
         let mut response = ([(CONNECTION, "close")], response(page)).into_response();
         if matches!(self.status.as_u16(), 429 | 503) {
             let later = HeaderValue::from_static("5");
@@ -57,8 +57,8 @@ impl Refusal {
 
 impl From<Away> for Refusal {
     fn from(away: Away) -> Self {
-        tracing::warn!(reason = %away, "Keystone cannot be asked about a user of the pages");
-        let wrong = "Keystone cannot be asked now. Try again; operators have `placementctl web`.";
+        tracing::warn!(reason = %away, "cannot ask Keystone about a user of the pages");
+        let wrong = "Keystone is not available now. Retry; operators can use `placementctl web`.";
         Self::new(StatusCode::SERVICE_UNAVAILABLE, wrong)
     }
 }

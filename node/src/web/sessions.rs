@@ -1,4 +1,4 @@
-//! The sessions of users who have logged in. They are this process's, and end with it.
+//! The sessions of logged-in users. They belong to this process, and end with it.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -12,25 +12,25 @@ use ring::digest::{SHA256, digest};
 use placement_api::settings::Secret;
 use placement_api::world::{Clock, UuidSource};
 
-/// Sessions at once, and those of one user. For a further one the oldest ends, of the same user if
-/// there are too many.
+/// Maximum number of sessions, in total and of one user. A further session ends the oldest one, of
+/// the same user if that user has too many.
 const SESSIONS_MAX: usize = 1024;
 const SESSIONS_PER_USER_MAX: usize = 16;
-/// How long a session lasts; it ends with its token too.
+/// How long a session lasts; it also ends with its token.
 const LASTS: Duration = Duration::from_hours(8);
-/// A browser takes it from this host alone, over TLS or on loopback, and sends it to this host
-/// alone.
+/// A browser accepts this cookie only from this host, over TLS or on loopback, and sends it only to
+/// this host.
 const COOKIE_NAME: &str = "__Host-placementd";
 
-/// What stands behind a cookie.
+/// The session behind a cookie.
 pub(super) struct Session {
-    /// What the user is called.
+    /// The name of the user.
     pub(super) name: Arc<str>,
     pub(super) token: Secret,
 }
 
-/// All sessions. Their ids are known to browsers alone: here are hashes of them, so that no time of
-/// an answer depends on how much of an id was guessed.
+/// All sessions. Only browsers know their ids; this stores hashes of them, so that the response
+/// time does not depend on how much of an id was guessed.
 pub(super) struct Sessions {
     clock: Arc<dyn Clock>,
     ids: Arc<dyn UuidSource>,
@@ -51,8 +51,8 @@ impl Sessions {
         Self { clock, ids, open }
     }
 
-    /// Begins a session in place of the one that the browser has; gives its cookie for
-    /// `Set-Cookie`, in which more than 256 bits are random, and the sessions that end for it.
+    /// Begins a session in place of the browser's current one. Returns its cookie for `Set-Cookie`,
+    /// with more than 256 random bits, and the sessions that end for it.
     pub(super) fn begin(
         &self,
         headers: &HeaderMap,
@@ -87,7 +87,7 @@ impl Sessions {
         Some(found.session.clone())
     }
 
-    /// Ends it.
+    /// Ends the session of the cookie that a browser sends.
     pub(super) fn end(&self, headers: &HeaderMap) -> Option<Arc<Session>> {
         let id = sent(headers)?;
         let mut open = self.current();
@@ -95,7 +95,7 @@ impl Sessions {
         Some(open.remove(at)?.session)
     }
 
-    /// Those that have not ended.
+    /// Removes expired sessions and returns the others.
     fn current(&self) -> MutexGuard<'_, VecDeque<Open>> {
         let now = self.clock.monotonic();
         let mut open = self.open.lock();
@@ -106,7 +106,7 @@ impl Sessions {
     }
 }
 
-/// For `Set-Cookie`: has a browser forget its cookie.
+/// For `Set-Cookie`: makes a browser delete its cookie.
 pub(super) fn forgotten() -> String {
     cookie("", "; Max-Age=0")
 }
@@ -135,7 +135,7 @@ mod tests {
     use super::*;
     use placement_api::world::RealWorld;
 
-    /// It stands at so many hours, until a test moves it.
+    /// A clock that shows a number of hours, until a test changes it.
     struct StandingClock(Mutex<u64>);
 
     impl Clock for StandingClock {
@@ -154,7 +154,8 @@ mod tests {
         (clock.clone(), Sessions::new(clock, ids))
     }
 
-    /// What the browser sends of a new session of this user, and whose sessions end for it.
+    /// Begins a session of this user. Returns the headers that the browser sends, and the users
+    /// whose sessions end for it.
     fn begin(sessions: &Sessions, name: &str) -> (HeaderMap, Vec<String>) {
         let (own, token) = (name.into(), Secret::from("t".to_owned()));
         let session = Session { name: own, token };
@@ -170,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn a_session_ends_after_hours_or_for_a_newer_one() {
+    fn session_ends_after_hours_or_for_a_newer_one() {
         let (clock, sessions) = sessions();
         let (first, _) = begin(&sessions, "first");
         *clock.0.lock() = 7;
@@ -210,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_whole_cookie_of_a_session_is_its_own() {
+    fn session_is_found_only_by_its_exact_cookie() {
         let (_, sessions) = sessions();
         let (sent, _) = begin(&sessions, "user");
         let cookie = sent[COOKIE].to_str().unwrap();

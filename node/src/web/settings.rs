@@ -1,4 +1,4 @@
-//! `[web]`.
+//! The table `[web]`.
 
 use std::path::Path;
 
@@ -7,22 +7,22 @@ use placement_api::http::AuthStrategy;
 use placement_api::settings::{Invalid, is_loopback, settings};
 
 settings! {
-    /// Read-only pages for browsers, with a login by Keystone: `[auth] strategy` is `keystone`, and
-    /// users need the policy rule `placementd:web`. `placementctl web` shows the same pages to
-    /// operators without it.
+    /// Read-only pages for browsers, with a login by Keystone: `[auth] strategy` must be
+    /// `keystone`, and users need the policy rule `placementd:web`. `placementctl web` shows the
+    /// same pages to operators without it.
     WebSection {
         /// Address of the pages, `host:port`; empty: none. On loopback they are served over plain
-        /// HTTP, as for a proxy on this machine, and on other addresses always over TLS, with the
+        /// HTTP, for a proxy on this machine; on other addresses always over TLS, with the
         /// certificate of `[api]` or `[tls]`.
         listen: String = String::new(),
     }
 }
 
 impl WebSection {
-    /// The files for TLS, if it is used: `own` are those of the API, if it has any.
+    /// The files for TLS, if it is used; `own` are those of the API, if it has any.
     ///
     /// # Errors
-    /// They are missing, or users could not log in.
+    /// Files are missing, or users could not log in.
     pub(crate) fn certificates(
         &self,
         strategy: AuthStrategy,
@@ -35,7 +35,8 @@ impl WebSection {
         }
         if strategy != AuthStrategy::Keystone {
             return refused(
-                "needs auth.strategy = \"keystone\", as users log in with Keystone: set it, or leave web.listen \
+                "needs auth.strategy = \"keystone\", because users log in with Keystone: set it, \
+                or leave web.listen \
                  empty and use `placementctl web`",
             );
         }
@@ -44,8 +45,9 @@ impl WebSection {
         }
         if own == (None, None) && tls.cert_file.is_none() {
             return refused(
-                "is no loopback address, and passwords would cross the network in clear: set api.tls_cert_file and \
-                 api.tls_key_file, whose certificate browsers see",
+                "is not a loopback address, and passwords would cross the network in clear: set \
+                api.tls_cert_file and \
+                 api.tls_key_file, which browsers then use",
             );
         }
         tls.for_clients(own, None).map(Some)

@@ -1,4 +1,4 @@
-//! Wall clocks that are wrong.
+//! Wrong wall clocks.
 
 use std::os::unix::fs::PermissionsExt;
 use std::sync::Arc;
@@ -13,10 +13,10 @@ use crate::fixture::{Machine, cluster_of, machines, settled, uuid};
 const DAY: i64 = 86_400;
 
 const HOUR: i64 = 3_600;
-/// What a clock has shown counts for ten seconds.
+/// A reported clock expires after ten seconds.
 const FORGOTTEN: Duration = Duration::from_secs(11);
 
-/// The right time, and so many seconds more, or fewer.
+/// A clock that differs from the right time by a number of seconds.
 #[derive(Default)]
 struct Set(AtomicI64);
 
@@ -47,7 +47,7 @@ fn right_time() -> i64 {
     i64::try_from(now.as_secs()).unwrap()
 }
 
-/// When a provider was made by its stamp, in seconds since 1970.
+/// The creation stamp of a new provider, in seconds since 1970.
 async fn stamp(machine: &Machine, number: u128) -> i64 {
     machine.create(number).await;
     let view = machine.view(Consistency::Linearizable).await.unwrap();
@@ -55,7 +55,7 @@ async fn stamp(machine: &Machine, number: u128) -> i64 {
     view.state.node(place).created_at.0 / 1_000_000
 }
 
-/// A cluster each of whose nodes has a clock that can be set, and those clocks.
+/// A cluster whose nodes have adjustable clocks, and those clocks.
 async fn with_clocks(count: u64) -> (Vec<Machine>, Vec<Arc<Set>>) {
     let mut machines = machines(count);
     let clocks: Vec<_> = machines.iter().map(|_| Arc::new(Set::default())).collect();
@@ -66,7 +66,7 @@ async fn with_clocks(count: u64) -> (Vec<Machine>, Vec<Arc<Set>>) {
     (cluster_of(machines).await, clocks)
 }
 
-/// Waits until a node reports such a problem with a clock.
+/// Waits until a node reports this problem.
 async fn reports(machine: &Machine, words: &str) {
     let mut status = String::new();
     for _ in 0..300 {
@@ -79,7 +79,7 @@ async fn reports(machine: &Machine, words: &str) {
     panic!("{words}: {status}");
 }
 
-/// Checks that writes through a node have the right time, and that it rises as time passes.
+/// Checks that writes through a node have the right time, and that it advances.
 async fn has_right_time(machine: &Machine, numbers: std::ops::Range<u128>) {
     for number in numbers {
         let (begun, at) = (right_time(), stamp(machine, number).await);
@@ -88,9 +88,9 @@ async fn has_right_time(machine: &Machine, numbers: std::ops::Range<u128>) {
     }
 }
 
-/// Of two clocks that differ no node knows which is right, so neither overrules the leader's.
+/// If two clocks differ, no node knows which is right, so neither overrules the leader's.
 #[tokio::test(flavor = "multi_thread")]
-async fn slow_clock_of_a_follower_does_not_stop_the_time_of_the_log_while_a_voter_is_away() {
+async fn slow_clock_of_a_follower_does_not_stop_log_time_while_a_voter_is_away() {
     for voters in [3, 2] {
         let (mut machines, clocks) = with_clocks(voters).await;
         let leader = settled(&machines).await;
@@ -120,7 +120,7 @@ async fn slow_clock_of_a_follower_does_not_stop_the_time_of_the_log_while_a_vote
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn leader_whose_clock_is_behind_stamps_by_the_clocks_of_a_majority() {
+async fn leader_with_a_slow_clock_stamps_by_the_clocks_of_a_majority() {
     let (machines, clocks) = with_clocks(3).await;
     let leader = settled(&machines).await;
     clocks[leader].to(-HOUR);
@@ -134,9 +134,9 @@ async fn leader_whose_clock_is_behind_stamps_by_the_clocks_of_a_majority() {
     assert!(at >= begun - 5, "{at} for {begun}");
 }
 
-/// The only voter was a day ahead, so the stamps of the log are for a day.
+/// The only voter was a day ahead, so the stamps of the log stay ahead for a day.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_join_token_that_is_issued_while_stamps_are_ahead_ends_in_its_time() {
+async fn join_token_issued_while_stamps_are_ahead_expires_in_time() {
     let clock = Arc::new(Set::default());
     let mut machines = machines(1);
     machines[0].env.clock = clock.clone();
@@ -148,7 +148,7 @@ async fn a_join_token_that_is_issued_while_stamps_are_ahead_ends_in_its_time() {
     assert!(stamp(&machines[0], 2).await >= begun + DAY);
     let mut issued = (0, String::new());
     for _ in 0..100 {
-        // A cluster that has just been formed knows no tokens for a moment.
+        // A new cluster does not know tokens for a moment.
         issued = machines[0]
             .admin("POST", "/v1/join-tokens", "{\"ttl_s\": 60}")
             .await;

@@ -6,7 +6,7 @@ use placement_raft_store::{Applier, Rules};
 
 use crate::fixture::{create, eventually, machines, settled};
 
-/// The rules, but for one command that this node forgets to carry out: a bit has flipped.
+/// Skips one command, as if a bit had flipped.
 struct Forgetful;
 
 impl Applier for Forgetful {
@@ -20,14 +20,14 @@ impl Applier for Forgetful {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_node_whose_state_is_not_that_of_the_others_leaves_and_does_not_come_back() {
+async fn node_whose_state_differs_is_quarantined_for_good() {
     let mut machines = machines(3);
     machines[1].env.storage.applier = Arc::new(Forgetful);
     for machine in &mut machines {
         machine.start().await;
     }
     let leader = settled(&machines).await;
-    // What is compared is some way into the log.
+    // Checkpoints are some way into the log.
     for number in 1..=100 {
         machines[leader].create(number).await;
     }
@@ -42,14 +42,14 @@ async fn a_node_whose_state_is_not_that_of_the_others_leaves_and_does_not_come_b
     let (status, body) = machines[1].api("GET", "/readyz", "").await;
     assert_eq!((status, body.contains(&failure)), (503, true), "{body}");
 
-    // A restart does not make it right, even by the right rules.
+    // A restart does not repair it, even with the right rules.
     machines[1].shutdown().await;
     machines[1].env.storage.applier = Arc::new(Rules);
     let refused = machines[1].try_start().await.unwrap_err().to_string();
     assert!(refused.contains("is quarantined"), "{refused}");
     assert!(refused.contains("join again"), "{refused}");
 
-    // The others go on.
+    // The others continue.
     let one = &machines[0];
     assert_eq!(one.node().status().storage_failure, None);
     one.create(101).await;

@@ -17,13 +17,13 @@ use crate::ports::Ports;
 /// Longest wait for anything that must happen; a loaded machine is slow.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// One machine: a directory and an address, with or without a node running.
+/// One machine: a directory and an address, with or without a running node.
 pub(crate) struct Machine {
     pub(crate) config: Config,
     pub(crate) env: Env,
     dir: TempDir,
     node: Option<Node>,
-    /// Its own also while no node runs.
+    /// Reserved even while no node runs.
     _ports: Ports,
 }
 
@@ -42,8 +42,8 @@ impl Machine {
         config.api.drain_notice_ms = 0;
         config.peer.listen = address(1);
         config.admin.listen = address(2);
-        // A machine that is busy with other tests lets a node wait now and then; that is no reason
-        // for an election.
+        // A machine that is busy with other tests sometimes delays a node; that must not cause an
+        // election.
         config.raft.heartbeat_ms = 100;
         config.raft.election_min_ms = 1_000;
         config.raft.election_max_ms = 2_000;
@@ -57,8 +57,7 @@ impl Machine {
         }
     }
 
-    /// Has it miss so many more heartbeats before it stands for election: a busy machine is no
-    /// reason for one.
+    /// Sets longer election timeouts, so that a busy machine causes no election.
     pub(crate) fn set_election(&mut self, min_ms: u64, max_ms: u64) {
         self.config.raft.election_min_ms = min_ms;
         self.config.raft.election_max_ms = max_ms;
@@ -74,7 +73,7 @@ impl Machine {
         self.try_start().await.unwrap();
     }
 
-    /// As `kill -9`, but for what the system has in its buffers.
+    /// Like `kill -9`, except for data in the system's buffers.
     pub(crate) async fn kill(&mut self) {
         self.node.take().expect("runs").kill().await;
     }
@@ -136,7 +135,7 @@ impl Machine {
         )
     }
 
-    /// One request to the admin listener: method, path, body; gives status and body.
+    /// One request to the admin listener; returns status and body.
     pub(crate) async fn admin(&self, method: &str, path: &str, body: &str) -> (u16, String) {
         request(&self.node().addresses().admin, method, path, body).await
     }
@@ -181,7 +180,7 @@ pub(crate) fn has(state: &State, number: u128) -> bool {
     state.place(&uuid(number)).is_some()
 }
 
-/// Machines that are configured to form a cluster together.
+/// Machines configured to form a cluster together.
 pub(crate) fn machines(count: u64) -> Vec<Machine> {
     let mut machines: Vec<Machine> = (1..=count).map(Machine::new).collect();
     let members: Vec<_> = machines
@@ -202,7 +201,7 @@ pub(crate) async fn cluster(count: u64) -> Vec<Machine> {
     cluster_of(machines(count)).await
 }
 
-/// The same of machines that are set up already.
+/// A cluster of machines that are already configured.
 pub(crate) async fn cluster_of(mut machines: Vec<Machine>) -> Vec<Machine> {
     for machine in &mut machines {
         machine.start().await;
@@ -211,7 +210,7 @@ pub(crate) async fn cluster_of(mut machines: Vec<Machine>) -> Vec<Machine> {
     machines
 }
 
-/// Waits until the running machines agree on a leader among them, and can read.
+/// Waits until the running machines agree on a leader among them; returns its position.
 pub(crate) async fn settled(machines: &[Machine]) -> usize {
     eventually("a leader that all know", || {
         let leader = machines.iter().position(Machine::leads)?;
@@ -224,7 +223,7 @@ pub(crate) async fn settled(machines: &[Machine]) -> usize {
     .await
 }
 
-/// Waits until the running machines have applied the same, and gives the index.
+/// Waits until the running machines have applied the same, and returns the index.
 pub(crate) async fn converged(machines: &[Machine]) -> u64 {
     eventually("the same state everywhere", || {
         let states: Vec<_> = machines
@@ -241,14 +240,14 @@ pub(crate) async fn converged(machines: &[Machine]) -> u64 {
     .await
 }
 
-/// Waits until something is there.
+/// Waits until `look` returns a value.
 pub(crate) async fn eventually<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
     let give_up = Instant::now() + PATIENCE;
     loop {
         if let Some(found) = look() {
             return found;
         }
-        assert!(Instant::now() < give_up, "waited in vain for {what}");
+        assert!(Instant::now() < give_up, "timed out waiting for {what}");
         sleep(Duration::from_millis(20)).await;
     }
 }

@@ -9,7 +9,7 @@ use tokio::net::TcpStream;
 
 use crate::fixture::{cluster_of, eventually, machines};
 
-/// A network of which one address panics on demand.
+/// A network on which one address panics on demand.
 struct Breaking {
     address: String,
     broken: Arc<AtomicBool>,
@@ -51,9 +51,9 @@ impl Listener for BreakingListener {
     }
 }
 
-/// In this process a panic does not end all, so that what is left can be looked at.
+/// In this process a panic does not end everything, so the remaining node can be examined.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_node_without_one_of_the_tasks_that_must_live_is_not_ready_and_says_which() {
+async fn node_without_a_vital_task_is_not_ready_and_names_the_task() {
     let broken = Arc::new(AtomicBool::new(false));
     let mut machines = machines(1);
     machines[0].env.net = Arc::new(Breaking {

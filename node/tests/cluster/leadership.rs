@@ -6,7 +6,7 @@ use placement_machine::SimulatedDisk;
 
 use crate::fixture::{Machine, cluster_of, create, eventually, machines, settled};
 
-/// A disk on which syncs take no time, until it is set to hang.
+/// A disk with instant syncs, until it is set to hang.
 fn disk_of(machine: &mut Machine) -> SimulatedDisk {
     let disk = SimulatedDisk::new(machine.id(), Duration::ZERO..=Duration::from_millis(1));
     machine.env.storage.disk = Arc::new(disk.clone());
@@ -19,14 +19,14 @@ fn hang(disks: &[SimulatedDisk], which: [usize; 2], hangs: bool) {
     }
 }
 
-/// Writes through a leader whose followers bring nothing to their disks.
+/// Writes through a leader whose followers cannot write to their disks.
 async fn write_in_vain(leader: &Machine, numbers: std::ops::Range<u128>) {
     let written = numbers.map(|number| leader.submit(create(number)));
     let written = tokio::time::timeout(Duration::from_secs(1), select_all(written.map(Box::pin)));
     assert!(written.await.is_err(), "no follower has any on its disk");
 }
 
-/// Followers whose disks hang are reachable, and lack what was written since.
+/// Followers with hanging disks are reachable, but lack the latest writes.
 #[tokio::test(flavor = "multi_thread")]
 async fn drain_and_stop_hand_leadership_to_no_voter_that_lags() {
     let mut machines = machines(3);
@@ -34,8 +34,8 @@ async fn drain_and_stop_hand_leadership_to_no_voter_that_lags() {
     for machine in &mut machines {
         machine.config.raft.promote_lag_max = 5;
         machine.config.disk.hung_after_ms = 0;
-        // No heartbeat is missed for so long: a term is begun by a hand-over alone, which is tried
-        // for twice that time.
+        // No heartbeat is missed for that long: only a hand-over begins a term, and it is tried for
+        // twice that time.
         machine.set_election(8_000, 12_000);
         disks.push(disk_of(machine));
     }
@@ -56,7 +56,7 @@ async fn drain_and_stop_hand_leadership_to_no_voter_that_lags() {
     assert!(machines[leader].leads());
     assert_eq!(machines[leader].node().status().term, term);
 
-    // The nodes that are not drained come back, and leadership goes where all is.
+    // The disks of the others recover, and leadership moves to a node with everything.
     hang(&disks, followers, false);
     eventually("followers that have caught up", || {
         let views = machines[followers[0]].node().views()?;

@@ -1,4 +1,4 @@
-//! The feature level of a cluster, while members are away or held back.
+//! The feature level of a cluster while members are away or held back.
 
 use std::time::Duration;
 
@@ -21,9 +21,9 @@ async fn all_reach_the_newest_level(machines: &[Machine]) {
     .await;
 }
 
-/// It may have been put back to an older version in the meantime, which could never start again.
+/// The member may have returned to an older version in the meantime, which could never start again.
 #[tokio::test(flavor = "multi_thread")]
-async fn level_does_not_rise_while_a_member_is_away_that_had_agreed() {
+async fn level_does_not_rise_while_a_member_is_away() {
     let mut machines = machines(3);
     machines[1].config.cluster.level_max = HELD;
     let mut machines = cluster_of(machines).await;
@@ -38,7 +38,7 @@ async fn level_does_not_rise_while_a_member_is_away_that_had_agreed() {
     };
     let away = 2 - leader;
     machines[away].kill().await;
-    // A follower counts as reachable for so long after its last answer.
+    // A follower counts as reachable for this long after its last answer.
     let lately = Duration::from_millis(2 * machines[leader].config.raft.election_max_ms);
     tokio::time::sleep(lately + Duration::from_secs(1)).await;
     machines[1].kill().await;
@@ -46,7 +46,7 @@ async fn level_does_not_rise_while_a_member_is_away_that_had_agreed() {
     machines[1].start().await;
     settled(&machines).await;
     converged(&machines).await;
-    // It is looked every second whether the level can be raised.
+    // The leader checks every second whether the level can be raised.
     tokio::time::sleep(Duration::from_secs(4)).await;
     assert_eq!(u64::from(level(&machines[leader]).0), HELD);
     machines[away].start().await;
@@ -54,7 +54,7 @@ async fn level_does_not_rise_while_a_member_is_away_that_had_agreed() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn node_that_is_held_below_the_level_of_its_cluster_stays_a_member() {
+async fn node_held_below_the_level_of_its_cluster_stays_a_member() {
     let mut machines = cluster(3).await;
     all_reach_the_newest_level(&machines).await;
     machines[2].kill().await;

@@ -3,7 +3,7 @@
 #![allow(
     clippy::unwrap_used,
     clippy::disallowed_methods,
-    reason = "a test that cannot go on ends, and it is the real world here"
+    reason = "tests may panic, and run in the real world"
 )]
 
 mod clocks;

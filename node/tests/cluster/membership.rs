@@ -5,7 +5,7 @@ use placement_wire::NodeRole;
 
 use crate::fixture::{Machine, cluster, eventually, settled};
 
-/// No one sends it anything any more: it has to ask.
+/// The others send nothing to a removed node: it has to ask.
 async fn knows_that_it_was_removed(machine: &Machine) {
     eventually("the removal", || {
         (machine.node().status().role == NodeRole::Removed).then_some(())
@@ -23,7 +23,7 @@ async fn knows_that_it_was_removed(machine: &Machine) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_leader_can_be_removed_and_the_last_voter_cannot() {
+async fn leader_can_be_removed_but_not_the_last_voter() {
     let mut machines = cluster(2).await;
     let leader = settled(&machines).await;
     let path = format!("/v1/members/{}", machines[leader].id());
@@ -34,7 +34,7 @@ async fn the_leader_can_be_removed_and_the_last_voter_cannot() {
     machines[0].create(1).await;
     knows_that_it_was_removed(&removed).await;
     removed.kill().await;
-    // It was removed whole: its number is closed.
+    // The removal is complete: its number is closed.
     let (status, body) = machines[0].admin("DELETE", &path, "").await;
     assert_eq!(status, 404, "{body}");
     let path = format!("/v1/members/{}", machines[0].id());
@@ -44,7 +44,7 @@ async fn the_leader_can_be_removed_and_the_last_voter_cannot() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_node_is_not_removed_if_the_rest_would_have_no_majority() {
+async fn node_is_not_removed_if_the_rest_would_have_no_majority() {
     let mut machines = cluster(3).await;
     let leader = settled(&machines).await;
     let dead = (leader + 1) % 3;
@@ -63,7 +63,7 @@ async fn a_node_is_not_removed_if_the_rest_would_have_no_majority() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_cluster_is_not_formed_with_a_member_of_another_one() {
+async fn cluster_is_not_formed_with_a_member_of_another_one() {
     let mut theirs = Machine::new(2);
     theirs.start().await;
     theirs.admin("POST", "/v1/init", "").await;
@@ -79,7 +79,7 @@ async fn a_cluster_is_not_formed_with_a_member_of_another_one() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_first_node_that_has_lost_its_data_forms_no_second_cluster() {
+async fn first_node_that_lost_its_data_forms_no_second_cluster() {
     let mut machines = cluster(3).await;
     machines[1].create(1).await;
     machines[0].kill().await;

@@ -22,10 +22,10 @@ fn copy(from: &Path, to: &Path) {
     }
 }
 
-/// A crash leaves it without the news that its last entry was committed. It leads before it has
-/// found that out, by an entry of its own, which must be on its disk.
+/// After a crash the node does not know that its last entry was committed. It leads before it has
+/// determined that, by an entry of its own, which must be on its disk.
 #[tokio::test(flavor = "multi_thread")]
-async fn the_only_voter_reads_all_that_it_has_acknowledged_after_a_crash() {
+async fn only_voter_reads_all_acknowledged_writes_after_a_crash() {
     let mut machines = cluster(1).await;
     for number in 1..10 {
         machines[0].create(number).await;
@@ -51,7 +51,7 @@ async fn the_only_voter_reads_all_that_it_has_acknowledged_after_a_crash() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_view_after_a_write_is_complete_as_of_when_the_write_began() {
+async fn view_after_a_write_is_complete_as_of_its_beginning() {
     let mut machines = machines(1);
     let slow = Duration::from_millis(300);
     let disk = SimulatedDisk::new(1, slow..=slow);

@@ -13,7 +13,7 @@ use tokio::time::{Instant, sleep};
 use crate::fixture::{Machine, converged, eventually, machines, settled};
 use crate::storage::{connected, read_frame, write_frame};
 
-/// A cluster whose nodes take a snapshot after each so many entries.
+/// A cluster whose nodes take a snapshot after this many entries.
 async fn cluster(nodes: u64, snapshot_after: u64) -> Vec<Machine> {
     let mut machines = machines(nodes);
     for machine in &mut machines {
@@ -25,7 +25,7 @@ async fn cluster(nodes: u64, snapshot_after: u64) -> Vec<Machine> {
     machines
 }
 
-/// Three nodes that send snapshots in small pieces, and so many bytes in a second.
+/// Three nodes that send snapshots in small pieces at this rate.
 async fn slow_cluster(bytes_per_s: u64) -> Vec<Machine> {
     let mut machines = machines(3);
     for machine in &mut machines {
@@ -33,8 +33,7 @@ async fn slow_cluster(bytes_per_s: u64) -> Vec<Machine> {
         machine.config.raft.log_keep = Some(10);
         machine.config.raft.snapshot_chunk_bytes = 1024;
         machine.config.raft.snapshot_bytes_per_s = bytes_per_s;
-        // The leader is to stay, and would not if the transfer held up its heartbeats for all its
-        // time.
+        // The leader should stay, and would not if the transfer delayed its heartbeats.
         machine.set_election(5_000, 6_000);
         machine.start().await;
     }
@@ -45,14 +44,14 @@ fn snapshots(machine: &Machine) -> PathBuf {
     machine.config.data_dir.join("snapshots")
 }
 
-/// The snapshots that a machine sends or is sent.
+/// The snapshots that a machine sends or receives.
 fn snapshot_files(machine: &Machine) -> Vec<PathBuf> {
     let files = std::fs::read_dir(snapshots(machine)).unwrap();
     files.map(|file| file.unwrap().path()).collect()
 }
 
-/// Has a follower miss so many entries that the log of the leader does not reach back to what it
-/// has. Gives the leader and the follower, which does not run.
+/// Makes a follower miss so many entries that the leader's log no longer has them. Returns the
+/// leader and the follower, which is stopped.
 async fn left_behind(machines: &mut [Machine], entries: u128) -> (usize, usize) {
     let leader = settled(machines).await;
     let away = (leader + 1) % 3;
@@ -69,7 +68,7 @@ async fn left_behind(machines: &mut [Machine], entries: u128) -> (usize, usize) 
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_snapshot_that_cannot_be_written_ends_no_node_and_is_sent_later() {
+async fn snapshot_that_cannot_be_written_ends_no_node_and_is_sent_later() {
     let mut machines = cluster(3, 30).await;
     let (leader, away) = left_behind(&mut machines, 99).await;
     sleep(Duration::from_secs(1)).await;
@@ -99,12 +98,12 @@ async fn a_snapshot_that_cannot_be_written_ends_no_node_and_is_sent_later() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_slow_transfer_reaches_its_end_while_writes_go_on() {
+async fn slow_transfer_completes_while_writes_continue() {
     let mut machines = slow_cluster(4 * 1024).await;
     let mut number = 300;
     let (leader, away) = left_behind(&mut machines, number).await;
     machines[away].start().await;
-    // While it takes its time, the log grows by more than is kept, and others would build
+    // During the transfer the log grows by more than is kept, and other nodes would build
     // snapshots.
     let (mut sends, mut sent) = (false, None);
     let give_up = Instant::now() + Duration::from_secs(60);
@@ -117,7 +116,7 @@ async fn a_slow_transfer_reaches_its_end_while_writes_go_on() {
         let (status, body) = machines[leader].admin("POST", "/v1/compact", "").await;
         let sent_before = std::mem::replace(
             &mut sends,
-            status == 503 && body.contains("is being sent a snapshot"),
+            status == 503 && body.contains("is receiving a snapshot"),
         );
         if sent_before && sends {
             assert_eq!(newest, *sent.get_or_insert(newest), "a newer one is built");
@@ -139,7 +138,7 @@ async fn a_slow_transfer_reaches_its_end_while_writes_go_on() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_damaged_snapshot_is_refused_and_written_again_by_its_sender() {
+async fn damaged_snapshot_is_refused_and_rewritten_by_its_sender() {
     let mut machines = slow_cluster(16 * 1024).await;
     let (leader, away) = left_behind(&mut machines, 200).await;
     machines[leader].create(500).await;
@@ -185,7 +184,7 @@ enum Reply {
     NotNow(String),
 }
 
-/// A part of a snapshot of so many bytes.
+/// A part of a snapshot of `bytes` bytes.
 async fn call(
     stream: &mut TcpStream,
     leader: &Machine,
@@ -213,7 +212,7 @@ async fn call(
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_has_arrived_of_a_snapshot_stays_and_what_has_no_room_is_not_begun() {
+async fn partial_snapshot_is_kept_and_one_without_room_is_not_begun() {
     let machines = cluster(3, 1_000).await;
     let leader = settled(&machines).await;
     let (from, to) = (&machines[leader], &machines[(leader + 1) % 3]);
@@ -251,7 +250,7 @@ async fn what_has_arrived_of_a_snapshot_stays_and_what_has_no_room_is_not_begun(
 
 /// While openraft sends entries to a member, it removes none that the member has not acknowledged.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_member_that_acknowledges_nothing_does_not_keep_the_log_of_the_leader() {
+async fn member_that_acknowledges_nothing_does_not_keep_the_log_of_the_leader() {
     let mut machines = machines(3);
     let mut disks = Vec::new();
     for machine in &mut machines {

@@ -1,4 +1,4 @@
-//! No request is answered before the standard resource classes and traits are there.
+//! No request is answered before the standard resource classes and traits exist.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,8 +13,8 @@ use tokio::time::Instant;
 
 use crate::fixture::{Machine, cluster, create, eventually, machines, settled};
 
-/// Keeps the standard names out of a node's state until it is released, like a log that
-/// this node has not applied yet would.
+/// Keeps the standard names out of a node's state until released, like a log that this node has not
+/// applied yet.
 #[derive(Default)]
 struct HeldBack(AtomicBool);
 
@@ -40,7 +40,7 @@ impl Applier for HeldBack {
     }
 }
 
-/// Has a node refuse everything, as one whose state lacks the standard names must.
+/// Checks that a node rejects everything while its state lacks the standard names.
 async fn answers_nothing(machine: &Machine) {
     let (status, body) = machine.api("GET", "/readyz", "").await;
     assert_eq!(status, 503, "{body}");
@@ -62,7 +62,7 @@ fn is_early(error: &Unavailable) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_fresh_cluster_answers_nothing_before_the_standard_names_are_in_it() {
+async fn fresh_cluster_answers_nothing_before_it_has_the_standard_names() {
     let mut machines = machines(1);
     machines[0].config.cluster.wait_ms = 300;
     let held = HeldBack::on(&mut machines[0]);
@@ -74,7 +74,7 @@ async fn a_fresh_cluster_answers_nothing_before_the_standard_names_are_in_it() {
     machines[0].config.cluster.wait_ms = 30_000;
     machines[0].start().await;
     settled(&machines).await;
-    // Who asks too early waits, as for a leader.
+    // An early request waits, as for a leader.
     let begun = Instant::now();
     let release = async {
         tokio::time::sleep(Duration::from_millis(300)).await;
@@ -88,9 +88,9 @@ async fn a_fresh_cluster_answers_nothing_before_the_standard_names_are_in_it() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_follower_that_has_not_applied_the_standard_names_answers_nothing() {
+async fn follower_without_the_standard_names_answers_nothing() {
     let mut machines = machines(3);
-    // Patient, so that another one leads.
+    // With long timeouts, so that another node leads.
     let held = HeldBack::on(&mut machines[2]);
     machines[2].config.cluster.wait_ms = 300;
     machines[2].config.raft.election_min_ms = 5_000;
@@ -120,7 +120,7 @@ async fn a_follower_that_has_not_applied_the_standard_names_answers_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_newer_binary_brings_its_names_although_an_older_one_leads() {
+async fn newer_binary_adds_its_names_although_an_older_one_leads() {
     let mut machines = cluster(3).await;
     machines[0].create(1).await;
     let leader = settled(&machines).await;
@@ -135,7 +135,7 @@ async fn a_newer_binary_brings_its_names_although_an_older_one_leads() {
         assert!(view.state.trait_id(&name).is_some());
     }
 
-    // Alone it cannot bring any, and says nothing that may be wrong.
+    // Alone it cannot add any, and gives no answer that may be wrong.
     let last = (leader + 2) % 3;
     let name: placement_model::types::TraitName = "HW_OF_THE_ONE_AFTER".parse().unwrap();
     for machine in &mut machines {

@@ -10,11 +10,11 @@ use xxhash_rust::xxh3::xxh3_64;
 use crate::fixture::{Machine, cluster, create, eventually, has, settled};
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_leader_whose_disk_is_gone_leaves_and_says_why_and_nothing_is_lost() {
+async fn leader_whose_disk_is_gone_is_quarantined_and_nothing_is_lost() {
     let mut machines = cluster(3).await;
     let leader = settled(&machines).await;
     machines[leader].create(1).await;
-    // Files that are open stay; the next new one cannot be made.
+    // Open files stay; the next new one cannot be created.
     std::fs::remove_dir_all(machines[leader].config.data_dir.join("state")).unwrap();
     machines[leader].admin("POST", "/v1/compact", "").await;
 
@@ -44,7 +44,7 @@ async fn a_leader_whose_disk_is_gone_leaves_and_says_why_and_nothing_is_lost() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_node_that_is_sent_what_only_a_newer_binary_reads_leaves_and_says_why() {
+async fn node_that_cannot_read_newer_entries_is_quarantined() {
     let mut machines = cluster(3).await;
     let leader = settled(&machines).await;
     machines[leader].create(1).await;
@@ -72,11 +72,12 @@ async fn a_node_that_is_sent_what_only_a_newer_binary_reads_leaves_and_says_why(
     drop(left);
 }
 
-/// Sends a log entry whose record is newer than any, as the node `from`; gives what is answered.
+/// Sends a log entry whose record is newer than any version, as the node `from`; returns the
+/// answer.
 async fn send_newer_entry(from: &Machine, to: &Machine) -> String {
     let mut stream = connected(from, to).await;
 
-    // An append: who leads, what precedes, what is committed, how many entries, which stream.
+    // An append: vote, previous entry, commit index, number of entries, stream.
     let vote = WireVote {
         term: from.node().status().term,
         node: from.id(),
@@ -93,7 +94,7 @@ async fn send_newer_entry(from: &Machine, to: &Machine) -> String {
     String::from_utf8_lossy(&read_frame(&mut stream).await).into_owned()
 }
 
-/// A connection to another node, as the node `from` makes it.
+/// A connection to another node, as the node `from` opens it.
 pub(crate) async fn connected(from: &Machine, to: &Machine) -> TcpStream {
     #[derive(Serialize)]
     struct Hello {

@@ -11,10 +11,10 @@ use crate::fixture::{cluster_of, create, machines, settled};
 
 /// Longer than any election takes.
 const LONG: Duration = Duration::from_secs(5);
-/// So long that other work of the machine is no reason for an election, in milliseconds.
+/// Long enough that other work of the machine causes no election, in milliseconds.
 const ELECTION: (u64, u64) = (3_000, 4_000);
 
-/// The one thread that serves the requests of one node.
+/// The single thread that serves the requests of one node.
 struct RequestThread(Option<Runtime>);
 
 impl RequestThread {
@@ -38,7 +38,7 @@ impl Drop for RequestThread {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_leader_whose_request_threads_are_all_busy_leads_on() {
+async fn leader_whose_request_threads_are_all_busy_stays_leader() {
     let threads = [(); 3].map(|()| RequestThread::new());
     let mut machines = machines(3);
     for (machine, thread) in machines.iter_mut().zip(&threads) {
@@ -83,9 +83,9 @@ impl Applier for Slow {
     }
 }
 
-/// On one thread for all three nodes: what keeps it is noticed.
+/// One thread for all three nodes, so that blocking it is noticed.
 #[tokio::test(flavor = "current_thread")]
-async fn a_command_that_takes_long_to_apply_holds_up_no_heartbeat() {
+async fn command_that_takes_long_to_apply_delays_no_heartbeat() {
     let mut machines = machines(3);
     for machine in &mut machines {
         machine.env.storage.applier = Arc::new(Slow);

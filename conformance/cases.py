@@ -34,7 +34,8 @@ class ClusterCase(case.HTTPTestCase):
         self.port = int(port)
         full = super()._parse_url(url)
         parts = urllib.parse.urlsplit(full)
-        # A location contains the answering node; a load balancer would send the next request to any.
+        # A location contains the answering node; a load balancer would send the next request to
+        # any.
         if parts.netloc in nodes.netlocs:
             self.netloc = f'{self.host}:{self.port}'
             full = urllib.parse.urlunsplit(parts._replace(netloc=self.netloc))

@@ -53,7 +53,7 @@ class Explained:
         for providers in used:
             roots = {self._root(root, uuid) for uuid in providers} - {None}
             anchors |= roots
-            # Such a candidate belongs to each tree that shares it, but is returned once.
+            # This candidate belongs to each tree that shares it, but is returned once.
             only_shared |= not roots
         agrees = trees >= len(anchors) if only_shared else trees == len(anchors)
         assert agrees, (trees, anchors, answer)

@@ -36,8 +36,8 @@ def of_class(metric: str) -> str:
     return f"max by (partition, resource_class) (placement_inventory_{metric}{{{JOB}}})"
 
 
-# Rows of panels: title, unit, expressions with their legends. A panel whose title ends in "!" shows a
-# single number.
+# Rows of panels: title, unit, expressions with their legends. A panel whose title ends in "!" shows
+# a single number.
 FLEET = [
     ("Health", [
         ("Ready nodes!", "none", [(f"sum(placement_ready{{{JOB}}})", "")]),

@@ -39,8 +39,8 @@ def main():
             failed = [name for name in PASSES if not run(api, name, document, options)]
             known = operations(document)
             refused = known - set(succeeded.read().splitlines())
-    # A server that rejects everything would also match the document. With few cases, some operations
-    # get no valid request.
+    # A server that rejects everything would also match the document. With few cases, some
+    # operations get no valid request.
     print(f'operations without a successful request: {", ".join(sorted(refused)) or "none"}')
     if len(refused) > len(known) / 4 and not options.rest:
         failed.append('no success')

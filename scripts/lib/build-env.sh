@@ -149,13 +149,14 @@ target_directory() {
     printf '%s\n' "${found:-$repository/target}"
 }
 
-# Builds binaries and tests in one step instead of `build_binaries dev` and `cargo test --workspace`.
+# Builds binaries and tests in one step instead of `build_binaries dev` and `cargo test
+# --workspace`.
 build_all() {
     (cd "$repository" && compile "building" cargo build --locked --workspace --bins --tests >&2)
 }
 
-# build_binaries PROFILE [NAME...]: builds all binaries, or only these, with cargo's profile `dev` or
-# `release`. Always for the whole workspace: a part of it would select other features of the
+# build_binaries PROFILE [NAME...]: builds all binaries, or only these, with cargo's profile `dev`
+# or `release`. Always for the whole workspace: a part of it would select other features of the
 # dependencies, which would be compiled again.
 build_binaries() {
     local profile=$1 chosen=() name

@@ -1,7 +1,7 @@
 # shellcheck shell=bash
 # Sourced by build-env.sh: checks and installs the dependencies of a build. Each check runs the
-# dependency (does the compiler produce a program?), since a name on the PATH or an existing file may
-# belong to an incomplete installation.
+# dependency (does the compiler produce a program?), since a name on the PATH or an existing file
+# may belong to an incomplete installation.
 
 : "${repository:?}" "${placementd_cache:?}"
 
@@ -136,7 +136,8 @@ ensure_rust() {
         export PATH=$home:$PATH
         return 0
     fi
-    # rustup fetches the toolchain of rust-toolchain.toml. If it cannot, an installed one may suffice.
+    # rustup fetches the toolchain of rust-toolchain.toml. If it cannot, an installed one may
+    # suffice.
     if command -v rustup >/dev/null && [ -z "${RUSTUP_TOOLCHAIN:-}" ] &&
         [ -z "$(RUSTUP_TOOLCHAIN=stable rust_lack)" ]; then
         say "$lack: using rustup's toolchain stable, not the one that rust-toolchain.toml names"
@@ -146,7 +147,8 @@ ensure_rust() {
     fail "$lack. Building needs Rust $(rust_version_needed) or newer, from https://rustup.rs"
 }
 
-# ensure_rust_components SUBCOMMAND...: installs fmt and clippy, which rustup's minimal profile lacks.
+# ensure_rust_components SUBCOMMAND...: installs fmt and clippy, which rustup's minimal profile
+# lacks.
 ensure_rust_components() {
     local subcommand
     for subcommand in "$@"; do
@@ -159,8 +161,8 @@ ensure_rust_components() {
 }
 
 # python_with_venv [ROOT]: prints the first Python that can create virtual environments and is new
-# enough for openstack-placement 16.0.0. Debian's `python3` comes without venv, and another Python of
-# the user may precede the one that apt-get completes.
+# enough for openstack-placement 16.0.0. Debian's `python3` comes without venv, and another Python
+# of the user may precede the one that apt-get completes.
 python_with_venv() {
     local python
     for python in python3 "${1:-}/usr/bin/python3"; do
@@ -209,8 +211,8 @@ cargo_tool() {
     if [ ! -x "$root/bin/$crate" ]; then
         say "$why: compiling $crate $version"
         mkdir -p "$placementd_cache"
-        # Outside of the repository, whose cargo flags do not apply; without optimization, as it runs
-        # for a second only.
+        # Outside of the repository, whose cargo flags do not apply; without optimization, as it
+        # runs for a second only.
         (cd "$placementd_cache" && CARGO_TARGET_DIR=$root/target with_heartbeat "cargo install $crate" \
             cargo install --quiet --locked --debug --root "$root" "$@" "$crate@$version" >&2) ||
             fail "cargo could not install $crate; see the error above"

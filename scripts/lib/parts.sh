@@ -13,7 +13,8 @@ part() {
     local name=$1 status
     shift
     say "$name ($(elapsed "$started") since the start)"
-    # A pipe instead of process substitution: bash waits for the whole pipe, so the copy is complete.
+    # A pipe instead of process substitution: bash waits for the whole pipe, so the copy is
+    # complete.
     {
         with_heartbeat "$name" "$@" 2>&1 | tee "$logs/$name"
         status=${PIPESTATUS[0]}

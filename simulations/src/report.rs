@@ -100,11 +100,11 @@ pub struct Reads {
     pub linearizable: usize,
     /// Linearizable reads during which a fault lasted from request to answer.
     pub in_faults: usize,
-    /// Answered session reads.
+    /// Session reads that were answered.
     pub session: usize,
-    /// Answered bounded reads.
+    /// Bounded reads that were answered.
     pub bounded: usize,
-    /// Answered local reads.
+    /// Local reads that were answered.
     pub local: usize,
 }
 

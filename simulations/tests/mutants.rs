@@ -9,7 +9,7 @@ use placement_simulations::invariants::names;
 use placement_simulations::mutant::Mutant;
 use placement_simulations::seed::Seed;
 
-/// Number of seeds to try, starting with one that has caught the bug: any change of the product
+/// Number of seeds to try, from a seed that has caught the bug on: any change of the product
 /// changes what a seed does.
 const SEEDS: u64 = 20;
 

@@ -97,7 +97,7 @@ fn hold(what: &str, seeds: Range<u64>, until: Option<Instant>) -> Vec<Report> {
     reports
 }
 
-/// The same seed gives the same run, whatever runs concurrently.
+/// The same seed gives the same run, independent of concurrent runs.
 fn runs_twice_alike(reports: &[Report]) {
     let some = (reports.iter()).filter(|one| one.parameters.seed.0.is_multiple_of(TWICE_ONE_IN));
     for first in some {

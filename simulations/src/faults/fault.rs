@@ -64,11 +64,11 @@ faults! {
     /// An operator adds a spare machine and makes it a voter.
     Grow(node: u64), "grow", "node {node} is added as a voter";
     /// An operator demotes this node to a learner, and then makes it a voter again.
-    Demote(node: u64), "demote", "node {node} loses its vote and gets it back";
+    Demote(node: u64), "demote", "node {node} is demoted and promoted";
     /// An operator removes this node while it runs.
-    Retire(node: u64), "retire", "node {node} is taken out";
+    Retire(node: u64), "retire", "node {node} is removed";
     /// An operator removes the leader.
-    RetireLeader, "retire-leader", "the leader is taken out";
+    RetireLeader, "retire-leader", "the leader is removed";
     /// The process of one node is killed. Its writes survive, synced or not.
     Kill(node: u64), "kill", "node {node} is killed";
     /// The process of the leader is killed.
@@ -78,23 +78,23 @@ faults! {
     /// The leader is asked to stop, and starts again when the fault ends.
     RestartLeader, "restart-leader", "the leader is asked to stop";
     /// The process of a node is stopped: messages to it queue up and its clocks advance.
-    Pause(node: u64), "pause", "node {node} takes no step";
+    Pause(node: u64), "pause", "node {node} is stopped";
     /// The process of the leader is stopped.
-    PauseLeader, "pause-leader", "the leader takes no step";
+    PauseLeader, "pause-leader", "the leader is stopped";
     /// No message passes between this node and the other nodes; clients still reach it.
     Isolate(node: u64), "isolate", "node {node} is cut off from the others";
     /// No message passes between the leader and the other nodes; clients still reach it.
     IsolateLeader, "isolate-leader", "the leader is cut off from the others";
     /// Messages from this node to other nodes are lost; messages to it arrive.
-    Mute(node: u64), "mute", "no node hears node {node}";
+    Mute(node: u64), "mute", "messages from node {node} are lost";
     /// Messages from other nodes to this node are lost; messages from it arrive.
-    Deafen(node: u64), "deafen", "node {node} hears no other";
+    Deafen(node: u64), "deafen", "messages to node {node} are lost";
     /// Messages to the leader are lost; its own messages arrive, so its heartbeats continue.
-    DeafenLeader, "deafen-leader", "the leader hears no other";
+    DeafenLeader, "deafen-leader", "messages to the leader are lost";
     /// No message passes between these two nodes; the others reach both.
     CutLink(a: u64, b: u64), "cut-link", "nodes {a} and {b} are cut off from each other";
     /// Messages from the first node to the second are lost.
-    CutWay(a: u64, b: u64), "cut-way", "node {b} does not hear node {a}";
+    CutWay(a: u64, b: u64), "cut-way", "messages from node {a} to node {b} are lost";
     /// No message passes between these nodes and the others.
     Split(side: Nodes), "split", "nodes {side} are cut off from the rest";
     /// The leader and the largest number of followers that makes no majority with it are cut off
@@ -103,7 +103,7 @@ faults! {
     /// The other nodes are split in two halves, and this node reaches both.
     Bridge(node: u64), "bridge", "node {node} alone reaches both halves of the rest";
     /// The link between these two nodes goes down and up several times a second.
-    Flap(a: u64, b: u64), "flap", "the way between nodes {a} and {b} comes and goes";
+    Flap(a: u64, b: u64), "flap", "the link between nodes {a} and {b} flaps";
     /// Messages between this node and the others are delayed until the fault ends.
     Hold(node: u64), "hold", "messages of node {node} and the others are late";
     /// Messages between the leader and the others are delayed until the fault ends.
@@ -134,20 +134,20 @@ faults! {
     /// Syncs of the leader hang.
     HungDiskLeader, "hung-disk-leader", "the disk of the leader hangs";
     /// A bit in the log of this node flips while the node is down.
-    RotLog(node: u64), "rot-log", "a bit of the log of node {node} turns";
+    RotLog(node: u64), "rot-log", "a bit in the log of node {node} flips";
     /// A bit in a row of this node's state flips while the node is down.
-    RotRow(node: u64), "rot-row", "a bit of the state of node {node} turns";
+    RotRow(node: u64), "rot-row", "a bit in the state of node {node} flips";
     /// The disk of this node is copied while it is down.
     Copy(node: u64), "copy", "the disk of node {node} is copied";
     /// The disk of this node is restored from that copy, after all other nodes have seen a later
     /// write of it.
-    PutBack(node: u64), "put-back", "the disk of node {node} is put back to its copy";
+    PutBack(node: u64), "put-back", "the disk of node {node} is restored from its copy";
     /// Messages between these two nodes are very slow.
-    SlowLink(a: u64, b: u64), "slow-link", "the way between nodes {a} and {b} is slow";
+    SlowLink(a: u64, b: u64), "slow-link", "the link between nodes {a} and {b} is slow";
     /// Each connection from this node carries only a few kilobytes per second.
-    Thin(node: u64), "thin", "connections of node {node} are thin";
+    Thin(node: u64), "thin", "connections of node {node} have little bandwidth";
     /// Each connection from the leader carries only a few kilobytes per second.
-    ThinLeader, "thin-leader", "connections of the leader are thin";
+    ThinLeader, "thin-leader", "connections of the leader have little bandwidth";
     /// Messages between these two nodes are lost at random.
     LossyLink(a: u64, b: u64), "lossy-link", "messages between nodes {a} and {b} are lost at random";
     /// The power of all nodes of a site fails.
@@ -159,18 +159,18 @@ faults! {
     /// The leader's site and the others do not reach each other.
     CutLeaderSite, "cut-leader-site", "the leader's site is cut off from the others";
     /// The link between these two sites goes down and up every few seconds.
-    FlapSites(a: usize, b: usize), "flap-sites", "the way between sites r{a} and r{b} comes and goes";
+    FlapSites(a: usize, b: usize), "flap-sites", "the link between sites r{a} and r{b} flaps";
     /// Messages from the first site to the second are lost.
-    CutSiteWay(a: usize, b: usize), "cut-site-way", "site r{b} does not hear site r{a}";
+    CutSiteWay(a: usize, b: usize), "cut-site-way", "messages from site r{a} to site r{b} are lost";
     /// Each connection from these nodes, a site, carries only a few kilobytes per second.
-    ThinSite(some: Nodes), "thin-site", "connections of the site of nodes {some} are thin";
+    ThinSite(some: Nodes), "thin-site", "connections of the site of nodes {some} have little bandwidth";
     /// An operator drains these nodes, a site, and ends the drain when the fault ends.
     DrainSite(some: Nodes), "drain-site", "the site of nodes {some} is drained";
     /// An operator drains the leader's site.
     DrainLeaderSite, "drain-leader-site", "the leader's site is drained";
     /// The wall clock of a node is set forward or back by this many milliseconds, and corrected
     /// when the fault ends.
-    ClockStep(node: u64, by: i64), "clock-step", "the clock of node {node} is set {} by {} ms", if by < 0 { "back" } else { "forth" }, by.unsigned_abs();
+    ClockStep(node: u64, by: i64), "clock-step", "the clock of node {node} is set {} by {} ms", if by < 0 { "back" } else { "forward" }, by.unsigned_abs();
     /// The wall clock of a node gains or loses this many microseconds per second; the accumulated
     /// difference stays.
     ClockDrift(node: u64, by: i64), "clock-drift", "the clock of node {node} {} {} µs a second", if by < 0 { "loses" } else { "gains" }, by.unsigned_abs();

@@ -81,7 +81,7 @@ pub enum End {
 /// The checked parts of an HTTP answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Answer {
-    /// HTTP status code.
+    /// HTTP status code of the answer.
     pub status: u16,
     /// Header `Placement-Index`, if present.
     pub index: Option<Token>,

@@ -31,7 +31,7 @@ pub struct Oracle {
 /// The expected answer to a request.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Expected {
-    /// Expected HTTP status.
+    /// Expected HTTP status code.
     pub status: u16,
     /// Error code in the body, if it is an error and the microversion has codes.
     pub code: Option<&'static str>,

@@ -184,9 +184,9 @@ interrupted install done again: power_may_fail_in_the_middle_of_an_installation
 received snapshot installed at start: power_may_fail_in_the_middle_of_an_installation
 received snapshot refused: a_damaged_snapshot_is_refused_and_changes_nothing
 damaged snapshot built again: node_replaces_its_own_damaged_snapshot
-snapshot put off: what_has_arrived_of_a_snapshot_stays_and_what_has_no_room_is_not_begun
-snapshot resumed: what_has_arrived_of_a_snapshot_stays_and_what_has_no_room_is_not_begun
-write refused, too many wait: the_queue_is_bounded_by_the_best_recent_rate
+snapshot put off: partial_snapshot_is_kept_and_one_without_room_is_not_begun
+snapshot resumed: partial_snapshot_is_kept_and_one_without_room_is_not_begun
+write refused, too many wait: queue_is_bounded_by_best_recent_rate
 damaged rows refused: node_refuses_rotten_rows
 older copy refused: node_refuses_an_older_copy_of_its_disk
 ";

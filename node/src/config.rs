@@ -197,9 +197,8 @@ impl Config {
     /// The setting that is invalid, and valid values.
     pub fn validate(&self) -> Result<(), Invalid> {
         if self.node_id == 0 {
-            let message = "is required unless data_dir belongs to a node or cluster.join is set: \
-                a number from 1 \
-                           that no other node of the cluster has or had";
+            let message = "is required unless data_dir belongs to a node or cluster.join is set: a \
+                number from 1 that no other node of the cluster has or had";
             return Err(Invalid::new("node_id", message));
         }
         if self.data_dir.as_os_str().is_empty() {

@@ -65,10 +65,9 @@ pub(crate) fn end_the_process() {
 fn way_around(id: LogId) -> String {
     let (term, index) = (id.committed_leader_id().term, id.index);
     format!(
-        "entry {id} of the log was being applied. If each start ends this way, stop all nodes, \
-        and run on \
-         each of them: placementd skip-entry --config FILE --index {index} --term {term} \
-         --i-understand"
+        "entry {id} of the log was being applied. If each start ends this way, stop all nodes, and \
+        run on each of them: placementd skip-entry --config FILE --index {index} --term {term} \
+        --i-understand"
     )
 }
 

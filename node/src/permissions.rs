@@ -25,9 +25,8 @@ pub enum Exposed {
     },
     /// Another user owns it.
     #[error(
-        "{path} belongs to user {owner}, but this process runs as user {own}; run it as the \
-        owner, e.g. with `runuser`, or \
-         give it to that user with `chown -R`"
+        "{path} belongs to user {owner}, but this process runs as user {own}; run it as the owner, \
+        e.g. with `runuser`, or give it to that user with `chown -R`"
     )]
     Owner {
         /// The directory or file.

@@ -29,10 +29,9 @@ const NODE_THREADS: usize = 2;
     version,
     args_conflicts_with_subcommands = true,
     after_help = "Each setting can be given in the file, in the environment and on the command \
-        line; later \
-        ones override earlier ones. SIGTERM and SIGINT stop the node after it has handed \
-        leadership over. SIGHUP re-reads the policy and the log level, and reopens the audit \
-        file."
+        line; later ones override earlier ones. SIGTERM and SIGINT stop the node after it has \
+        handed leadership over. SIGHUP re-reads the policy and the log level, and reopens the \
+        audit file."
 )]
 struct CommandLine {
     #[command(flatten)]

@@ -128,14 +128,13 @@ fn must_be_new(
     } else if has_names || state.filled() != Filled::default() {
         format!(
             "the partition is not empty; nothing was changed. If an import has filled it partly, \
-            delete it (`placementctl \
-             partitions delete {name} --force`), create it, and import again"
+            delete it (`placementctl partitions delete {name} --force`), create it, and import \
+            again"
         )
     } else if own.any(|section| !section.listen.is_empty()) {
         format!(
-            "clients reach partition {name} through `[[partitions]] listen` of this node; \
-            nothing was changed. Import into \
-             a partition without a listener"
+            "clients reach partition {name} through `[[partitions]] listen` of this node; nothing \
+            was changed. Import into a partition without a listener"
         )
     } else {
         return Ok(id);
@@ -150,9 +149,8 @@ fn must_be_known(of_backup: Level, level: Level) -> Result<(), Failed> {
         return Ok(());
     }
     let detail = format!(
-        "this needs feature level {needed}, but the cluster is at {level}: it rises once all \
-        nodes run a version that \
-         supports it; nothing was changed"
+        "this needs feature level {needed}, but the cluster is at {level}: it rises once all nodes \
+        run a version that supports it; nothing was changed"
     );
     Err(failed(StatusCode::CONFLICT, detail))
 }
@@ -226,9 +224,8 @@ fn stopped(name: &PartitionName, reason: &str, is_begun: bool) -> Failed {
         );
     }
     let detail = format!(
-        "{reason}; the import has stopped, and partition {name} may contain a part of the \
-        backup. Delete it (`placementctl \
-         partitions delete {name} --force`), create it, and import again"
+        "{reason}; the import has stopped, and partition {name} may contain a part of the backup. \
+        Delete it (`placementctl partitions delete {name} --force`), create it, and import again"
     );
     failed(StatusCode::SERVICE_UNAVAILABLE, detail)
 }

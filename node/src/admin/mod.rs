@@ -288,9 +288,8 @@ fn no_such_route() -> Failed {
     let routes: Vec<&str> = routes.map(|(route, _)| route).collect();
     let detail = format!(
         "no such route; the routes are {}, /v1/nodes/{{id}}/ with status, check, drain, compact, \
-        log, settings, \
-         metrics, host or placement, GET /web/, GET /metrics, GET /metrics/providers, GET \
-         /livez, GET /readyz",
+        log, settings, metrics, host or placement, GET /web/, GET /metrics, GET \
+        /metrics/providers, GET /livez, GET /readyz",
         routes.join(", ")
     );
     failed(StatusCode::NOT_FOUND, detail)
@@ -377,8 +376,7 @@ async fn of_providers(State(admin): State<Admin>, Query(of): Query<OfPartition>)
     placement::existing(&admin, name).await?;
     let Ok(turn) = timeout(SCRAPE_WAIT, admin.scrapes.clone().lock_owned()).await else {
         let detail = "/metrics/providers serves one client at a time, and another one reads \
-            slowly: scrape it \
-                      less often, and from one place";
+            slowly: scrape it less often, and from one place";
         let busy = failed(StatusCode::SERVICE_UNAVAILABLE, detail);
         return Ok(([(header::RETRY_AFTER, "30")], busy).into_response());
     };

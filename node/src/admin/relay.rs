@@ -97,8 +97,7 @@ async fn reply_of(response: Response, has_headers: bool) -> OrderReply {
         Err(_) => {
             let detail = format!(
                 "the answer ({}) is longer than {BODY_BYTES_MAX} bytes, the limit for relayed \
-                answers: ask \
-                 for less, or ask that node itself",
+                answers: ask for less, or ask that node itself",
                 parts.status
             );
             let status = StatusCode::BAD_GATEWAY;
@@ -225,9 +224,8 @@ async fn carried(node: u64, request: Request) -> Result<(Headers, Blob), Failed>
     let (parts, body) = request.into_parts();
     let body = to_bytes(body, BODY_BYTES_MAX).await.map_err(|_| {
         let detail = format!(
-            "the body is longer than {BODY_BYTES_MAX} bytes, the limit for relayed requests: \
-            send it to node \
-             {node} itself"
+            "the body is longer than {BODY_BYTES_MAX} bytes, the limit for relayed requests: send \
+            it to node {node} itself"
         );
         failed(StatusCode::PAYLOAD_TOO_LARGE, detail)
     })?;

@@ -40,9 +40,8 @@ impl AdminSection {
             AdminTls::Off if is_local || self.plain_beyond_loopback => Ok(None),
             AdminTls::Off => Err(Invalid::new(
                 "admin.listen",
-                "is not a loopback address, and every client would have full access: set \
-                admin.tls = \"require\", \
-                 or leave it empty and use the socket",
+                "is not a loopback address, and every client would have full access: set admin.tls \
+                = \"require\", or leave it empty and use the socket",
             )),
         }
     }

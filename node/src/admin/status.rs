@@ -70,16 +70,14 @@ fn routing_problem(admin: &Admin, cluster: &Cluster) -> Option<String> {
     if let Some((name, route)) = covering {
         return Some(format!(
             "[api] prefix {prefix} is below {route} of partition {name}: requests for either are \
-            rejected; correct \
-             [api] prefix, or give the partition another prefix"
+            rejected; correct [api] prefix, or give the partition another prefix"
         ));
     }
     let unknown = |section: &&PartitionSection| cluster.partition_named(&section.name).is_none();
     let section = admin.sections.iter().find(unknown)?;
     Some(format!(
         "[[partitions]] names {name}, which the cluster does not have: `placementctl partitions \
-        create {name}` creates \
-         it, or remove the table",
+        create {name}` creates it, or remove the table",
         name = section.name
     ))
 }

@@ -231,8 +231,7 @@ impl Replica {
         }
         Err(format!(
             "node {id} supports feature levels up to {highest}, but the cluster is at {level}: \
-            start it with the \
-             version of the other nodes"
+            start it with the version of the other nodes"
         ))
     }
 

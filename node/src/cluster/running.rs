@@ -154,8 +154,7 @@ impl Running {
     pub(super) fn outgrown(&self, by: u64, error: impl std::fmt::Display) {
         self.replica.health.report(&format!(
             "node {by} sends data that this node cannot read ({error}): start a binary here that \
-            is at \
-             least as new as the writer's, such as that of node {by}"
+            is at least as new as the writer's, such as that of node {by}"
         ));
     }
 

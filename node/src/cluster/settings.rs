@@ -197,8 +197,7 @@ impl ClusterSection {
                 "cluster.autopilot_after_s",
                 format!(
                     "must be 0 or at least three times the longest election timeout, {least_ms} \
-                    ms: a new \
-                     leader has not received an answer from all voters"
+                    ms: a new leader has not received an answer from all voters"
                 ),
             ));
         }

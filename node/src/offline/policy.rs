@@ -34,8 +34,7 @@ pub(crate) fn check(
     {
         bail!(
             "--target-project: {rule:?} depends on the caller's own project, not on that of the \
-            query; leave the flag \
-             out"
+            query; leave the flag out"
         );
     }
     let mut report = String::new();

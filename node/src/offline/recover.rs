@@ -50,8 +50,7 @@ fn words(plan: &Plan) -> String {
     if open > 0 {
         text += &format!(
             "Kept as well: {open} more entries, up to {}. They may or may not be committed; the \
-            recovery commits \
-             them, even if a client received a failure for its write.\n",
+            recovery commits them, even if a client received a failure for its write.\n",
             place(last)
         );
     }

@@ -52,8 +52,8 @@ pub(crate) fn run(from: PathBuf, until: Until, listen: &str) -> anyhow::Result<(
     if !is_loopback(listen) {
         bail!(
             "other hosts can reach {listen}, and a replay requires no token: they could read \
-            everything. Listen on \
-             loopback, e.g. 127.0.0.1:8778, and connect from other hosts through `ssh -L`"
+            everything. Listen on loopback, e.g. 127.0.0.1:8778, and connect from other hosts \
+            through `ssh -L`"
         );
     }
     let runtime = Builder::new_multi_thread().enable_all().build();

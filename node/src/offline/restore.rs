@@ -105,8 +105,7 @@ pub(crate) fn run(
         }
         false => eprintln!(
             "and do the same on node {}, from the same backup and with --as {new}; then start \
-            them. \
-             Never restore a node of this cluster again once it has run",
+            them. Never restore a node of this cluster again once it has run",
             others.join(" and node ")
         ),
     }

@@ -28,8 +28,7 @@ pub(crate) fn import(dump: &Path, out: &Path) -> anyhow::Result<()> {
     print!("{}", inert_lines(&import.report.to_string()));
     eprintln!(
         "wrote {}. Run `placementd restore --from` it for each of initial_members, or import it \
-        into a partition of a \
-         running cluster: `placementctl partitions import`",
+        into a partition of a running cluster: `placementctl partitions import`",
         out.display()
     );
     Ok(())

@@ -36,9 +36,8 @@ pub(super) enum Task {
         file: PathBuf,
     },
     #[command(
-        about = "Fetches and verifies a node's copies in the bucket of [backup_s3]; without \
-            --from it \
-            lists the copies"
+        about = "Fetches and verifies a node's copies in the bucket of [backup_s3]; without --from \
+            it lists the copies"
     )]
     FetchBackup(FetchBackup),
     /// Creates the data directory of a member of a new cluster that begins with a backup; run it
@@ -204,11 +203,10 @@ impl Restore {
         placement_raft_store::begin_restore(&config.data_dir)?;
         if config.cluster.joins() {
             anyhow::bail!(
-                "in this configuration the node joins a cluster with a token ([cluster] join), \
-                so it has \
-                 neither a number nor the other members. Remove join and join_token_file, and set node_id \
-                 and initial_members, the same list for all nodes. Any numbers work, including those of the \
-                 lost cluster"
+                "in this configuration the node joins a cluster with a token ([cluster] join), so \
+                it has neither a number nor the other members. Remove join and join_token_file, \
+                and set node_id and initial_members, the same list for all nodes. Any numbers \
+                work, including those of the lost cluster"
             );
         }
         config.validate()?;
@@ -273,10 +271,9 @@ impl SkipEntry {
         if !self.i_understand {
             anyhow::bail!(
                 "nothing is skipped. The write in entry {} would be lost, even if it was \
-                acknowledged to a \
-                 client. Skip it on all nodes before any of them is started again: a node that \
-                 still has it would diverge from the others. Use --i-understand if that is what you \
-                 want",
+                acknowledged to a client. Skip it on all nodes before any of them is started \
+                again: a node that still has it would diverge from the others. Use --i-understand \
+                if that is what you want",
                 self.index
             );
         }
@@ -284,8 +281,7 @@ impl SkipEntry {
         let (id, node, was) = (skipped.id, config.node_id, skipped.command);
         Ok(print(&format!(
             "entry {id} is now blank on node {node}; it was: {was}\nrepeat this on every other \
-            node, before any of \
-             them is started\n"
+            node, before any of them is started\n"
         ))?)
     }
 }

@@ -30,8 +30,7 @@ impl Damage {
                 peer,
                 %error,
                 "closed a connection, its unanswered calls are sent again; if this continues, \
-                check the \
-                 network between the two nodes"
+                check the network between the two nodes"
             );
         }
     }

@@ -424,8 +424,7 @@ impl Reception {
         if version < *VERSIONS.start() || version < hello.oldest {
             return Err(Denied::Refused(format!(
                 "node {} supports versions {} to {} of the protocol, this node {} to {}: upgrade \
-                one \
-                 step at a time",
+                one step at a time",
                 hello.from,
                 hello.oldest,
                 hello.newest,
@@ -510,8 +509,7 @@ async fn answer_plain(mut stream: BoxStream) -> io::Result<()> {
 }
 
 const TLS_ONLY: &str = "this cluster accepts TLS only: set [peer] tls = \"require\" and [tls], \
-    with a certificate for \
-                        this node";
+    with a certificate for this node";
 
 fn crowded() -> io::Error {
     io::Error::other("closed to make room for newer connections")

@@ -89,8 +89,8 @@ fn other_voters(members: &[Standing]) -> Option<String> {
             if places(members, extent).len() == 2 && extent == Extent::Region {
                 return Some(format!(
                     "the loss of {first} stops all writes, and one of two {extent}s always has \
-                    half of \
-                     the voters or more: add a node in a third {extent}, and make it a voter"
+                    half of the voters or more: add a node in a third {extent}, and make it a \
+                    voter"
                 ));
             }
             continue;
@@ -155,9 +155,8 @@ fn lonely(members: &[Standing]) -> Option<String> {
             }),
     )?;
     Some(format!(
-        "only one node answers in {alone}: without it clients there have to use another region; \
-        a second \
-         node there, as a learner, slows no write"
+        "only one node answers in {alone}: without it clients there have to use another region; a \
+        second node there, as a learner, slows no write"
     ))
 }
 

@@ -278,9 +278,8 @@ impl Site {
         if is_own && site.is_none_or(|site| site == "same-origin") {
             return Ok(());
         }
-        let wrong = "This form was not sent by a page of this server, according to its Origin \
-            and Host. Use the form below; a proxy \
-                     in front has to forward both.";
+        let wrong = "This form was not sent by a page of this server, according to its Origin and \
+            Host. Use the form below; a proxy in front has to forward both.";
         Err(Refusal::new(StatusCode::FORBIDDEN, wrong))
     }
 

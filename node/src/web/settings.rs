@@ -36,8 +36,7 @@ impl WebSection {
         if strategy != AuthStrategy::Keystone {
             return refused(
                 "needs auth.strategy = \"keystone\", because users log in with Keystone: set it, \
-                or leave web.listen \
-                 empty and use `placementctl web`",
+                or leave web.listen empty and use `placementctl web`",
             );
         }
         if is_loopback(&self.listen) {
@@ -46,8 +45,7 @@ impl WebSection {
         if own == (None, None) && tls.cert_file.is_none() {
             return refused(
                 "is not a loopback address, and passwords would cross the network in clear: set \
-                api.tls_cert_file and \
-                 api.tls_key_file, which browsers then use",
+                api.tls_cert_file and api.tls_key_file, which browsers then use",
             );
         }
         tls.for_clients(own, None).map(Some)

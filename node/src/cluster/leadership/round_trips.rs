@@ -36,8 +36,7 @@ pub(crate) fn too_long(replica: &Replica, ways: &RoundTrips) -> Option<String> {
     (took > limit).then(|| {
         format!(
             "the round trip to node {node} takes {took} ms, and the election timeouts allow \
-            {limit} ms: \
-             set raft.round_trip_ms to {set} on all voters"
+            {limit} ms: set raft.round_trip_ms to {set} on all voters"
         )
     })
 }

@@ -221,9 +221,8 @@ impl Membership<'_> {
             return Ok(());
         }
         Err(Refused::Conflict(format!(
-            "node {old} is reachable, or was a moment ago: stop it first; if it has just \
-            stopped, try again after some \
-             seconds. To replace a running node, use --though-reachable"
+            "node {old} is reachable, or was a moment ago: stop it first; if it has just stopped, \
+            try again after some seconds. To replace a running node, use --though-reachable"
         )))
     }
 
@@ -297,10 +296,9 @@ impl Membership<'_> {
 pub(crate) const UNKNOWN: &str =
     "no node is awaited with this token: the token is wrong or was revoked";
 const USED: &str = "the token was used by another node, or by this one before its data directory \
-    was emptied: create \
-                    another one (`placementctl join-token create`)";
-const TOO_LATE: &str = "the token has expired: create another one \
-                        (`placementctl join-token create`)";
+    was emptied: create another one (`placementctl join-token create`)";
+const TOO_LATE: &str = "the token has expired: create another one (`placementctl join-token \
+                        create`)";
 
 /// Expiry of a token, in seconds since 1970.
 pub(crate) fn seconds(until: Timestamp) -> i64 {

@@ -463,8 +463,7 @@ impl Membership<'_> {
             let lag = lag.map_or("an unknown number of".to_owned(), |lag| lag.to_string());
             Refused::Conflict(format!(
                 "node {id} lacks {lag} log entries: wait until it has caught up; node {} remains \
-                the \
-                 leader",
+                the leader",
                 self.replica().me
             ))
         })

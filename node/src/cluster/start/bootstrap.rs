@@ -317,8 +317,7 @@ impl Bootstrap {
             if who.formed {
                 return Err(format!(
                     "node {id} already belongs to cluster {}. If this node has lost its data, \
-                    remove \
-                     it from that cluster and add it under a new number",
+                    remove it from that cluster and add it under a new number",
                     who.cluster.unwrap_or_default()
                 ));
             }

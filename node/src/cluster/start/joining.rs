@@ -105,9 +105,8 @@ fn is_in(bootstrap: &Bootstrap) -> bool {
 }
 
 /// Answer to a node whose number already belongs to a member.
-const LOST: &str = "the cluster already has a member of this number, and this node has none of \
-    its data: if they were lost, \
-                    replace the node (`placementctl replace`)";
+const LOST: &str = "the cluster already has a member of this number, and this node has none of its \
+    data: if they were lost, replace the node (`placementctl replace`)";
 
 /// # Errors
 /// Why this node is not admitted, and the pause before the next attempt: longer after a refusal

@@ -27,9 +27,8 @@ use placement_api::trace;
 const PAUSE: Duration = Duration::from_millis(50);
 
 /// Why the outcome of a write that the cluster recognises is unknown.
-const FORGOTTEN: &str = "the cluster has carried out or refused this write but no longer keeps \
-    its outcome: too many later \
-                         writes through this node were answered in the meantime";
+const FORGOTTEN: &str = "the cluster has carried out or refused this write but no longer keeps its \
+    outcome: too many later writes through this node were answered in the meantime";
 
 /// What is known from the attempts so far.
 enum Doubt {

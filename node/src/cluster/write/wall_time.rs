@@ -45,8 +45,7 @@ impl fmt::Display for ClockProblem {
             Self::Wrong { ahead_s } => write!(
                 f,
                 "its clock is {} s {} the clocks of a majority of the voters: as the leader it \
-                stamps writes by those; \
-                 set the clock of its host",
+                stamps writes by those; set the clock of its host",
                 ahead_s.unsigned_abs(),
                 if *ahead_s < 0 { "behind" } else { "ahead of" },
             ),
@@ -56,8 +55,8 @@ impl fmt::Display for ClockProblem {
             } => write!(
                 f,
                 "the clocks of nodes {a} and {b} differ by {by_s} s; it is unknown which one is \
-                wrong: writes have the time \
-                 of the leader's; compare both with the right time, and set the wrong one",
+                wrong: writes have the time of the leader's; compare both with the right time, and \
+                set the wrong one",
             ),
         }
     }

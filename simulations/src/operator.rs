@@ -347,7 +347,7 @@ fn ended(order: Order, answer: Option<(u16, String)>) -> Option<Done> {
     match status {
         204 => Some(Done::Yes),
         404 if matches!(order, Order::Remove(_) | Order::Revoke(_)) => Some(Done::Yes),
-        409 if matches!(order, Order::Revoke(_)) && words.contains("has come") => {
+        409 if matches!(order, Order::Revoke(_)) && words.contains("has already used") => {
             Some(Done::Refused(words))
         }
         404 if matches!(order, Order::Promote(_)) => Some(Done::Refused(words)),

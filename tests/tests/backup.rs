@@ -354,7 +354,7 @@ async fn interrupted_backup_leaves_no_files() {
 
     let child = start(&cluster);
     let words = refusal(&back_up(&cluster, &dir.join("second")), 2);
-    assert!(words.contains("is being taken already"), "{words}");
+    assert!(words.contains("is already in progress"), "{words}");
     let pid = rustix::process::Pid::from_child(&child);
     rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
     let words = refusal(&child.wait_with_output().unwrap(), 1);

@@ -449,7 +449,10 @@ async fn differing_copy_is_rejected() {
     let settings = store.settings();
     let drill = Drill::start_with(1, "", settings, store).await;
     let words = drill.warning(|words| words.is_some()).await.unwrap();
-    assert!(words.contains("is not what it was given"), "{words}");
+    assert!(
+        words.contains("in the bucket differs from the file"),
+        "{words}"
+    );
     drill.store.is_now(Mood::Well);
     drill.warning(|words| words.is_none()).await;
     let there = drill.all_is_there(1).await;

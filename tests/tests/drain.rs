@@ -18,7 +18,7 @@ const LOOK: Duration = Duration::from_millis(500);
 /// Time for which a node still answers after it has become unready.
 const NOTICE: Duration = Duration::from_millis(2_000);
 /// Log message of a node that gives balancers this time.
-const WAITS: &str = "requests are answered until balancers have noticed";
+const WAITS: &str = "answering requests until load balancers have noticed";
 
 /// Last check of a node: when it began, and whether the node was ready.
 type Seen = Arc<Mutex<(Instant, bool)>>;

@@ -134,7 +134,7 @@ async fn token_admits_one_node_once_and_the_node_keeps_its_number() {
     cluster.give_token(5, &token).unwrap();
     cluster.start_node(5).unwrap();
     cluster
-        .until_logged(&[5], "it is wrong, or was taken back")
+        .until_logged(&[5], "the token is wrong or was revoked")
         .await;
     cluster.kill_9(5);
     assert_eq!(members(&cluster).await.len(), 4);

@@ -301,7 +301,7 @@ async fn replayed_backup_answers_the_tools_of_a_cluster() {
     let mut open = Command::new(program);
     open.arg("replay").arg(&dir).args(["--listen", "0.0.0.0:0"]);
     let words = refusal(&open.output().unwrap(), 1);
-    assert!(words.contains("asks for no token"), "{words}");
+    assert!(words.contains("requires no token"), "{words}");
 }
 
 #[tokio::test]

@@ -182,7 +182,10 @@ async fn nodes_without_initial_members_wait_for_init() {
     cluster.until_shown(&["status"], 0, &healthy).await;
     let (code, _, reason) = ctl(&cluster, &init);
     assert_eq!(code, 1);
-    assert!(reason.contains("formed cluster already"), "{reason}");
+    assert!(
+        reason.contains("already belongs to a formed cluster"),
+        "{reason}"
+    );
 }
 
 #[tokio::test]

@@ -114,11 +114,11 @@ async fn unusable_settings_are_refused_and_the_old_ones_kept() {
         ),
         (
             format!("{good}[log]\nlevel = \"placement=loud\"\n"),
-            "SIGHUP: the log level stays",
+            "SIGHUP: the log level is unchanged",
         ),
         (
             format!("[policy]\nfile = {broken:?}\n"),
-            "SIGHUP: the policy stays",
+            "SIGHUP: the policy is unchanged",
         ),
     ] {
         story.reload(&config, words).await;

@@ -399,7 +399,7 @@ async fn requests_continue_without_a_collector() {
     let (trace, traceparent) = begun("01");
     ask(&client, traits(), &traceparent).await;
     collector.until_spans(&trace, &["request"]).await;
-    cluster.until_logged(&[1], "takes spans again").await;
+    cluster.until_logged(&[1], "accepts spans again").await;
 
     collector.set(Mood::Hangs);
     let before = dropped(&cluster, 1).await;
@@ -420,7 +420,7 @@ async fn requests_continue_without_a_collector() {
         dropped(&cluster, 1).await > before
     })
     .await;
-    cluster.until_logged(&[1], "spans are dropped").await;
+    cluster.until_logged(&[1], "dropping spans").await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -767,7 +767,9 @@ async fn sessions_continue_and_logins_are_limited_without_keystone() {
     // The logout works here, although Keystone cannot revoke the token.
     assert_eq!(browser.post("/logout", "").status, 303);
     assert!(!browser.is_in());
-    cluster.until_logged(&[1], "lives on until its end").await;
+    cluster
+        .until_logged(&[1], "stays valid until it expires")
+        .await;
 }
 
 /// The login passes a proxy on the node's machine, which names its clients.
@@ -976,7 +978,7 @@ async fn users_log_in_and_out_with_a_real_keystone() {
     assert_eq!(browser.post("/logout", "").status, 303);
     assert!(!browser.is_in());
     let log = cluster.log(1, usize::MAX);
-    assert!(!log.contains("lives on until its end"), "{log}");
+    assert!(!log.contains("stays valid until it expires"), "{log}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

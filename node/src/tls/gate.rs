@@ -133,7 +133,7 @@ pub(super) fn reason(error: &io::Error) -> String {
             AlertDescription::UnknownCA
             | AlertDescription::DecryptError
             | AlertDescription::BadCertificate,
-        ) => "it rejects this node's certificate: it does not know the authority",
+        ) => "it rejects this node's certificate: unknown authority",
         rustls::Error::AlertReceived(AlertDescription::CertificateExpired) => {
             "it rejects this node's certificate as expired"
         }

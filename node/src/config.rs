@@ -35,7 +35,7 @@ use placement_api::keystone::KeystoneSection;
 use placement_api::settings::{Invalid, Setting, Text, check_address, settings};
 
 settings! {
-    /// Settings outside tables.
+    /// Settings at the top of the file, outside tables.
     Config {
         /// This node's number in its cluster, 1 or more. A number is never reused, not even after
         /// its node was removed or lost its disk. Required, unless the node joins with a token.

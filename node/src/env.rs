@@ -17,12 +17,12 @@ pub struct Env {
     pub net: Arc<dyn Net>,
     /// The wall clock, whose time the leader stamps on commands. Timers are tokio's.
     pub clock: Arc<dyn Clock>,
-    /// Source of UUIDs.
+    /// Source of random UUIDs.
     pub ids: Arc<dyn UuidSource>,
     /// The runtime that serves HTTP, so that requests share no thread with Raft; `None`: the
     /// runtime on which the node is started, which runs everything else.
     pub requests: Option<Handle>,
-    /// Runs long searches.
+    /// Runs long searches, off the threads that serve requests.
     pub offload: Arc<dyn Offload>,
     /// How the store is opened: disk access and the rules of commands. The directory and the node
     /// come from the configuration.

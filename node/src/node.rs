@@ -61,7 +61,7 @@ pub struct Role {
     pub leads: bool,
 }
 
-/// A running node.
+/// A running node; dropping it stops it as if it had crashed.
 pub struct Node {
     config: Arc<Config>,
     bootstrap: Arc<Bootstrap>,

@@ -137,7 +137,7 @@ impl Partitions {
         &self.policies
     }
 
-    /// The current counters.
+    /// The current counters, including those of deleted partitions.
     pub(crate) fn counts(&self) -> Counts {
         let mut kept = self.kept.lock();
         self.forget_deleted(&mut kept);

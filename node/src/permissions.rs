@@ -18,7 +18,7 @@ pub enum Exposed {
     Mode {
         /// The directory or file.
         path: PathBuf,
-        /// Its permission bits.
+        /// Permission bits of the directory or file.
         mode: u32,
         /// The permissions to set.
         right: &'static str,

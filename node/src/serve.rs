@@ -260,7 +260,7 @@ impl<A: Answers> HttpServer<A> {
     }
 }
 
-/// Configures HTTP/2 connections.
+/// Builder of HTTP/2 connections with this server's limits.
 fn http_2(date: bool) -> http2::Builder<Streams> {
     let mut two = http2::Builder::new(Streams);
     two.timer(TokioTimer::new())

@@ -130,7 +130,7 @@ pub(crate) struct Admin {
     pub(crate) read: Arc<dyn ReadBackend>,
     /// The APIs of the partitions.
     pub(crate) partitions: Arc<Partitions>,
-    /// The tables `[[partitions]]`.
+    /// The tables `[[partitions]]` of this node.
     pub(crate) sections: Arc<[PartitionSection]>,
     /// All settings in the form of a file, without secrets.
     pub(crate) settings: Arc<str>,
@@ -298,7 +298,7 @@ fn no_such_route() -> Failed {
 /// The result of a handler.
 type Answer = Result<Response, Failed>;
 
-/// An error response.
+/// An error response in the form of the API's errors.
 pub(crate) struct Failed(Box<Response>);
 
 impl IntoResponse for Failed {

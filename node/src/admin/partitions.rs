@@ -120,7 +120,7 @@ pub(super) async fn list(State(admin): State<Admin>, user: Option<Extension<User
     Ok(Json(all).into_response())
 }
 
-/// Creates a partition.
+/// Creates a partition with its routes.
 pub(super) async fn create(State(admin): State<Admin>, body: Bytes) -> Answer {
     let new: New = read(&body)?;
     let (hosts, prefixes) = (new.hosts, new.prefixes);

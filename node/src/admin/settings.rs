@@ -1,4 +1,4 @@
-//! The table `[admin]`.
+//! Declares the settings of `[admin]`.
 
 use crate::tls::{AdminTls, CertificateFiles, TlsSection};
 use placement_api::settings::{Invalid, is_loopback, settings};

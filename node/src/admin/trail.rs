@@ -21,7 +21,7 @@ use placement_api::world::UuidSource;
 /// configuration: they are recorded.
 const HANDED_OUT: [&str; 3] = ["/v1/backup", "/v1/log", "/v1/settings"];
 
-/// Creates the records.
+/// Creates the audit records of one listener.
 #[derive(Clone)]
 pub(crate) struct Recording {
     pub(crate) audit: Audit,

@@ -1,4 +1,4 @@
-//! The table `[backup_s3]`.
+//! Declares the settings of `[backup_s3]`.
 
 use std::path::PathBuf;
 

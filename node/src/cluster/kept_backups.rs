@@ -15,7 +15,7 @@ const OVERDUE_AFTER: u32 = 2;
 /// A part of the backups of a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Part {
-    /// Full backups.
+    /// Backups of the whole state.
     Backups,
     /// The log since the oldest backup.
     Log,

@@ -46,7 +46,7 @@ pub(crate) trait Operated: Send + Sync {
     fn carry_out(&self, from: u64, order: Order) -> BoxFuture<'_, OrderReply>;
 }
 
-/// Answers other nodes.
+/// Handles the calls of all other nodes.
 pub(crate) struct PeerService {
     bootstrap: Arc<Bootstrap>,
     operated: Arc<dyn Operated>,

@@ -206,7 +206,7 @@ impl ClusterSection {
 }
 
 settings! {
-    /// Replication.
+    /// Replication: timeouts, log and snapshots of Raft.
     RaftSection {
         /// The longest round trip between two voters, in milliseconds. Heartbeat, election and
         /// connection timeouts are derived from it. 0: up to 125 ms.

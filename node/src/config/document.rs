@@ -65,7 +65,7 @@ mod tests {
         "backup.directory",
     ];
 
-    /// `docs/configuration.md`.
+    /// The text of `docs/configuration.md`.
     fn document() -> String {
         let mut text = "# Configuration\n\n\
             A setting is a key of the TOML file (`placementd --config FILE`), a variable of the environment \

@@ -4,7 +4,7 @@
 use prometheus_client::metrics::MetricType;
 use prometheus_client::registry::Unit;
 
-/// One metric.
+/// The description of a metric.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Metric {
     /// The name without unit and without `_total`.

@@ -65,7 +65,7 @@ pub(crate) struct Metrics {
 #[derive(Clone, Copy)]
 pub(crate) struct Disk {
     pub(crate) space: DiskSpace,
-    /// Of the log and of the state.
+    /// Numbers of the log's and the state's database.
     databases: Option<[DatabaseNumbers; 2]>,
 }
 

@@ -22,7 +22,7 @@ pub(super) type Rows<T> = Vec<([String; 2], T)>;
 #[derive(Default)]
 pub(super) struct Holdings {
     pub(super) classes: Rows<CapacitySums>,
-    /// Consumers, by type.
+    /// Number of consumers by type.
     pub(super) consumers: Rows<u64>,
 }
 

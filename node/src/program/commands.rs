@@ -291,7 +291,7 @@ impl SkipEntry {
 pub(super) struct Inspect {
     #[command(subcommand)]
     part: Option<Part>,
-    /// Print JSON
+    /// Print JSON instead of text
     #[arg(long)]
     json: bool,
     #[command(flatten)]
@@ -318,7 +318,7 @@ enum Part {
     },
     /// Prints the number of rows of each table of the state
     Rows {
-        /// Print JSON
+        /// Print JSON instead of text
         #[arg(long)]
         json: bool,
         #[command(flatten)]
@@ -334,7 +334,7 @@ struct Range {
     /// The last entry to print
     #[arg(long, value_name = "N")]
     to: Option<u64>,
-    /// Print JSON
+    /// Print JSON instead of text
     #[arg(long)]
     json: bool,
 }

@@ -79,9 +79,9 @@ impl CallError {
 pub(crate) struct Extras {
     /// Receives the round trips of pings, if they are measured.
     pub(crate) round_trips: Option<Arc<RoundTrips>>,
-    /// Counts sent bytes.
+    /// Counts bytes sent on the connection.
     pub(crate) sent: Arc<Sent>,
-    /// Counts damaged frames.
+    /// Counts damaged frames of the other side.
     pub(crate) damage: Arc<Damage>,
 }
 

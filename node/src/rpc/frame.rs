@@ -88,7 +88,7 @@ pub(crate) enum Kind {
     Response = 5,
     /// The failure of a call: a [`super::message::Failure`].
     Failure = 6,
-    /// Requests a pong.
+    /// Asks for a pong, as a sign of life.
     Ping = 7,
     /// Answer to a ping; the body is the wall clock in microseconds since 1970, big endian.
     Pong = 8,
@@ -117,7 +117,7 @@ pub(super) fn numbered<T: DeserializeOwned>(number: u8) -> Option<T> {
     variant.ok()
 }
 
-/// One message.
+/// One message, or a piece of one.
 #[derive(Debug, Clone)]
 pub(crate) struct Frame {
     pub(crate) kind: Kind,

@@ -47,7 +47,7 @@ pub(crate) enum Lane {
     Log,
     /// Writes and operators' requests that are forwarded.
     Forward,
-    /// Snapshots, in chunks.
+    /// Snapshots, in parts of limited length.
     Snapshot,
 }
 
@@ -55,13 +55,13 @@ pub(crate) enum Lane {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[repr(u8)]
 pub(crate) enum Method {
-    /// Raft's AppendEntries.
+    /// Raft's AppendEntries: entries or a heartbeat.
     Append = 1,
-    /// Raft's RequestVote.
+    /// Raft's RequestVote: [`VoteCall`].
     Vote = 2,
-    /// Raft's PreVote.
+    /// Raft's PreVote: [`VoteCall`].
     PreVote = 3,
-    /// Raft's TimeoutNow.
+    /// Raft's TimeoutNow: [`TransferCall`].
     TransferLeader = 4,
     /// A part of a snapshot.
     Snapshot = 5,
@@ -129,9 +129,9 @@ pub(crate) struct Hello {
     pub(crate) oldest: u16,
     /// Newest protocol version that the caller supports.
     pub(crate) newest: u16,
-    /// The caller's cluster.
+    /// The caller's cluster, if it belongs to one.
     pub(crate) cluster: Option<Uuid>,
-    /// The caller's number.
+    /// The caller's node number.
     pub(crate) from: u64,
     /// The node that it means to call; `None` if it knows only an address.
     pub(crate) to: Option<u64>,
@@ -139,7 +139,7 @@ pub(crate) struct Hello {
     pub(crate) introduction: bool,
     /// The highest feature level that the caller supports.
     pub(crate) level: Level,
-    /// The caller's region.
+    /// The caller's region; messages between regions are packed.
     pub(crate) region: String,
 }
 
@@ -159,7 +159,7 @@ pub(crate) struct Welcome {
 /// An operator's request for one node, received by another node's listener.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Order {
-    /// The HTTP method.
+    /// The HTTP method of the request.
     pub(crate) method: String,
     /// The path, as at the listener of the destination.
     pub(crate) path: String,
@@ -254,7 +254,7 @@ pub(crate) struct Append {
 }
 
 impl Append {
-    /// Decodes the head.
+    /// Decodes the head, but not the entries.
     pub(crate) fn read(mut body: Bytes) -> Result<Self, WireError> {
         let head = wire::decode(&take(&mut body)?)?;
         Ok(Self {
@@ -273,7 +273,7 @@ impl Append {
         self.entries.len()
     }
 
-    /// Decodes the entries.
+    /// Decodes the entries into openraft's request.
     pub(crate) fn into_request(self) -> Result<AppendEntriesRequest<TypeConfig>, WireError> {
         let (head, mut body) = (self.head, self.entries);
         let mut entries = Vec::with_capacity((head.entries as usize).min(4096));
@@ -330,7 +330,7 @@ pub(crate) struct VoteReply {
     pub(crate) last: Option<WireLogId>,
 }
 
-/// Raft's TimeoutNow.
+/// Raft's TimeoutNow: asks a voter to begin an election.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct TransferCall {
     pub(crate) from: WireVote,
@@ -457,7 +457,7 @@ pub(crate) struct JoinCall {
     pub(crate) member: Member,
 }
 
-/// Omits the token.
+/// Omits the token, which is a secret.
 impl std::fmt::Debug for JoinCall {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "JoinCall of node {} ({})", self.node, self.member)

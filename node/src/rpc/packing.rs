@@ -41,7 +41,7 @@ pub(super) fn pack(frame: Frame) -> Frame {
     Frame::new(Kind::Packed, frame.call, packed)
 }
 
-/// Decompresses a message.
+/// Decompresses a message; an error if it is damaged or too long.
 pub(super) fn unpack(mut frame: Frame) -> io::Result<Frame> {
     if frame.body.len() < HEAD {
         return Err(invalid("a packed message that ends early"));
@@ -63,14 +63,14 @@ pub(super) fn unpack(mut frame: Frame) -> io::Result<Frame> {
 /// Bytes of the messages sent to one node.
 #[derive(Debug, Default)]
 pub(crate) struct Sent {
-    /// Bytes before packing.
+    /// Sum of the bytes before packing.
     plain: AtomicU64,
-    /// Bytes as sent.
+    /// Sum of the bytes as sent.
     packed: AtomicU64,
 }
 
 impl Sent {
-    /// Counts a message.
+    /// Counts a message, by its bytes before and after packing.
     pub(super) fn note(&self, plain: usize, packed: usize) {
         self.plain.fetch_add(plain as u64, Ordering::Relaxed);
         self.packed.fetch_add(packed as u64, Ordering::Relaxed);

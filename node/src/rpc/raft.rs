@@ -51,7 +51,7 @@ pub(crate) fn upload(bytes: usize) -> Duration {
     Duration::from_secs_f64(bytes as f64 / SLOWEST_BYTES_PER_S)
 }
 
-/// Limits of messages.
+/// Limits of the messages to other nodes.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Limits {
     /// Bytes of log entries in one message.
@@ -65,7 +65,7 @@ pub(crate) struct Limits {
     pub(crate) snapshot_chunk_deadline: Duration,
 }
 
-/// Factory of [`Network`]s.
+/// Factory of openraft's [`Network`]s.
 #[derive(Clone)]
 pub(crate) struct Networks {
     peers: Arc<Peers>,

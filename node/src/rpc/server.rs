@@ -91,7 +91,7 @@ struct Connection {
     is_introduction: bool,
     handler: Arc<dyn Handler>,
     logged: Arc<LogThrottle>,
-    /// Ends the connection.
+    /// Ends the connection when cancelled.
     end: CancellationToken,
 }
 
@@ -232,7 +232,7 @@ impl GivenUp {
 /// The calling node and the encoding of its answers.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Caller {
-    /// The caller's number.
+    /// The caller's node number.
     pub(crate) node: u64,
     /// Version of the records on its connection.
     pub(crate) records: RecordVersion,

@@ -1,10 +1,10 @@
-//! The table `[peer]`.
+//! Declares the settings of `[peer]`.
 
 use crate::tls::PeerTls;
 use placement_api::settings::settings;
 
 settings! {
-    /// Traffic between nodes.
+    /// The listener for other nodes, and connections to them.
     PeerSection {
         /// Address to listen on for the other nodes, `host:port`.
         listen: String = "127.0.0.1:18779".to_owned(),

@@ -56,7 +56,7 @@ struct PutOff {
 
 /// Why a snapshot did not arrive.
 pub(super) enum Unsent<E> {
-    /// A call failed.
+    /// A call to the receiver failed.
     Call(E),
     /// It has to be sent again, or another snapshot instead; the reason, as text.
     Again(String),

@@ -100,7 +100,7 @@ impl Period {
     }
 }
 
-/// In RFC 3339.
+/// Formats a time by RFC 3339.
 fn shown(at: SystemTime) -> String {
     let at = OffsetDateTime::from(at).format(&Rfc3339);
     at.unwrap_or_else(|_| "at an unknown time".to_owned())
@@ -254,7 +254,7 @@ impl Certificates {
     }
 }
 
-/// Warnings for operators.
+/// Warnings about certificates, for operators.
 enum Warning {
     Expires {
         file: PathBuf,

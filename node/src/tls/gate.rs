@@ -18,9 +18,9 @@ const HANDSHAKE: u8 = 22;
 /// How the connections of a listener are secured.
 #[derive(Clone)]
 pub(crate) enum Gate {
-    /// Plain connections.
+    /// Accepts plain connections only.
     Plain,
-    /// TLS connections.
+    /// Accepts TLS connections.
     Tls {
         certificates: Arc<Certificates>,
         /// Whether plain connections are accepted as well, during a migration.
@@ -39,7 +39,7 @@ pub(crate) struct Admitted {
     pub(crate) is_http2: bool,
 }
 
-/// A rejected connection.
+/// A connection that was rejected before it was served.
 pub(crate) struct Refused {
     /// The reason, as text for operators.
     pub(crate) reason: String,
@@ -114,8 +114,8 @@ pub(super) fn reason(error: &io::Error) -> String {
         rustls::Error::NoCertificatesPresented => "it presents no certificate",
         rustls::Error::InvalidCertificate(wrong) => match wrong {
             CertificateError::UnknownIssuer | CertificateError::BadSignature => {
-                "its certificate is not signed by an authority of this cluster: it belongs to \
-                another cluster or is self-signed"
+                "its certificate is signed by an unknown authority: it belongs to another cluster \
+                or is self-signed"
             }
             CertificateError::Expired | CertificateError::ExpiredContext { .. } => {
                 "its certificate has expired"

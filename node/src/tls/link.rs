@@ -15,7 +15,7 @@ use placement_api::net::{BoxStream, Net};
 #[derive(Clone)]
 pub(crate) struct Link {
     net: Arc<dyn Net>,
-    /// `None`: without TLS.
+    /// This node's certificates; `None`: connects without TLS.
     certificates: Option<Arc<Certificates>>,
 }
 

@@ -47,7 +47,7 @@ pub enum NotSecured {
 }
 
 impl Secured {
-    /// Loads the certificates.
+    /// Loads the certificates of all listeners that use TLS.
     pub(crate) fn open(wanted: Wanted, node: u64, net: Arc<dyn Net>) -> Result<Self, NotSecured> {
         let mut gates = Gates {
             api: Gate::Plain,

@@ -21,7 +21,7 @@ use placement_api::outgoing::{self, Outgoing};
 
 /// Deadline of a batch.
 const ANSWER_MAX: Duration = Duration::from_secs(5);
-/// Longest accepted response.
+/// Longest accepted response, in bytes.
 const ANSWER_MAX_BYTES: usize = 64 * 1024;
 
 /// A collector of traces.

@@ -1,4 +1,4 @@
-//! The table `[trace]`.
+//! Declares the settings of `[trace]`.
 
 use std::path::PathBuf;
 

@@ -1,4 +1,4 @@
-//! The login form.
+//! Parses the login form.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -22,7 +22,7 @@ const KIND: &str = "application/x-www-form-urlencoded";
 /// Longest name in an audit record, in characters: a user's in Keystone may have 255.
 const SHOWN_MAX: usize = 64;
 
-/// A completed form.
+/// The content of a login form.
 pub(super) struct Form {
     /// The name of the user.
     pub(super) name: String,

@@ -34,7 +34,7 @@ pub(super) struct Session {
 pub(super) struct Sessions {
     clock: Arc<dyn Clock>,
     ids: Arc<dyn UuidSource>,
-    /// The oldest first.
+    /// Open sessions, the oldest first.
     open: Mutex<VecDeque<Open>>,
 }
 

@@ -1,4 +1,4 @@
-//! The table `[web]`.
+//! Declares the settings of `[web]`.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! Wrong wall clocks.
+//! Clusters with wrong wall clocks.
 
 use std::os::unix::fs::PermissionsExt;
 use std::sync::Arc;

@@ -13,7 +13,7 @@ use crate::rpc::message::Lane;
 use crate::rpc::round_trips::RoundTrips;
 use crate::tasks::Tasks;
 
-/// Interval between measurements.
+/// Interval between measurements of the same voter.
 const EVERY: Duration = Duration::from_secs(2);
 /// Connections to voters with longer round trips are opened before they are needed: opening takes
 /// several round trips, and a change of leadership should not wait for them.

@@ -26,7 +26,7 @@ const EVERY: Duration = Duration::from_secs(1);
 
 /// Result of one step.
 enum Step {
-    /// More steps follow.
+    /// It was carried out, and more steps follow.
     Next,
     /// No step is possible yet, for this reason.
     Wait(String),

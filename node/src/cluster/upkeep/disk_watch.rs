@@ -11,7 +11,7 @@ use crate::cluster::leadership::hand_over::try_to_hand_over;
 use crate::cluster::running::Running;
 use crate::panics;
 
-/// Interval between checks.
+/// Interval between checks of the disk.
 const EVERY: Duration = Duration::from_millis(250);
 /// Longer disk operations are logged.
 const SLOW: Duration = Duration::from_millis(500);

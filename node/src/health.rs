@@ -168,7 +168,7 @@ impl HealthChecks {
         }
     }
 
-    /// What this node's state lacks, as far as this node knows.
+    /// A reason why this node's state is incomplete, as far as this node knows.
     fn lacking(&self, running: &Running) -> Option<String> {
         if !running.has_standards() {
             return Some(LACKING.to_owned());

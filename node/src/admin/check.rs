@@ -11,7 +11,7 @@ use tokio::sync::OwnedMutexGuard;
 use crate::cluster::replica::Replica;
 use placement_api::world::{Offload, compute};
 
-/// Number of recent digests that are reported, besides that of the checked state.
+/// Number of recent digests that are reported, besides the digest of the checked state.
 const DIGESTS: usize = 64;
 
 /// Checks the current state, on none of the threads that serve requests. `None` if the check

@@ -185,7 +185,7 @@ impl Admin {
         routes.merge(pages)
     }
 
-    /// The policy of a partition: its own, or that of the default one.
+    /// The policy of a partition: its own, or the default partition's.
     fn policy(&self, partition: &str) -> &Policy {
         let own = self.policies.iter().find(|(name, _)| name == partition);
         &own.unwrap_or(&self.policies[0]).1

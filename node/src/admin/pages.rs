@@ -111,7 +111,7 @@ type Place = Arc<(Option<OwnedSemaphorePermit>, OwnedSemaphorePermit)>;
 struct Routes {
     router: Router,
     place: Option<Place>,
-    /// The caller. Nothing else of the original request is passed on.
+    /// The caller. The rest of the original request is not passed on.
     caller: Extensions,
 }
 

@@ -48,7 +48,7 @@ pub(super) fn refusal(status: StatusCode, body: &[u8]) -> Option<BucketError> {
         (_, "InvalidAccessKeyId" | "SignatureDoesNotMatch" | "NotSignedUp") | (401, _) => {
             "it refuses the credentials"
         }
-        (_, "RequestTimeTooSkewed") => "its clock differs from that of this machine",
+        (_, "RequestTimeTooSkewed") => "its clock differs from this machine's",
         (403, _) => "it does not permit this with these credentials",
         (301 | 307 | 308, _) => "the bucket is in another region, or at another endpoint",
         _ => {

@@ -216,7 +216,7 @@ settings! {
         /// this many entries that it could cut, so that a node that was briefly away need not
         /// receive the whole state.
         snapshot_after: u64 = 20_000,
-        /// Maximum rate of sending a snapshot to another node, in bytes per second; 0: half of what
+        /// Maximum rate of sending a snapshot to another node, in bytes a second; 0: half of what
         /// link and disks sustain, which is never exceeded.
         snapshot_bytes_per_s: u64 = 64 * 1024 * 1024,
     }

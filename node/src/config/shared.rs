@@ -28,7 +28,7 @@ const SETTINGS: [&str; 12] = [
 const MAY_BE_EMPTY: [&str; 2] = ["cluster_id", "initial_members"];
 
 impl Config {
-    /// The shared settings by `section.key`, with their values. None of them is a secret.
+    /// The shared settings by `section.key`, with their values. They contain no secrets.
     pub(crate) fn shared(&self) -> BTreeMap<String, String> {
         let table = self.table();
         let mut shared = BTreeMap::new();

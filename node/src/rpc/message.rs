@@ -57,11 +57,11 @@ pub(crate) enum Lane {
 pub(crate) enum Method {
     /// Raft's AppendEntries: entries or a heartbeat.
     Append = 1,
-    /// Raft's RequestVote: [`VoteCall`].
+    /// Raft's RequestVote, with a [`VoteCall`].
     Vote = 2,
-    /// Raft's PreVote: [`VoteCall`].
+    /// Raft's PreVote, with a [`VoteCall`].
     PreVote = 3,
-    /// Raft's TimeoutNow: [`TransferCall`].
+    /// Raft's TimeoutNow, with a [`TransferCall`].
     TransferLeader = 4,
     /// A part of a snapshot.
     Snapshot = 5,

@@ -37,7 +37,7 @@ impl Authority {
         self.write(file, named(names))
     }
 
-    /// Issues another certificate of a node, valid from the first day of one year to that of
+    /// Issues another certificate of a node, valid from 1 January of one year to 1 January of
     /// another.
     pub(crate) fn issue_for(&self, id: u64, years: Range<i32>) {
         let mut params = named(&[&node_name(id), PEER]);

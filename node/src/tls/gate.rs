@@ -20,7 +20,7 @@ const HANDSHAKE: u8 = 22;
 pub(crate) enum Gate {
     /// Accepts plain connections only.
     Plain,
-    /// Accepts TLS connections.
+    /// Accepts TLS connections, and plain ones with `plain_too`.
     Tls {
         certificates: Arc<Certificates>,
         /// Whether plain connections are accepted as well, during a migration.

@@ -27,7 +27,7 @@ const REFUSED: Duration = Duration::from_secs(10);
 const CALL: Duration = Duration::from_secs(30);
 
 /// Determines this node's number if the configuration gives none: the number in the data directory,
-/// or that of the join token.
+/// or in the join token.
 ///
 /// # Errors
 /// [`StartError`]: the number is missing, or the sources contradict each other.

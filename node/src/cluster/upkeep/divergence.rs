@@ -1,4 +1,4 @@
-//! Detects that this node's state differs from that of the others.
+//! Detects that this node's state differs from the others' state.
 //!
 //! All nodes apply the same log, so after the same entry their states have the same digest. If they
 //! do not (a flipped bit in memory, a bug), nothing else would show it: the node would continue to

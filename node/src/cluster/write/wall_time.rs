@@ -87,7 +87,7 @@ impl Running {
         }
     }
 
-    /// By how many microseconds the clock is ahead of those of a majority of the voters or, without
+    /// Microseconds by which the clock is ahead of those of a majority of the voters or, without
     /// a majority, of the one that differs most; negative: behind. `None` while too few clocks are
     /// known.
     pub(crate) fn clock_ahead(&self) -> Option<i64> {

@@ -107,6 +107,7 @@ impl Kept {
         }
         words.extend(standing.problems.values().cloned());
         if let Some(age) = standing.copies_overdue() {
+            let age = age.as_secs();
             words.push(format!("the bucket has lacked copies for {age} s"));
         }
         if let Some((from, to)) = standing.gap {

@@ -2,8 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use serde::Serialize;
-
 use crate::state::State;
 use crate::state::change::TraitId;
 use crate::state::indexes::offer;
@@ -11,8 +9,7 @@ use crate::state::tree::{Node, Stock};
 use crate::types::{AggregateUuid, Capacity, ResourceClassName, TraitName};
 
 /// The second key of the sums, next to the class.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CapacityBy {
     /// Sums per class only.
     Class,
@@ -23,7 +20,7 @@ pub enum CapacityBy {
 }
 
 /// Capacity sums of the whole state.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CapacityReport {
     /// The requested second key.
     pub by: CapacityBy,
@@ -34,23 +31,20 @@ pub struct CapacityReport {
 
 /// Sums of one class over all providers, or over the members of one aggregate, or over the
 /// providers with one trait.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ClassCapacity {
     /// The class of the summed inventories.
     pub class: ResourceClassName,
     /// The aggregate; set only with [`CapacityBy::Aggregate`].
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub aggregate: Option<AggregateUuid>,
     /// The trait; set only with [`CapacityBy::Trait`].
-    #[serde(rename = "trait", skip_serializing_if = "Option::is_none")]
     pub trait_name: Option<TraitName>,
     /// The sums over these providers.
-    #[serde(flatten)]
     pub sums: CapacitySums,
 }
 
 /// Sums over inventories, in units of the class.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct CapacitySums {
     /// Number of providers with an inventory of the class.
     pub providers: u64,
@@ -69,7 +63,6 @@ pub struct CapacitySums {
     pub largest_free: u64,
     /// Number of providers per range of free units: 0, 1, 2 to 3, 4 to 7, and so on. Ends with the
     /// last range that is not empty. Set only with [`CapacityBy::Class`].
-    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub free_ranges: Vec<u64>,
 }
 

@@ -2,8 +2,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use serde::Serialize;
-
 use super::NamedProvider;
 use crate::state::State;
 use crate::state::change::{Amount, ConsumerRow, ProviderId};
@@ -32,7 +30,7 @@ pub struct ConsumerFilter {
 }
 
 /// One page of consumers.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ConsumerPage {
     /// Consumers in the order of their UUIDs.
     pub consumers: Vec<ListedConsumer>,
@@ -42,12 +40,11 @@ pub struct ConsumerPage {
 }
 
 /// A consumer and its allocations.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ListedConsumer {
     /// The UUID of the consumer.
     pub uuid: ConsumerUuid,
     /// The consumer type, if the consumer has one.
-    #[serde(rename = "type")]
     pub consumer_type: Option<ConsumerTypeName>,
     /// The project that owns the allocations.
     pub project_id: ProjectId,
@@ -56,7 +53,6 @@ pub struct ListedConsumer {
     /// The generation, for optimistic concurrency control.
     pub generation: Generation,
     /// Time of the last write to the allocations.
-    #[serde(serialize_with = "Timestamp::serialize_rfc3339")]
     pub updated_at: Timestamp,
     /// Number of trees with allocations of the consumer, without sharing providers.
     pub trees: usize,
@@ -65,7 +61,7 @@ pub struct ListedConsumer {
 }
 
 /// The allocation of a consumer on one provider.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ListedAllocation {
     /// The provider of the allocation.
     pub provider: NamedProvider,

@@ -16,8 +16,6 @@ pub mod trees;
 pub mod usages;
 pub mod what_if;
 
-use serde::Serialize;
-
 use crate::state::State;
 use crate::state::change::TraitId;
 use crate::state::tree::Node;
@@ -38,7 +36,7 @@ pub enum UnknownName {
 }
 
 /// A provider as operators refer to it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NamedProvider {
     /// The UUID of the provider.
     pub uuid: ProviderUuid,

@@ -2,8 +2,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use serde::Serialize;
-
 use crate::state::State;
 use crate::state::tree::{Node, Stock, Tree};
 use crate::types::{
@@ -12,7 +10,7 @@ use crate::types::{
 };
 
 /// A tree of providers.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ShownTree {
     /// The root of the tree.
     pub root: ProviderUuid,
@@ -21,7 +19,7 @@ pub struct ShownTree {
 }
 
 /// A provider of the tree.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ShownProvider {
     /// The UUID of the provider.
     pub uuid: ProviderUuid,
@@ -42,10 +40,9 @@ pub struct ShownProvider {
 }
 
 /// An inventory and its usage.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ShownInventory {
     /// The inventory record as written.
-    #[serde(flatten)]
     pub inventory: Inventory,
     /// The capacity in units: `(total - reserved) * allocation_ratio`.
     pub capacity: Capacity,

@@ -1,7 +1,5 @@
 //! Counts how often a request fits, by claiming it repeatedly on a copy of the state.
 
-use serde::Serialize;
-
 use super::UnknownName;
 use crate::apply::apply;
 use crate::command::{
@@ -17,7 +15,7 @@ use crate::types::{ConsumerUuid, Given, PartitionId, Timestamp};
 const TOGETHER_MAX: u64 = 256;
 
 /// The number of times that a request can be claimed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Fit {
     /// Number of successful claims.
     pub count: u64,

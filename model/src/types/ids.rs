@@ -137,14 +137,10 @@ impl Timestamp {
         moment.format(&Rfc3339).ok()
     }
 
-    /// Serializes the time in RFC 3339 format, truncated to seconds.
-    ///
-    /// # Errors
-    /// Any error of the serializer.
-    pub fn serialize_rfc3339<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+    /// The time in RFC 3339 format, truncated to seconds; `None` beyond the year 9999.
+    pub fn rfc3339_seconds(self) -> Option<String> {
         let second = 1_000_000;
-        let whole = Self(self.0.div_euclid(second) * second);
-        whole.rfc3339().serialize(serializer)
+        Self(self.0.div_euclid(second) * second).rfc3339()
     }
 }
 

@@ -4,7 +4,7 @@ use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::ops::AddAssign;
 
-use serde::{Deserialize, Serialize, Serializer};
+use serde::{Deserialize, Serialize};
 
 /// An inventory record, in units of its resource class.
 ///
@@ -89,16 +89,6 @@ impl Capacity {
 impl AddAssign for Capacity {
     fn add_assign(&mut self, other: Self) {
         self.0 += other.0;
-    }
-}
-
-/// Serializes as an integer if it fits into `i64`, otherwise as a float.
-impl Serialize for Capacity {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        match self.small() {
-            Some(units) => serializer.serialize_i64(units),
-            None => serializer.serialize_f64(self.0),
-        }
     }
 }
 

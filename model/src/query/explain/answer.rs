@@ -2,8 +2,6 @@
 
 use std::num::NonZeroU64;
 
-use serde::{Serialize, Serializer};
-
 use super::atoms::Atom;
 use super::kind::Kind;
 use crate::query::NamedProvider;
@@ -13,15 +11,13 @@ use crate::types::{
 };
 
 /// Explains the answer to a request over one state.
-#[derive(Debug, Clone, PartialEq, Default, Serialize)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub struct Explanation {
     /// Whether there is any candidate.
     pub verdict: Verdict,
     /// The condition that leaves no candidate; `None` if a candidate exists.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<Reason>,
     /// Index of the funnel stage that is the reason.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub cause: Option<usize>,
     /// Number of trees: eliminated, with candidates and undecided.
     pub trees: u64,
@@ -31,10 +27,8 @@ pub struct Explanation {
     /// Number of trees whose search did not end in time.
     pub undecided: u64,
     /// Names that do not exist.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub unknown: Vec<AbsentName>,
     /// Names that exist, but that no provider has.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub unused: Vec<AbsentName>,
     /// The atoms in the order of evaluation, with the remaining trees after each.
     pub funnel: Vec<Stage>,
@@ -44,13 +38,11 @@ pub struct Explanation {
     /// Trees that are closest to a candidate. Empty if the request has candidates.
     pub nearest: Vec<Near>,
     /// Cost of the explanation, in steps of a search.
-    #[serde(skip)]
     pub steps: u64,
 }
 
 /// Whether a request has a candidate.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Verdict {
     /// No tree has a candidate.
     None,
@@ -89,26 +81,17 @@ impl Reason {
     }
 }
 
-impl Serialize for Reason {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(self.as_str())
-    }
-}
-
 /// A name in a request that no provider has.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AbsentName {
     /// The name and its type.
-    #[serde(flatten)]
     pub name: Name,
     /// Existing names with a similar spelling.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub nearest: Vec<String>,
 }
 
 /// A name in a request, by type.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Name {
     /// The name of a resource class.
     Class(Given<ResourceClassName>),
@@ -121,43 +104,36 @@ pub enum Name {
 }
 
 /// An atom, and its effect on the trees that meet all atoms before it.
-#[derive(Debug, Clone, PartialEq, Default, Serialize)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub struct Stage {
     /// The condition to be met.
-    #[serde(flatten)]
     pub atom: Atom,
     /// Number of trees that also meet this atom, or are undecided.
     pub left: u64,
     /// Number of trees that do not meet this atom.
     pub gone: u64,
     /// For `room`: the largest amount that a provider of those trees could give.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub most_free: Option<u64>,
     /// Details of the failure in those trees.
-    #[serde(flatten)]
     pub detail: Detail,
     /// The roots of some eliminated trees.
     pub examples: Vec<NamedProvider>,
 }
 
 /// Details of a condition that is not met.
-#[derive(Debug, Clone, PartialEq, Default, Serialize)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub struct Detail {
     /// For `unit`: the bound that the amount violates; over several trees, the bound that is
     /// closest to the amount.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub bound: Option<Bound>,
     /// For a required trait: a provider that has the trait, but does not serve the request.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub elsewhere: Option<Elsewhere>,
     /// For `together`: a class of which the groups together request more than a single tree has.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub short: Option<Short>,
 }
 
 /// An inventory bound that an amount violates.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Bound {
     /// The amount exceeds this `max_unit`.
     MaxUnit(u32),
@@ -168,7 +144,7 @@ pub enum Bound {
 }
 
 /// A provider with a trait that is required elsewhere.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Elsewhere {
     /// The root of its tree.
     pub root: NamedProvider,
@@ -177,7 +153,7 @@ pub struct Elsewhere {
 }
 
 /// A class of which several groups together request more than a single tree can give them.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Short {
     /// The class that is short.
     pub class: Given<ResourceClassName>,
@@ -190,14 +166,13 @@ pub struct Short {
 }
 
 /// A relaxed request that has candidates.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Relaxation {
     /// The condition that is dropped or reduced.
     pub less: [Less; 1],
     /// Number of trees that are then the anchor of a candidate.
     pub trees: u64,
     /// Number of trees whose search did not end in time.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub undecided: Option<NonZeroU64>,
     /// The relaxed request, as a query string of `/allocation_candidates`.
     pub query: String,
@@ -206,21 +181,18 @@ pub struct Relaxation {
 }
 
 /// A condition that a relaxed request drops or reduces.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Less {
     /// The condition. For a condition on several groups, `group` contains the dropped parameter.
-    #[serde(flatten)]
     pub atom: Atom,
     /// For an amount: the largest amount that has a candidate.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub enough: Option<u64>,
     /// For `unit`: the bound that the amount violates.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub bound: Option<Bound>,
 }
 
 /// A tree that is close to a candidate.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Near {
     /// The root of the tree.
     pub root: NamedProvider,
@@ -230,34 +202,28 @@ pub struct Near {
     pub holders: Vec<Holder>,
     /// Number of further consumers of the missing resources; at most 1,000 are counted per
     /// provider.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub holders_more: Option<NonZeroU64>,
 }
 
 /// A condition that a tree does not meet.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Lack {
     /// The condition to be met.
-    #[serde(flatten)]
     pub atom: Atom,
     /// For `room`: the free units of the best provider.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub free: Option<u64>,
     /// For `room`: the capacity of the best provider.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub capacity: Option<u64>,
     /// Details of the failure.
-    #[serde(flatten)]
     pub detail: Detail,
 }
 
 /// A consumer with allocations of a missing resource.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Holder {
     /// The UUID of the consumer.
     pub consumer: ConsumerUuid,
     /// The consumer type, if the consumer has one.
-    #[serde(rename = "type")]
     pub consumer_type: Option<ConsumerTypeName>,
     /// The project that owns the allocations.
     pub project: ProjectId,
@@ -266,7 +232,6 @@ pub struct Holder {
     /// Allocated units of the class.
     pub amount: u64,
     /// Time of the last write to the allocations.
-    #[serde(serialize_with = "Timestamp::serialize_rfc3339")]
     pub since: Timestamp,
 }
 

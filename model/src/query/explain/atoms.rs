@@ -8,8 +8,6 @@ use std::cmp::Reverse;
 use std::collections::BTreeSet;
 use std::fmt::Display;
 
-use serde::Serialize;
-
 use super::kind::Kind;
 use crate::mutant;
 use crate::query::candidates::{CandidateRequest, RequestGroup};
@@ -33,28 +31,22 @@ pub(super) fn up_to(atom: usize) -> Bits {
 }
 
 /// One condition of a request, as answers show it.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Atom {
     /// The kind of condition.
-    #[serde(rename = "atom")]
     pub kind: Kind,
     /// The suffix of the group; empty for the unnumbered group and for conditions on the whole
     /// request.
     pub group: String,
     /// The resource class, for `inventory`, `unit` and `room`.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub class: Option<Given<ResourceClassName>>,
     /// The requested amount, for `unit` and `room`.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub asked: Option<u64>,
     /// Traits of which one is required, or a forbidden trait, prefixed by `!`.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub traits: Vec<String>,
     /// Aggregates of which one is required, or forbidden aggregates, prefixed by `!`.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub aggregates: Vec<String>,
     /// The provider, for `in_tree`.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub provider: Option<Given<ProviderUuid>>,
 }
 

@@ -1,7 +1,5 @@
 //! The kinds of conditions.
 
-use serde::{Serialize, Serializer};
-
 /// The kind of a condition, in the order of evaluation: location, properties, free amounts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub enum Kind {
@@ -62,11 +60,5 @@ impl Kind {
             Self::RootRequired | Self::Inventory | Self::Required | Self::Forbidden => Level::What,
             Self::Unit | Self::Room | Self::Together => Level::Amount,
         }
-    }
-}
-
-impl Serialize for Kind {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(self.as_str())
     }
 }

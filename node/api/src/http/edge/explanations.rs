@@ -5,12 +5,12 @@ use std::time::Duration;
 
 use placement_model::query::candidates::CandidateRequest;
 use placement_model::query::explain::Explanation;
-use serde::Serialize;
-use serde_json::{Value, json};
+use placement_wire::explain as wire;
 
 use super::patience::Patience;
 use crate::backend::{PlacementIndex, Position, View};
 use crate::http::errors::ApiError;
+use crate::http::wire::explanation;
 use crate::http::wire::microversion::Microversion;
 use crate::http::wire::query::{Query, parse_candidates, spell_candidates};
 
@@ -28,12 +28,28 @@ pub(crate) struct Asked {
 }
 
 /// An explanation with its position in the history and its cost.
-#[derive(Serialize)]
 pub(crate) struct Explained {
-    #[serde(flatten)]
     pub(crate) explanation: Explanation,
-    position: Value,
-    cost: Value,
+    position: Position,
+    spent: Duration,
+}
+
+impl Explained {
+    /// As JSON has it.
+    pub(crate) fn shown(&self) -> wire::Explained<'_> {
+        let Position { index, node, .. } = self.position;
+        wire::Explained {
+            explanation: explanation::shown(&self.explanation),
+            position: wire::Position {
+                index: index.map(|index| index.to_string().into()),
+                node: Some(node),
+            },
+            cost: wire::Cost {
+                ms: self.spent.as_micros() as f64 / 1000.0,
+                steps: self.explanation.steps,
+            },
+        }
+    }
 }
 
 impl Asked {
@@ -47,13 +63,10 @@ impl Asked {
         let spell = |request: &CandidateRequest| self.spell(request);
         let found = (self.view.state).explain(&self.request, Box::new(watch), &spell);
         let found = found.map_err(|error| ApiError::bad_request(error.to_string()))?;
-        let spent = patience.now().saturating_sub(begun);
-        let Position { index, node, .. } = self.view.position;
-        let index = index.map(|index| index.to_string());
         Ok(Explained {
-            position: json!({ "index": index, "node": node }),
-            cost: json!({ "ms": spent.as_micros() as f64 / 1000.0, "steps": found.steps }),
             explanation: found,
+            position: self.view.position.clone(),
+            spent: patience.now().saturating_sub(begun),
         })
     }
 

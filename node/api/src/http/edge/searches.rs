@@ -1,5 +1,6 @@
 //! The latest searches on this node, so that empty answers can be explained on request.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -8,7 +9,7 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use placement_model::query::explain::Reason;
 use placement_model::types::Timestamp;
-use serde::Serialize;
+use placement_wire::searches::Search;
 use serde_json::value::RawValue;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
@@ -50,17 +51,13 @@ pub(crate) struct Searched {
 }
 
 /// A search that was answered.
-#[derive(Serialize)]
 pub(crate) struct Kept {
-    #[serde(serialize_with = "Timestamp::serialize_rfc3339")]
     pub(super) at: Timestamp,
     pub(super) request_id: String,
     pub(super) global_request_id: Option<String>,
     pub(super) user_id: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) user_name: Option<String>,
     pub(super) project_id: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) project_name: Option<String>,
     pub(super) query: String,
     pub(super) microversion: Option<&'static str>,
@@ -70,21 +67,57 @@ pub(crate) struct Kept {
     /// Whether the limit was reached, so that there may be more candidates.
     pub(super) limited: bool,
     /// The condition that leaves no candidate.
-    #[serde(skip)]
     pub(super) reason: OnceLock<&'static str>,
-    #[serde(skip)]
     pub(super) explanation: Mutex<Option<Box<RawValue>>>,
 }
 
 /// A search as the API shows it.
-#[derive(Serialize)]
 pub(crate) struct Shown {
-    #[serde(flatten)]
     kept: Arc<Kept>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     reason: Option<&'static str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     explanation: Option<Box<RawValue>>,
+}
+
+impl Shown {
+    /// As JSON has it.
+    pub(crate) fn json(&self) -> Search<'_, &RawValue> {
+        let Kept {
+            at,
+            request_id,
+            global_request_id,
+            user_id,
+            user_name,
+            project_id,
+            project_name,
+            query,
+            microversion,
+            index,
+            ms,
+            candidates,
+            limited,
+            ..
+        } = &*self.kept;
+        fn text(text: &Option<String>) -> Option<Cow<'_, str>> {
+            text.as_deref().map(Cow::from)
+        }
+        Search {
+            at: at.rfc3339_seconds().map(Into::into),
+            candidates: *candidates as u64,
+            explanation: self.explanation.as_deref(),
+            global_request_id: text(global_request_id),
+            index: text(index),
+            limited: *limited,
+            microversion: microversion.map(Into::into),
+            ms: *ms,
+            project_id: text(project_id),
+            project_name: text(project_name),
+            query: query.into(),
+            reason: self.reason.map(Into::into),
+            request_id: request_id.into(),
+            user_id: text(user_id),
+            user_name: text(user_name),
+        }
+    }
 }
 
 /// Conditions on searches, all of which must hold.
@@ -249,7 +282,7 @@ impl Searches {
             global_request_id = kept.global_request_id,
             "no candidates"
         );
-        let text = serde_json::value::to_raw_value(&explained);
+        let text = serde_json::value::to_raw_value(&explained.shown());
         if let Ok(text) = text
             && text.get().len() <= EXPLANATION_MAX_BYTES
         {

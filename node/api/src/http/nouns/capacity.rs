@@ -1,11 +1,15 @@
 //! `/placementd/v1/capacity`: totals and usage of resources.
 
-use placement_model::query::capacity::CapacityBy;
+use std::borrow::Cow;
+
+use placement_model::query::capacity::{CapacityBy, CapacityReport, ClassCapacity};
+use placement_wire::capacity as wire;
 
 use super::{CONTENT_ROWS_MAX, class_in};
 use crate::http::edge::answer::Answer;
 use crate::http::edge::request_context::RequestContext;
 use crate::http::errors::{ApiError, code, to_json};
+use crate::http::wire::own;
 
 /// `GET /placementd/v1/capacity`, per class, or with `by` per aggregate or trait too.
 pub(crate) async fn list(context: &RequestContext) -> Result<Answer, ApiError> {
@@ -20,9 +24,44 @@ pub(crate) async fn list(context: &RequestContext) -> Result<Answer, ApiError> {
     let class = class_in(query, &view.state)?;
     let made = context.listed(move || {
         let report = view.state.capacity(class.as_ref(), by, CONTENT_ROWS_MAX);
-        report.as_ref().map(to_json).ok_or_else(too_long)
+        let report = report.as_ref().ok_or_else(too_long)?;
+        Ok(to_json(&shown(report)))
     });
     Ok(context.modified_now(Answer::chunks(vec![made.await?])))
+}
+
+/// A report as JSON has it.
+pub(super) fn shown(report: &CapacityReport) -> wire::CapacityReport<'_> {
+    wire::CapacityReport {
+        by: match report.by {
+            CapacityBy::Class => wire::CapacityBy::Class,
+            CapacityBy::Aggregate => wire::CapacityBy::Aggregate,
+            CapacityBy::Trait => wire::CapacityBy::Trait,
+        },
+        capacity: report.capacity.iter().map(row).collect(),
+    }
+}
+
+fn row(row: &ClassCapacity) -> wire::ClassCapacity<'_> {
+    let ClassCapacity {
+        class,
+        aggregate,
+        trait_name,
+        sums,
+    } = row;
+    wire::ClassCapacity {
+        class: class.as_str().into(),
+        aggregate: aggregate.as_ref().map(|uuid| uuid.as_str().into()),
+        r#trait: trait_name.as_ref().map(|name| name.as_str().into()),
+        providers: sums.providers,
+        total: sums.total,
+        reserved: sums.reserved,
+        capacity: own::capacity(sums.capacity),
+        used: sums.used,
+        free: sums.free,
+        largest_free: sums.largest_free,
+        free_ranges: Cow::from(&sums.free_ranges),
+    }
 }
 
 fn too_long() -> ApiError {

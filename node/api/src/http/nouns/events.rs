@@ -12,9 +12,9 @@ use axum::body::Body;
 use bytes::Bytes;
 use futures::stream;
 use placement_model::{LedgerEntry, mutant};
+use placement_wire::events::{End, Ended, Kind, Mark};
 use serde::de::{IntoDeserializer, value};
 use serde::{Deserialize, Serialize};
-use serde_json::json;
 use tokio::sync::mpsc::{self, OwnedPermit, Receiver, Sender};
 use tokio::time::{Instant, sleep, sleep_until, timeout, timeout_at};
 
@@ -34,7 +34,7 @@ use crate::http::edge::request_context::RequestContext;
 use crate::http::edge::state::Server;
 use crate::http::edge::tail::{Place, Step};
 use crate::http::errors::{ApiError, code};
-use crate::http::wire::changes::{Filter, Kind, Line, each_value};
+use crate::http::wire::changes::{Filter, each_value, line};
 use crate::http::wire::chunks::put;
 use crate::http::wire::query::Query;
 use crate::world;
@@ -173,27 +173,6 @@ enum Begin {
     Snapshot { reset: bool },
 }
 
-/// The reason why a stream ends, as the client sees it.
-#[derive(Clone, Copy, Serialize)]
-#[serde(rename_all = "snake_case")]
-enum End {
-    Lifetime,
-    Drain,
-    Slow,
-    Gone,
-    PartitionGone,
-}
-
-/// A line that is not a change.
-#[derive(Serialize)]
-#[serde(rename_all = "snake_case")]
-enum Mark<'a> {
-    Snapshot(&'a str),
-    SnapshotEnd(&'a str),
-    Reset(&'a str),
-    Progress(&'a str),
-}
-
 /// The format of lines.
 #[derive(Clone, Copy)]
 enum Form {
@@ -264,9 +243,12 @@ impl Watch {
         };
         if let Err(end) = ended {
             let next = self.sent.map(|sent| self.token(sent));
-            let line = json!({ "end": end, "next": next });
+            let ended = Ended {
+                end,
+                next: next.as_deref().map(Into::into),
+            };
             let mut lines = Vec::new();
-            self.form.put(&mut lines, next.as_deref(), &line);
+            self.form.put(&mut lines, next.as_deref(), &ended);
             last.send(Piece {
                 lines: lines.into(),
                 _memory: self.server.admission.answer(self.caller),
@@ -281,11 +263,13 @@ impl Watch {
             Begin::Snapshot { reset } => {
                 let token = self.token(newest);
                 if reset {
-                    self.send_mark(&Mark::Reset(&token), None).await?;
+                    let mark = Mark::Reset((&token).into());
+                    self.send_mark(&mark, None).await?;
                 }
-                self.send_mark(&Mark::Snapshot(&token), None).await?;
+                let mark = Mark::Snapshot((&token).into());
+                self.send_mark(&mark, None).await?;
                 self.send_rows(view.state).await?;
-                let end = Mark::SnapshotEnd(&token);
+                let end = Mark::SnapshotEnd((&token).into());
                 self.send_mark(&end, Some(&token)).await?;
                 self.sent = Some(newest);
                 self.progress.1 = self.sent;
@@ -394,14 +378,15 @@ impl Watch {
         let is_here = |entry: &&Arc<LedgerEntry>| self.ledger.has(entry);
         let entries = step.entries(self.filter.provider.as_ref());
         for entry in entries.iter().filter(is_here) {
-            if let Some(line) = Line::of(self.ledger.epoch, entry, &self.filter) {
+            if let Some(line) = line(self.ledger.epoch, entry, &self.filter) {
                 let token = self.token(entry.index);
                 self.form.put(&mut lines, Some(&token), &line);
             }
         }
         if !lines.is_empty() {
             let (token, at) = (self.token(step.up_to), lines.len());
-            (self.form).put(&mut lines, Some(&token), &Mark::Progress(&token));
+            let mark = Mark::Progress((&token).into());
+            self.form.put(&mut lines, Some(&token), &mark);
             if mutant!("progress-comes-first") {
                 lines.rotate_left(at);
             }
@@ -457,8 +442,8 @@ impl Watch {
 
     async fn send_progress(&mut self) -> Result<(), End> {
         let token = self.sent.map(|sent| self.token(sent)).unwrap_or_default();
-        self.send_mark(&Mark::Progress(&token), Some(&token))
-            .await?;
+        let mark = Mark::Progress((&token).into());
+        self.send_mark(&mark, Some(&token)).await?;
         self.progress = (Instant::now(), self.sent);
         Ok(())
     }

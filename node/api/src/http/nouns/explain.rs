@@ -66,5 +66,5 @@ pub(crate) async fn show(context: &RequestContext) -> Result<Answer, ApiError> {
         let _turn = turn;
         asked.explain(&patience)
     });
-    Ok(Answer::json(&explained.await?))
+    Ok(Answer::json(&explained.await?.shown()))
 }

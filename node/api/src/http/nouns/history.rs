@@ -2,7 +2,10 @@
 
 use std::sync::Arc;
 
+use bytes::Bytes;
 use placement_model::ledger::LedgerEntry;
+use placement_wire::events::History;
+use serde_json::value::{RawValue, to_raw_value};
 
 use super::events::{parse_filter, parse_place};
 use super::parse_limit;
@@ -12,9 +15,8 @@ use crate::http::edge::explanations::{DEADLINE, WAIT};
 use crate::http::edge::ledger::Ledger;
 use crate::http::edge::patience::Patience;
 use crate::http::edge::request_context::RequestContext;
-use crate::http::errors::{ApiError, code};
-use crate::http::wire::changes::{Filter, Line};
-use crate::http::wire::chunks::put;
+use crate::http::errors::{ApiError, code, to_json};
+use crate::http::wire::changes::{Filter, line};
 
 /// Default number of entries.
 const LIMIT_USUAL: usize = 100;
@@ -50,7 +52,7 @@ pub(crate) async fn list(context: &RequestContext) -> Result<Answer, ApiError> {
         let _turn = turn;
         walk.page(&patience)
     });
-    Ok(Answer::chunks(vec![made.await?.into()]))
+    Ok(Answer::chunks(vec![made.await?]))
 }
 
 /// A walk backward through the changes.
@@ -63,9 +65,9 @@ struct Walk {
 
 impl Walk {
     /// The answer: as many entries as requested, or as found in time.
-    fn page(&self, patience: &Patience) -> Result<Vec<u8>, ApiError> {
-        let mut json = b"{\"history\":[".to_vec();
-        let (mut from, mut shown) = (self.from, 0);
+    fn page(&self, patience: &Patience) -> Result<Bytes, ApiError> {
+        let mut page = Page::default();
+        let mut from = self.from;
         let next = loop {
             let read = self.ledger.backward(from);
             let what = "Earlier changes are not kept any more";
@@ -75,7 +77,7 @@ impl Walk {
                 break None;
             };
             let oldest = oldest.index;
-            if let Some(last) = self.put(&mut json, &entries, &mut shown) {
+            if let Some(last) = self.put(&mut page, &entries) {
                 break Some(last);
             }
             if patience.look().is_break() {
@@ -83,32 +85,24 @@ impl Walk {
             }
             from = oldest.saturating_sub(1);
         };
-        json.extend_from_slice(b"],\"oldest\":");
-        put(&mut json, &self.token(self.ledger.floor().index));
-        json.extend_from_slice(b",\"next\":");
-        put(&mut json, &next.map(|next| self.token(next)));
-        json.push(b'}');
-        Ok(json)
+        Ok(to_json(&History {
+            history: page.lines,
+            oldest: self.token(self.ledger.floor().index).into(),
+            next: next.map(|next| self.token(next).into()),
+        }))
     }
 
     /// Writes the matching entries. Returns the index of the last one if the page is full.
-    fn put(
-        &self,
-        json: &mut Vec<u8>,
-        entries: &[Arc<LedgerEntry>],
-        shown: &mut usize,
-    ) -> Option<u64> {
+    fn put(&self, page: &mut Page, entries: &[Arc<LedgerEntry>]) -> Option<u64> {
         let own = entries.iter().filter(|entry| self.ledger.has(entry));
         for entry in own {
-            let Some(line) = Line::of(self.ledger.epoch, entry, &self.filter) else {
+            let Some(line) = line(self.ledger.epoch, entry, &self.filter) else {
                 continue;
             };
-            if *shown > 0 {
-                json.push(b',');
-            }
-            put(json, &line);
-            *shown += 1;
-            if *shown >= self.limit || json.len() >= PAGE_BYTES {
+            let line = to_raw_value(&line).expect("lines have string keys and finite numbers");
+            page.bytes += line.get().len();
+            page.lines.push(line);
+            if page.lines.len() >= self.limit || page.bytes >= PAGE_BYTES {
                 return Some(entry.index);
             }
         }
@@ -118,4 +112,11 @@ impl Walk {
     fn token(&self, index: u64) -> String {
         self.ledger.token(index).to_string()
     }
+}
+
+/// Entries as JSON.
+#[derive(Default)]
+struct Page {
+    lines: Vec<Box<RawValue>>,
+    bytes: usize,
 }

@@ -1,6 +1,6 @@
 //! `GET /placementd/v1`: this service's own routes, for any caller with a token.
 
-use serde_json::{Value, json};
+use placement_wire::rules::{OwnRoute, OwnRoutes};
 
 use crate::http::edge::answer::Answer;
 use crate::http::edge::request_context::RequestContext;
@@ -10,8 +10,13 @@ use crate::http::errors::ApiError;
 pub(crate) async fn list(context: &RequestContext) -> Result<Answer, ApiError> {
     context.refuse_as_of("send the request without it")?;
     let rules = context.routes.own_rules().into_iter();
-    let routes =
-        rules.map(|[method, path, rule]| json!({ "method": method, "path": path, "rule": rule }));
-    let routes: Vec<Value> = routes.collect();
-    Ok(Answer::json(&json!({ "version": 1, "routes": routes })))
+    let routes = rules.map(|[method, path, rule]| OwnRoute {
+        method: method.into(),
+        path: path.into(),
+        rule: rule.into(),
+    });
+    Ok(Answer::json(&OwnRoutes {
+        routes: routes.collect(),
+        version: 1,
+    }))
 }

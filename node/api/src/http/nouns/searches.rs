@@ -1,11 +1,11 @@
 //! `GET /placementd/v1/searches`: the latest searches on this node.
 
-use serde_json::json;
+use placement_wire::searches::SearchList;
 
 use super::{ago, parse_limit};
 use crate::http::edge::answer::Answer;
 use crate::http::edge::request_context::RequestContext;
-use crate::http::edge::searches::Which;
+use crate::http::edge::searches::{Shown, Which};
 use crate::http::errors::ApiError;
 
 /// `GET /placementd/v1/searches`, with `since` in seconds, `empty`, `project` and `request_id`.
@@ -23,8 +23,10 @@ pub(crate) async fn list(context: &RequestContext) -> Result<Answer, ApiError> {
     // Checks that the partition exists, with the consistency that the request asks for.
     context.view().await?;
     let (searches, left_out) = context.server.searches.of(&which);
-    let answer = json!({ "searches": searches, "left_out": left_out });
-    Ok(Answer::json(&answer))
+    Ok(Answer::json(&SearchList {
+        left_out: left_out as u64,
+        searches: searches.iter().map(Shown::json).collect(),
+    }))
 }
 
 /// Default number of searches.

@@ -10,10 +10,10 @@ use percent_encoding::percent_decode_str;
 use placement_model::query::candidates::CandidateRequest;
 use placement_model::query::capacity::{CapacityBy, CapacityReport};
 use placement_model::query::what_if::Fit;
-use serde::{Deserialize, Serialize};
+use placement_wire::what_if::{self as wire, Change, Changed, Question};
 use serde_json::value::RawValue;
 
-use super::{CONTENT_ROWS_MAX, explain, unknown_name};
+use super::{CONTENT_ROWS_MAX, capacity, explain, unknown_name};
 use crate::audit::Audit;
 use crate::backend::View;
 use crate::fork::Fork;
@@ -41,59 +41,40 @@ const FIT_DEADLINE: Duration = Duration::from_secs(1);
 /// Time limit for the wait for a turn: longer than another question takes.
 const WAIT: Duration = Duration::from_secs(15);
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct WhatIf {
-    #[serde(default)]
-    changes: Vec<Change>,
-    #[serde(default)]
-    ask: Vec<Question>,
-}
-
-/// A write in the form of a request to the API.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Change {
-    method: String,
-    path: String,
-    body: Option<Box<RawValue>>,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "snake_case", deny_unknown_fields)]
-enum Question {
-    /// How often a request for candidates can be claimed.
-    Fit { query: String, at_most: u64 },
-    /// Why a request has the candidates that it has.
-    Explain { query: String },
-    /// Capacity of all providers by class.
-    Capacity {},
-}
-
-#[derive(Serialize)]
-struct Answered {
-    changes: Vec<Changed>,
-    answers: Vec<Found>,
-}
-
-/// The answer to a write.
-#[derive(Serialize)]
-struct Changed {
-    status: u16,
-    body: Option<Box<RawValue>>,
-}
-
-#[derive(Serialize)]
-#[serde(rename_all = "snake_case")]
+/// The answer to a question.
 enum Found {
     Fit(Fit),
     Explain(Box<Explained>),
     Capacity(CapacityReport),
 }
 
+impl Found {
+    /// As JSON has it.
+    fn shown(&self) -> wire::Found<'_> {
+        match self {
+            Self::Fit(found) => wire::Found::Fit(fit_shown(found)),
+            Self::Explain(explained) => wire::Found::Explain(Box::new(explained.shown())),
+            Self::Capacity(report) => wire::Found::Capacity(capacity::shown(report)),
+        }
+    }
+}
+
+fn fit_shown(fit: &Fit) -> wire::Fit {
+    let Fit {
+        count,
+        exact,
+        complete,
+    } = *fit;
+    wire::Fit {
+        count,
+        exact,
+        complete,
+    }
+}
+
 /// `POST /placementd/v1/what-if`: applies the changes to a copy and answers the questions.
 pub(crate) async fn ask(context: &RequestContext) -> Result<Answer, ApiError> {
-    let asked: WhatIf = serde_json::from_slice(&context.body)
+    let asked: wire::WhatIf<Box<RawValue>> = serde_json::from_slice(&context.body)
         .map_err(|wrong| ApiError::bad_request(format!("JSON does not validate: {wrong}")))?;
     for (what, count, most) in [
         ("changes", asked.changes.len(), CHANGES_MAX),
@@ -105,7 +86,7 @@ pub(crate) async fn ask(context: &RequestContext) -> Result<Answer, ApiError> {
     }
     let version = explain::version(context);
     let questions = asked.ask.into_iter();
-    let questions = questions.map(|question| question.parse(context, version));
+    let questions = questions.map(|question| parse(question, context, version));
     let questions = questions.collect::<Result<Vec<_>, _>>()?;
     // The changes take one turn and each question another, so that others get turns in between.
     let what_ifs = &context.server.admission.what_ifs;
@@ -144,7 +125,10 @@ pub(crate) async fn ask(context: &RequestContext) -> Result<Answer, ApiError> {
         });
         answers.push(answer.await?);
     }
-    Ok(Answer::json(&Answered { changes, answers }))
+    Ok(Answer::json(&wire::Outcome {
+        changes,
+        answers: answers.iter().map(Found::shown).collect(),
+    }))
 }
 
 /// `GET /placementd/v1/what-if`, with the query of `/allocation_candidates`: how often the request
@@ -161,7 +145,7 @@ pub(crate) async fn fit(context: &RequestContext) -> Result<Answer, ApiError> {
         let _turn = turn;
         now.fit(&request, CLAIMS_MAX, FIT_DEADLINE)
     });
-    Ok(Answer::json(&fit.await?))
+    Ok(Answer::json(&fit_shown(&fit.await?)))
 }
 
 /// The state after the changes.
@@ -188,45 +172,47 @@ impl Becomes {
 /// A parsed question: a function from the state to the answer.
 type Ask = Box<dyn FnOnce(&Becomes) -> Result<Found, ApiError> + Send>;
 
-impl Question {
-    /// # Errors
-    /// 400 if the question is invalid in any state.
-    fn parse(self, context: &RequestContext, version: Microversion) -> Result<Ask, ApiError> {
-        let parse = |query: String| explain::parse_within_body(context, &query, version);
-        Ok(match self {
-            Self::Fit { at_most, .. } if at_most > CLAIMS_MAX => {
-                return Err(ApiError::bad_request(format!(
-                    "at_most is {at_most}; give {CLAIMS_MAX} or less"
-                )));
-            }
-            Self::Fit { query, at_most } => {
-                let request = parse(query)?;
-                Box::new(move |now| now.fit(&request, at_most, DEADLINE).map(Found::Fit))
-            }
-            Self::Explain { query } => {
-                let request = parse(query)?;
-                Box::new(move |Becomes { view, patience }| {
-                    let asked = Asked {
-                        view: view.clone(),
-                        request,
-                        version,
-                    };
-                    let explained = asked.explain(&patience.renewed(explanations::DEADLINE));
-                    Ok(Found::Explain(Box::new(explained?)))
-                })
-            }
-            Self::Capacity {} => Box::new(|Becomes { view, .. }| {
-                let report = view
-                    .state
-                    .capacity(None, CapacityBy::Class, CONTENT_ROWS_MAX);
-                let over = || ApiError::over_limit("resource classes", CONTENT_ROWS_MAX);
-                report.map(Found::Capacity).ok_or_else(over)
-            }),
-        })
-    }
+/// # Errors
+/// 400 if the question is invalid in any state.
+fn parse(
+    question: Question,
+    context: &RequestContext,
+    version: Microversion,
+) -> Result<Ask, ApiError> {
+    let parse = |query: String| explain::parse_within_body(context, &query, version);
+    Ok(match question {
+        Question::Fit { at_most, .. } if at_most > CLAIMS_MAX => {
+            return Err(ApiError::bad_request(format!(
+                "at_most is {at_most}; at most {CLAIMS_MAX} claims are tried"
+            )));
+        }
+        Question::Fit { query, at_most } => {
+            let request = parse(query)?;
+            Box::new(move |now| now.fit(&request, at_most, DEADLINE).map(Found::Fit))
+        }
+        Question::Explain { query } => {
+            let request = parse(query)?;
+            Box::new(move |Becomes { view, patience }| {
+                let asked = Asked {
+                    view: view.clone(),
+                    request,
+                    version,
+                };
+                let explained = asked.explain(&patience.renewed(explanations::DEADLINE));
+                Ok(Found::Explain(Box::new(explained?)))
+            })
+        }
+        Question::Capacity {} => Box::new(|Becomes { view, .. }| {
+            let report = view
+                .state
+                .capacity(None, CapacityBy::Class, CONTENT_ROWS_MAX);
+            let over = || ApiError::over_limit("resource classes", CONTENT_ROWS_MAX);
+            report.map(Found::Capacity).ok_or_else(over)
+        }),
+    })
 }
 
-async fn changed(response: Response<Body>) -> Result<Changed, ApiError> {
+async fn changed(response: Response<Body>) -> Result<Changed<Box<RawValue>>, ApiError> {
     let status = response.status().as_u16();
     let body = response.into_body().collect().await;
     let body = body.map_err(|_| ApiError::internal())?.to_bytes();
@@ -238,7 +224,7 @@ async fn changed(response: Response<Body>) -> Result<Changed, ApiError> {
 /// Builds the request to the API for a write.
 fn request(
     context: &RequestContext,
-    change: Change,
+    change: Change<Box<RawValue>>,
     version: Microversion,
 ) -> Result<Request<Body>, ApiError> {
     let Change { method, path, body } = change;

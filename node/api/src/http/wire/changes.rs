@@ -12,10 +12,15 @@ use placement_model::state::change::{
     Amount, Change, ConsumerRow, ProviderId, ProviderRow, ResourceClassId, TraitId,
 };
 use placement_model::types::{
-    AggregateUuid, ConsumerTypeName, ConsumerUuid, Generation, Inventory, ProjectId, ProviderName,
-    ProviderUuid, ResourceClassName, TraitName, UserId,
+    AggregateUuid, ConsumerTypeName, ConsumerUuid, Inventory, ProjectId, ProviderUuid,
+    ResourceClassName, TraitName,
 };
-use serde::{Deserialize, Serialize};
+use placement_wire::events::{
+    AggregatesValue, AllocationKey, AllocationValue, Change as Changed, ClassKey, ConsumerKey,
+    ConsumerValue, Entry, InventoryKey, InventoryValue, Item as Shown, Kind, NO_TYPE, NameValue,
+    ProviderKey, ProviderValue, SetKey, TraitKey, TraitsValue,
+};
+use serde::Serialize;
 
 use super::values::Members;
 use crate::backend::PlacementIndex;
@@ -56,19 +61,6 @@ impl Meanings for State {
     }
 }
 
-/// The kind of a value.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub(crate) enum Kind {
-    Provider,
-    Inventory,
-    Trait,
-    Aggregate,
-    Class,
-    Consumer,
-    Allocation,
-}
-
 /// Filter of changes and rows; all given conditions must hold.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Filter {
@@ -103,13 +95,15 @@ impl Filter {
             asked.is_none() || asked == found
         }
         let has_class = |class: &ResourceClassName| match (&item.key, &item.value) {
-            (_, Value::Allocation { resources }) => {
+            (_, Value::Allocation(AllocationValue { resources })) => {
                 let mut classes = resources.0.iter();
                 classes.any(|(name, _)| *name == class.as_str())
             }
-            (Key::Inventory { resource_class, .. } | Key::Class { resource_class }, _) => {
-                *resource_class == Some(class)
-            }
+            (
+                Key::Inventory(InventoryKey { resource_class, .. })
+                | Key::Class(ClassKey { resource_class }),
+                _,
+            ) => *resource_class == Some(class),
             _ => false,
         };
         (self.kinds.as_ref()).is_none_or(|kinds| kinds.contains(&item.kind))
@@ -123,95 +117,60 @@ impl Filter {
 /// Identifies a value among the values of its kind.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(untagged)]
-enum Key<'a> {
-    Provider {
-        uuid: ProviderUuid,
-    },
-    Inventory {
-        resource_provider: Option<ProviderUuid>,
-        resource_class: Option<&'a ResourceClassName>,
-    },
+pub(crate) enum Key<'a> {
+    Provider(ProviderKey<ProviderUuid>),
+    Inventory(InventoryKey<ProviderUuid, &'a ResourceClassName>),
     /// The traits or aggregates of a provider.
-    Of {
-        resource_provider: Option<ProviderUuid>,
-    },
-    Trait {
-        r#trait: &'a TraitName,
-    },
-    Class {
-        resource_class: Option<&'a ResourceClassName>,
-    },
-    Consumer {
-        consumer: &'a ConsumerUuid,
-    },
-    Allocation {
-        consumer: &'a ConsumerUuid,
-        resource_provider: Option<ProviderUuid>,
-    },
+    Of(SetKey<ProviderUuid>),
+    Trait(TraitKey<&'a TraitName>),
+    Class(ClassKey<&'a ResourceClassName>),
+    Consumer(ConsumerKey<&'a ConsumerUuid>),
+    Allocation(AllocationKey<&'a ConsumerUuid, ProviderUuid>),
 }
 
 impl Key<'_> {
     fn provider(&self) -> Option<ProviderUuid> {
         match self {
-            Self::Provider { uuid } => Some(*uuid),
-            Self::Inventory {
-                resource_provider, ..
-            }
-            | Self::Of { resource_provider }
-            | Self::Allocation {
-                resource_provider, ..
-            } => *resource_provider,
-            Self::Trait { .. } | Self::Class { .. } | Self::Consumer { .. } => None,
+            Self::Provider(key) => Some(key.uuid),
+            Self::Inventory(key) => key.resource_provider,
+            Self::Of(key) => key.resource_provider,
+            Self::Allocation(key) => key.resource_provider,
+            Self::Trait(_) | Self::Class(_) | Self::Consumer(_) => None,
         }
     }
 
     fn consumer(&self) -> Option<&ConsumerUuid> {
         match self {
-            Self::Consumer { consumer } | Self::Allocation { consumer, .. } => Some(consumer),
+            Self::Consumer(key) => Some(key.consumer),
+            Self::Allocation(key) => Some(key.consumer),
             _ => None,
         }
     }
 }
 
+/// The amounts of an allocation, by the names of their classes.
+type Amounts<'a> = Members<Vec<(&'a str, u64)>>;
+
 /// The value, with the names of the REST API.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(untagged)]
-enum Value<'a> {
-    Provider {
-        uuid: ProviderUuid,
-        name: &'a ProviderName,
-        generation: Generation,
-        parent_provider_uuid: Option<ProviderUuid>,
-    },
-    Inventory(&'a Inventory),
-    Traits {
-        traits: Vec<Option<&'a TraitName>>,
-    },
-    Aggregates {
-        aggregates: &'a BTreeSet<AggregateUuid>,
-    },
-    Name {
-        name: &'a str,
-    },
-    Consumer {
-        consumer_generation: Generation,
-        project_id: &'a ProjectId,
-        user_id: &'a UserId,
-        consumer_type: &'a str,
-    },
-    Allocation {
-        resources: Members<Vec<(&'a str, u64)>>,
-    },
+pub(crate) enum Value<'a> {
+    Provider(ProviderValue<ProviderUuid, &'a str>),
+    Inventory(InventoryValue),
+    Traits(TraitsValue<Option<&'a TraitName>>),
+    Aggregates(AggregatesValue<&'a BTreeSet<AggregateUuid>>),
+    Name(NameValue<&'a str>),
+    Consumer(ConsumerValue<&'a str>),
+    Allocation(AllocationValue<Amounts<'a>>),
 }
 
 /// A value with its key, at one point in time.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub(crate) struct Item<'a> {
+#[derive(Debug, Clone, PartialEq)]
+struct Item<'a> {
     kind: Kind,
     key: Key<'a>,
     value: Value<'a>,
     /// The project of the consumer, or of the consumer of an allocation.
-    #[serde(skip)]
     project: Option<&'a ProjectId>,
 }
 
@@ -230,39 +189,42 @@ fn items<'a>(meanings: &'a impl Meanings, row: &'a Change) -> Vec<(Option<Provid
             },
         )]
     };
-    let of = |id: &ProviderId| Key::Of {
-        resource_provider: meanings.provider(*id),
+    let of = |id: &ProviderId| {
+        Key::Of(SetKey {
+            resource_provider: meanings.provider(*id),
+        })
     };
     match row {
         Change::PutProvider(_, row) => {
-            let key = Key::Provider { uuid: row.uuid };
+            let key = Key::Provider(ProviderKey { uuid: row.uuid });
             item(Kind::Provider, key, provider(meanings, row))
         }
         Change::PutInventory(id, class, row) => {
-            let key = Key::Inventory {
+            let key = Key::Inventory(InventoryKey {
                 resource_provider: meanings.provider(*id),
                 resource_class: meanings.class(*class),
-            };
-            item(Kind::Inventory, key, Value::Inventory(&row.inventory))
+            });
+            item(Kind::Inventory, key, inventory(&row.inventory))
         }
         Change::PutProviderTraits(id, traits) if !traits.is_empty() => {
             let traits = traits.iter().map(|id| meanings.named_trait(*id));
             let traits = traits.collect();
-            item(Kind::Trait, of(id), Value::Traits { traits })
+            item(Kind::Trait, of(id), Value::Traits(TraitsValue { traits }))
         }
         Change::PutProviderAggregates(id, aggregates) if !aggregates.is_empty() => {
-            item(Kind::Aggregate, of(id), Value::Aggregates { aggregates })
+            let value = Value::Aggregates(AggregatesValue { aggregates });
+            item(Kind::Aggregate, of(id), value)
         }
         Change::PutTrait(_, row) => {
             let name = row.name.as_str();
-            let key = Key::Trait { r#trait: &row.name };
-            item(Kind::Trait, key, Value::Name { name })
+            let key = Key::Trait(TraitKey { r#trait: &row.name });
+            item(Kind::Trait, key, Value::Name(NameValue { name }))
         }
         Change::PutResourceClass(_, row) => {
             let name = row.name.as_str();
             let resource_class = Some(&row.name);
-            let key = Key::Class { resource_class };
-            item(Kind::Class, key, Value::Name { name })
+            let key = Key::Class(ClassKey { resource_class });
+            item(Kind::Class, key, Value::Name(NameValue { name }))
         }
         Change::PutConsumer(consumer, row) => {
             let held = row.allocations.by_provider();
@@ -279,25 +241,44 @@ fn items<'a>(meanings: &'a impl Meanings, row: &'a Change) -> Vec<(Option<Provid
 }
 
 fn provider<'a>(meanings: &impl Meanings, row: &'a ProviderRow) -> Value<'a> {
-    Value::Provider {
+    Value::Provider(ProviderValue {
         uuid: row.uuid,
-        name: &row.name,
-        generation: row.generation,
+        name: row.name.as_str(),
+        generation: row.generation.0,
         parent_provider_uuid: row.parent.and_then(|id| meanings.provider(id)),
-    }
+    })
+}
+
+fn inventory<'a>(inventory: &Inventory) -> Value<'a> {
+    let Inventory {
+        total,
+        reserved,
+        min_unit,
+        max_unit,
+        step_size,
+        allocation_ratio,
+    } = *inventory;
+    Value::Inventory(InventoryValue {
+        total,
+        reserved,
+        min_unit,
+        max_unit,
+        step_size,
+        allocation_ratio,
+    })
 }
 
 fn consumer<'a>(consumer: &'a ConsumerUuid, row: &'a ConsumerRow) -> Item<'a> {
     let consumer_type = row.consumer_type.as_ref();
     Item {
         kind: Kind::Consumer,
-        key: Key::Consumer { consumer },
-        value: Value::Consumer {
-            consumer_generation: row.generation,
-            project_id: &row.project,
-            user_id: &row.user,
-            consumer_type: consumer_type.map_or("unknown", ConsumerTypeName::as_str),
-        },
+        key: Key::Consumer(ConsumerKey { consumer }),
+        value: Value::Consumer(ConsumerValue {
+            consumer_generation: row.generation.0,
+            project_id: row.project.as_str(),
+            user_id: row.user.as_str(),
+            consumer_type: consumer_type.map_or(NO_TYPE, ConsumerTypeName::as_str),
+        }),
         project: Some(&row.project),
     }
 }
@@ -315,57 +296,40 @@ fn allocation<'a>(
     });
     Item {
         kind: Kind::Allocation,
-        key: Key::Allocation {
+        key: Key::Allocation(AllocationKey {
             consumer,
             resource_provider: meanings.provider(provider),
-        },
-        value: Value::Allocation {
+        }),
+        value: Value::Allocation(AllocationValue {
             resources: Members(resources.collect()),
-        },
+        }),
         project: Some(&row.project),
     }
 }
 
-/// The change of one value; `None` where it does not exist.
-#[derive(Serialize)]
-struct Changed<'a> {
-    kind: Kind,
-    key: Key<'a>,
-    before: Option<Value<'a>>,
-    after: Option<Value<'a>>,
-}
-
 /// An entry in the form that clients see.
-#[derive(Serialize)]
-pub(crate) struct Line<'a> {
-    index: String,
-    at: Option<String>,
-    verb: &'a str,
-    request_id: Option<String>,
-    changes: Vec<Changed<'a>>,
-}
+pub(crate) type Line<'a> = Entry<'a, Changed<Kind, Key<'a>, Value<'a>>>;
 
-impl<'a> Line<'a> {
-    /// The matching changes of an entry of this epoch; `None` if nothing matches.
-    pub(crate) fn of(epoch: u64, entry: &'a LedgerEntry, filter: &Filter) -> Option<Self> {
-        if !filter.may_match(&entry.names) {
-            return None;
-        }
-        let mut changes = Vec::new();
-        for row in &entry.rows {
-            let before = items(&entry.names, &row.before);
-            let after = items(&entry.names, &row.after);
-            changes.extend(pairs(before, after).filter_map(|pair| changed(pair, filter)));
-        }
-        let index = entry.index;
-        (!changes.is_empty()).then(|| Self {
-            index: PlacementIndex { epoch, index }.to_string(),
-            at: entry.at.rfc3339(),
-            verb: &entry.verb,
-            request_id: (entry.request_id).map(|id| format!("req-{}", id.as_hyphenated())),
-            changes,
-        })
+/// The matching changes of an entry of this epoch; `None` if nothing matches.
+pub(crate) fn line<'a>(epoch: u64, entry: &'a LedgerEntry, filter: &Filter) -> Option<Line<'a>> {
+    if !filter.may_match(&entry.names) {
+        return None;
     }
+    let mut changes = Vec::new();
+    for row in &entry.rows {
+        let before = items(&entry.names, &row.before);
+        let after = items(&entry.names, &row.after);
+        changes.extend(pairs(before, after).filter_map(|pair| changed(pair, filter)));
+    }
+    let index = entry.index;
+    let request_id = entry.request_id.as_ref();
+    (!changes.is_empty()).then(|| Line {
+        index: PlacementIndex { epoch, index }.to_string().into(),
+        at: entry.at.rfc3339().map(Into::into),
+        verb: entry.verb.as_ref().into(),
+        request_id: request_id.map(|id| format!("req-{}", id.as_hyphenated()).into()),
+        changes,
+    })
 }
 
 /// A value before and after a change.
@@ -386,7 +350,10 @@ fn pairs<'a>(
     })
 }
 
-fn changed<'a>((before, after): Pair<'a>, filter: &Filter) -> Option<Changed<'a>> {
+fn changed<'a>(
+    (before, after): Pair<'a>,
+    filter: &Filter,
+) -> Option<Changed<Kind, Key<'a>, Value<'a>>> {
     let is_asked_for = |item: &Option<Item<'_>>| item.as_ref().is_some_and(|it| filter.matches(it));
     let value = |item: &Option<Item<'a>>| item.as_ref().map(|item| item.value.clone());
     let values = (value(&before), value(&after));
@@ -409,11 +376,14 @@ pub(crate) fn each_value(
     state: &State,
     row: &Change,
     filter: &Filter,
-    mut with: impl FnMut(&Item<'_>),
+    mut with: impl FnMut(&Shown<Key<'_>, Value<'_>>),
 ) {
     for (_, item) in items(state, row) {
         if filter.matches(&item) {
-            with(&item);
+            let Item {
+                kind, key, value, ..
+            } = item;
+            with(&Shown { kind, key, value });
         }
     }
 }

@@ -3,8 +3,10 @@
 
 pub(crate) mod changes;
 pub(crate) mod chunks;
+pub(crate) mod explanation;
 pub(crate) mod json;
 pub(crate) mod microversion;
+pub(crate) mod own;
 pub(crate) mod query;
 pub(crate) mod schema;
 pub(crate) mod spelling;

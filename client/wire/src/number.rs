@@ -1,0 +1,55 @@
+//! Numbers beyond the integer types.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+/// Units of a capacity: an integer where it fits, else a float. Negative if more is reserved than
+/// exists.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Capacity {
+    /// Exact.
+    Units(i64),
+    /// As near as a float comes.
+    Large(f64),
+}
+
+impl Capacity {
+    /// The units, as near as a float comes.
+    pub fn as_f64(self) -> f64 {
+        match self {
+            Self::Units(units) => units as f64,
+            Self::Large(units) => units,
+        }
+    }
+
+    /// The units, clipped to the range of `u64`.
+    pub fn clipped(self) -> u64 {
+        match self {
+            Self::Units(units) => u64::try_from(units).unwrap_or(0),
+            Self::Large(units) => units as u64,
+        }
+    }
+}
+
+impl Default for Capacity {
+    fn default() -> Self {
+        Self::Units(0)
+    }
+}
+
+impl From<i64> for Capacity {
+    fn from(units: i64) -> Self {
+        Self::Units(units)
+    }
+}
+
+impl fmt::Display for Capacity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Units(units) => units.fmt(f),
+            Self::Large(units) => units.fmt(f),
+        }
+    }
+}

@@ -97,13 +97,6 @@ pub struct Site {
     pub zone: String,
 }
 
-impl Site {
-    /// Whether neither region nor zone is configured.
-    pub fn is_unknown(&self) -> bool {
-        self.region.is_empty() && self.zone.is_empty()
-    }
-}
-
 /// Formats as `REGION/ZONE`, or as the only configured name.
 impl fmt::Display for Site {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -1,5 +1,5 @@
-//! Which losses a cluster survives, what reads and writes cost at each site, and what to change:
-//! `GET /v1/topology` of the admin listener.
+//! Which losses a cluster survives, and what reads and writes cost at each site: `GET /v1/topology`
+//! of the admin listener.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -25,8 +25,6 @@ pub struct Topology {
     pub partitions: Vec<PartitionCosts>,
     /// What becomes of each loss.
     pub losses: Vec<Loss>,
-    /// What to change.
-    pub advice: Vec<String>,
 }
 
 /// Whether a majority survives the loss of any one of these.

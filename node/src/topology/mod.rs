@@ -1,8 +1,6 @@
-//! Tolerated losses of a cluster, latency of reads and writes at each site, and recommended
-//! changes, computed from the members' sites and round trips. It queries nothing and changes
-//! nothing.
+//! Tolerated losses of a cluster, and latency of reads and writes at each site, computed from the
+//! members' sites and round trips. It queries nothing and changes nothing.
 
-mod advice;
 mod costs;
 mod losses;
 mod report;

@@ -9,7 +9,6 @@ use placement_wire::{
     Topology,
 };
 
-use super::advice::advice;
 use super::costs::{RoundTrips, Voters};
 use super::losses::{Extent, Standing, fatal, has_quorum, places};
 
@@ -96,7 +95,6 @@ pub(crate) fn topology_of(
         sites: sites.collect(),
         partitions: partitions.collect(),
         losses: losses.collect(),
-        advice: advice(members, trips, leader, clouds),
     }
 }
 

@@ -82,7 +82,7 @@ fn cloud(path: &str, name: &str, count: usize) -> Value {
             json!({"name": name, "providers": 3, "consumers": 2, "region": name, "ways": [name]})
         )),
         "topology" => {
-            json!({"survive": name, "survives": {"node": true}, "advice": many(json!(name)),
+            json!({"survive": name, "survives": {"node": true},
             "losses": many(json!({"place": {"kind": "zone", "region": name, "zone": name}, "nodes": [1], "writes": true,
                 "sites": many(json!({"region": name, "reads": "all"}))})),
             "sites": many(json!({"region": name, "nodes": [1], "write_ms": 0.5})),

@@ -1,5 +1,4 @@
-//! `placementctl topology`: which losses are survived, what reads and writes cost, and what to
-//! change.
+//! `placementctl topology`: which losses are survived, and what reads and writes cost.
 
 use std::process::ExitCode;
 
@@ -195,9 +194,6 @@ fn summary(topology: &Topology) -> String {
         text +=
             &format!("that of any {wanted} is to be survived ([cluster] survive), and is not\n");
     }
-    for advice in &topology.advice {
-        text += &format!("advice: {advice}\n");
-    }
     text
 }
 
@@ -247,7 +243,6 @@ mod tests {
                     {"region": "s", "zone": "a", "reads": "none"},
                 ]},
             ],
-            "advice": ["add a node"],
         });
         serde_json::from_value(body).unwrap()
     }
@@ -264,7 +259,6 @@ mod tests {
             "node 3    3      go on   all in n; none in s/a",
             "the loss of any one node is survived",
             "that of any region is to be survived ([cluster] survive), and is not",
-            "advice: add a node",
         ] {
             assert!(output.contains(line), "{line:?} is not in\n{output}");
         }

@@ -13,8 +13,6 @@ const SITES_MAX: usize = 10;
 pub(super) async fn show(questions: &mut Questions<'_>) -> Result<View, Failure> {
     let topology = questions.get("/v1/topology".to_owned()).await?;
     let mut room = Room::default();
-    let advice = list(&topology["advice"]).iter();
-    let advice = room.take(advice.map(|one| html! { li { (word(one)) } }));
     // By its list in the answer, with its heads and the members of its rows.
     let mut shown = |of: &str, caption: &str, heads: &str, members: &str| {
         let rows = list(&topology[of]).iter().map(named);
@@ -25,10 +23,6 @@ pub(super) async fn show(questions: &mut Questions<'_>) -> Result<View, Failure>
         title: "Topology".to_owned(),
         body: html! {
             p class="verdict" { (summary(&topology)) }
-            @if !advice.is_empty() {
-                h2 { "Advice" }
-                ul { @for one in &advice { (one) } }
-            }
             (shown("losses", "Losses", "Loss | Nodes | Writes go on | Reads", "lost nodes writes reads"))
             (shown("sites", "Sites", "Site | Nodes | Linearizable read (ms) | Write (ms)", "site nodes linearizable_ms write_ms"))
             (shown("members", "Members", "Node | Site | Votes | Answers", "node site votes reachable"))

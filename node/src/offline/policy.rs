@@ -55,14 +55,6 @@ pub(crate) fn check(
     Ok((report, all || named.is_empty()))
 }
 
-/// Rules in the files that equal the defaults.
-pub(crate) fn redundant(policy: &Policy) -> String {
-    let rules = policy.redundant().into_iter();
-    rules
-        .map(|(name, rule)| format!("\"{name}\": \"{rule}\"\n"))
-        .collect()
-}
-
 /// A policy file with the default of each rule, commented out.
 pub(crate) fn sample(enforce_new_defaults: bool) -> String {
     let guarded = guarded();

@@ -372,8 +372,6 @@ pub(super) enum PolicyTask {
         #[command(flatten)]
         caller: Caller,
     },
-    /// Prints the rules in the policy files that equal the defaults
-    ListRedundant(Given),
     /// Prints a policy file with all rules and their defaults, commented out
     Sample(Given),
 }
@@ -425,18 +423,15 @@ impl Caller {
 impl PolicyTask {
     /// Prints the reports of oslo.policy's tools. A node number is not required.
     fn carry_out(self) -> anyhow::Result<()> {
-        let (Self::Check { given, .. } | Self::ListRedundant(given) | Self::Sample(given)) = &self;
+        let (Self::Check { given, .. } | Self::Sample(given)) = &self;
         let settings = given.read()?.0.policy;
-        if let Self::Sample(_) = self {
+        let Self::Check { rule, caller, .. } = self else {
             return Ok(print(&policy::sample(settings.enforce_new_defaults))?);
-        }
+        };
         let rules = Policy::read(&settings).context("[policy]")?;
         for mistake in rules.mistakes() {
             eprintln!("placementd: {mistake}");
         }
-        let Self::Check { rule, caller, .. } = self else {
-            return Ok(print(&policy::redundant(&rules))?);
-        };
         let project = caller.target_project.clone();
         let caller = caller.identity();
         let (report, is_passed) = policy::check(&rules, &caller, project.as_deref(), &rule)?;

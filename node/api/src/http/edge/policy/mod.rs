@@ -196,17 +196,6 @@ impl Policy {
         self.in_force.load().mistakes.clone()
     }
 
-    /// The rules in files that equal a default, with the text of the default.
-    pub fn redundant(&self) -> Vec<(&'static str, String)> {
-        let seen = self.seen.lock();
-        let defaults = (self.defaults).spelled(seen.settings.enforce_new_defaults);
-        let is_redundant = |(name, spelled): &(&str, String)| {
-            let stated = seen.contents.rules.get(*name);
-            stated.is_some_and(|stated| stated.check == Check::parse(spelled))
-        };
-        defaults.filter(is_redundant).collect()
-    }
-
     /// The names of all rules in force.
     pub fn names(&self) -> Vec<String> {
         self.in_force.load().rules.keys().cloned().collect()
@@ -540,13 +529,5 @@ mod tests {
             assert!(mistake.what.contains(expected), "{rule}: {mistake}");
         }
         assert_eq!(found.iter().map(|mistake| mistake.line).min(), Some(3));
-    }
-
-    #[test]
-    fn rules_equal_to_defaults_are_redundant() {
-        let file = format!("{OPEN}admin_api: (role:admin)\nservice_api: role:service or role:x\n");
-        let story = Story::of(&file, &[]);
-        let redundant = vec![("admin_api", "role:admin".to_owned())];
-        assert_eq!(story.policy.redundant(), redundant);
     }
 }

@@ -9,7 +9,7 @@ use placement_api::settings::Kind;
 const SECTIONS: [&str; 3] = ["auth", "callers", "candidates"];
 
 /// Shared settings of other sections.
-const SETTINGS: [&str; 12] = [
+const SETTINGS: [&str; 11] = [
     "api.prefix",
     "api.public_url",
     "api.trust_proxy_headers",
@@ -21,7 +21,6 @@ const SETTINGS: [&str; 12] = [
     "policy.enforce_new_defaults",
     "policy.enforce_scope",
     "raft.round_trip_ms",
-    "reads.session_cookie",
 ];
 
 /// Settings that a node may leave out: it joined later, or is not bound to the cluster yet.

@@ -22,7 +22,6 @@ pub(crate) mod request_context;
 pub(crate) mod route;
 pub(crate) mod searches;
 pub(crate) mod service;
-mod session_cookie;
 pub(crate) mod settings;
 pub(crate) mod state;
 pub(crate) mod tail;

@@ -77,8 +77,6 @@ pub(crate) struct RequestContext {
     pub(crate) as_of: Option<AsOf>,
     /// The request's headers; empty unless the operation needs them.
     pub(crate) headers: HeaderMap,
-    /// The latest position that the client has seen, by its cookie, if it requests no promise.
-    pub(crate) seen: Option<PlacementIndex>,
     /// Notes for the response and the records. Only the request's future holds them.
     pub(crate) notes: Arc<Mutex<Notes>>,
 }
@@ -216,15 +214,6 @@ impl RequestContext {
     }
 
     async fn view_now(&self) -> Result<View, ApiError> {
-        if let Some(seen) = self.seen
-            && self.consistency != Consistency::Linearizable
-        {
-            match self.server.api.read.view(Consistency::Session(seen)).await {
-                // The cluster has another history now, without what the client saw.
-                Ok(_) | Err(Unavailable::ForeignIndex(_)) => {}
-                Err(unavailable) => return Err(unavailable.into()),
-            }
-        }
         self.view_at(self.consistency).await
     }
 

@@ -46,7 +46,7 @@ use super::public_address::PublicAddress;
 use super::request_context::{RequestContext, Table};
 use super::route::{Needs, Operation, Route, Routes};
 use super::state::Server;
-use super::{as_of, auth, consistency, cors, headers, searches, session_cookie};
+use super::{as_of, auth, consistency, cors, headers, searches};
 use crate::access::{Peer, WORD_MAX_BYTES, bounded};
 use crate::audit::Listener;
 use crate::contain::contain;
@@ -279,10 +279,6 @@ async fn handle(
             Needs::Headers => parts.headers.clone(),
             _ => HeaderMap::new(),
         },
-        seen: match asked {
-            None if reads.session_cookie => session_cookie::read(&parts.headers),
-            _ => None,
-        },
         notes: progress.notes.clone(),
     };
     check_policy(&context, operation, progress.identity.as_ref())?;
@@ -455,13 +451,6 @@ fn finish(
         None => (server.api.read.position(), None),
     };
     consistency::write_headers(headers, &settings.site, &position, effective);
-    if settings.reads.session_cookie
-        && noted.is_some()
-        && let Some(index) = position.index
-    {
-        let path = settings.public.path(&parts.headers);
-        session_cookie::write(headers, &parts.headers, index, &path);
-    }
     if progress.body_unread {
         headers.insert(CONNECTION, HeaderValue::from_static("close"));
     }

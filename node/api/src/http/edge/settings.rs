@@ -395,9 +395,6 @@ settings! {
         /// second: all reads are bounded, and local while this node is cut off, during which it
         /// stays ready. `regional` and `edge` alone mean 0.25 and 2 seconds.
         default: Text<ReadPromise> = Text::default(),
-        /// Whether answers set the cookie `placement-session`, with which clients read their own
-        /// writes and never go back in time, on whichever node behind one host name.
-        session_cookie: bool = false,
     }
     fixed {
         /// How often an idle node asks the leader for the current log position, in milliseconds;

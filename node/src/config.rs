@@ -149,8 +149,7 @@ impl Config {
         self.auth.check(&self.api, &self.keystone)?;
         Ok(ApiSettings {
             site: named.map(|(key, name)| format!("; {key}={name}")).collect(),
-            users: self.callers.users(),
-            addresses: self.callers.addresses(),
+            callers: self.callers.clone(),
             public: self.api.public_address()?,
             reads: self.reads.clone(),
             auth: self.auth.clone(),

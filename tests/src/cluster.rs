@@ -54,10 +54,6 @@ const WAIT_MS: u32 = 20_000;
 /// the leader stays until a test moves it.
 pub const STEADY_LEADER: &str = "[raft]\nround_trip_ms = 400\n";
 
-/// Caller limits for measurements, where one caller may send as fast as it can: requests are
-/// counted and never refused.
-pub const COUNTED_ONLY: &str = "[callers]\nuser_per_s = 1000000000\naddress_per_s = 1000000000\n";
-
 impl Cluster {
     /// Starts a healthy cluster of this many nodes with the default configuration.
     pub async fn start(nodes: u64) -> anyhow::Result<Self> {

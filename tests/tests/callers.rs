@@ -1,4 +1,4 @@
-//! Rate limits per caller do not affect other callers.
+//! The limits of one caller do not affect other callers.
 
 use futures::future::join_all;
 use placement_client::{ApiRequest, NewProvider};
@@ -15,27 +15,30 @@ async fn refused(cluster: &Cluster, limit: &str) -> u64 {
 
 #[tokio::test]
 async fn user_limit_does_not_affect_other_users() {
-    // A limit so low that even a slow machine exceeds it.
-    let config = "[callers]\nuser_per_s = 2\n";
+    let config = "[callers]\nuser_in_flight = 1\n";
     let cluster = Cluster::start_with(1, config).await.unwrap();
     let (hurried, other) = (
         cluster.client_of(1),
         cluster.client_of(1).with_token("other"),
     );
-    let asked = (0..60).map(|_| hurried.request_once(ApiRequest::get("/traits")));
+    // Each write waits for the disk, so that they are in flight together.
+    let asked = (0..60).map(|name| {
+        let write = ApiRequest::put(&format!("/traits/CUSTOM_{name}"));
+        hurried.request_once(write)
+    });
     let answers = join_all(asked).await;
     let mut slowed = 0;
     for answer in answers {
         let answer = answer.unwrap();
         match answer.status.as_u16() {
-            200 => {}
+            201 => {}
             429 => slowed += 1,
             status => panic!("{status}"),
         }
     }
-    assert!(slowed > 0, "60 requests with a limit of two per second");
-    assert_eq!(refused(&cluster, "user_per_s").await, slowed);
-    assert_eq!(refused(&cluster, "address_per_s").await, 0);
+    assert!(slowed > 0, "60 requests at once with a limit of one");
+    assert_eq!(refused(&cluster, "user_in_flight").await, slowed);
+    assert_eq!(refused(&cluster, "address_in_flight").await, 0);
     // Another user at the same address is not limited; it has no role.
     let answer = other
         .request_once(ApiRequest::get("/traits"))
@@ -53,5 +56,5 @@ async fn user_limit_does_not_affect_other_users() {
         }
     });
     join_all(made).await;
-    assert!(refused(&cluster, "user_per_s").await > slowed);
+    assert!(refused(&cluster, "user_in_flight").await > slowed);
 }

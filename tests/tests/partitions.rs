@@ -396,7 +396,7 @@ async fn cloud_has_its_own_policy_limits_listener_and_audit_records() {
     let config = format!(
         "[audit]\nto = \"file\"\nfile = {trail:?}\n\
          [[partitions]]\nname = \"closed\"\npolicy_file = {policy:?}\n\
-         [[partitions]]\nname = \"narrow\"\nlisten = \"{own}\"\nuser_per_s = 1\n"
+         [[partitions]]\nname = \"narrow\"\nlisten = \"{own}\"\nin_flight = 1\n"
     );
     let cluster = Cluster::start_with(1, &config).await.unwrap();
     let default = cluster.client_of(1);
@@ -423,16 +423,21 @@ async fn cloud_has_its_own_policy_limits_listener_and_audit_records() {
     assert_eq!(status(&closed).await, 403);
     assert_eq!(status(&default).await, 200);
 
-    // A user above its limit in one cloud is not limited in another.
-    let all = join_all((0..40).map(|_| status(&narrow))).await;
+    // The limit of one cloud does not affect another.
+    let write = |client: &Client, name: u32| {
+        let (client, path) = (client.clone(), format!("/traits/CUSTOM_{name}"));
+        let answer = async move { client.request_once(ApiRequest::put(&path)).await };
+        async move { answer.await.unwrap().status.as_u16() }
+    };
+    let all = join_all((0..40).map(|name| write(&narrow, name))).await;
     // Later requests are served, as checked below.
     assert!(all.contains(&429), "{all:?}");
     assert!(
-        all.iter().all(|status| [200, 429].contains(status)),
+        all.iter().all(|status| [201, 429].contains(status)),
         "{all:?}"
     );
-    let all = join_all((0..40).map(|_| status(&default))).await;
-    assert!(all.iter().all(|status| *status == 200), "{all:?}");
+    let all = join_all((0..40).map(|name| write(&default, name))).await;
+    assert!(all.iter().all(|status| *status == 201), "{all:?}");
 
     let patient = narrow.clone().with_patience(PATIENCE);
     patient

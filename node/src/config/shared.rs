@@ -58,12 +58,9 @@ impl Config {
                     shared.insert(format!("partitions.{name}.{key}"), value);
                 }
             };
-            let text = |number: u64| number.to_string();
             let port = partition.listen.rsplit_once(':');
             share("listen", port.map(|(_, port)| format!("port {port}")));
             share("region", Some(partition.region.clone()));
-            share("user_per_s", partition.user_per_s.map(text));
-            share("address_per_s", partition.address_per_s.map(text));
             let in_flight = partition.in_flight;
             share("in_flight", (in_flight > 0).then(|| in_flight.to_string()));
         }
@@ -96,7 +93,7 @@ mod tests {
         }
         assert_eq!(shared["initial_members"], r#""1=a:1", "2=b:1""#);
         assert_eq!(shared["partitions.north.listen"], "port 9000");
-        assert!(shared.contains_key("callers.user_per_s"));
+        assert!(shared.contains_key("callers.user_in_flight"));
         assert!(!shared.keys().any(|path| path.starts_with("keystone")));
         assert!(!shared.contains_key("cluster_id"), "it is not bound");
         assert!(!Config::default().shared().contains_key("initial_members"));

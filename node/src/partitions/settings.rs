@@ -7,9 +7,7 @@ use placement_model::cluster::RoutedBy;
 use placement_model::types::PartitionName;
 use placement_raft_store::is_label;
 
-use placement_api::http::{
-    ApiSettings, CallerLimits, CallersSection, PolicySettings, PublicAddress,
-};
+use placement_api::http::{ApiSettings, PolicySettings, PublicAddress};
 use placement_api::settings::{Invalid, check_address, settings};
 
 settings! {
@@ -26,10 +24,6 @@ settings! {
         policy_file: Option<PathBuf> = None,
         /// Maximum number of concurrent requests of all its callers; 0: no bound.
         in_flight: usize = 0,
-        /// Replaces `[callers] user_per_s`, in requests a second.
-        user_per_s: Option<u64> = None,
-        /// Replaces `[callers] address_per_s`, in requests a second.
-        address_per_s: Option<u64> = None,
     }
 }
 
@@ -64,15 +58,7 @@ impl PartitionSection {
             settings.policy = policy;
         }
         settings.partition = Some(self.name.clone());
-        settings.whole = CallerLimits {
-            in_flight: self.in_flight,
-            per_s: 0,
-        };
-        let callers = CallersSection {
-            user_per_s: self.user_per_s.unwrap_or(settings.users.per_s),
-            address_per_s: self.address_per_s.unwrap_or(settings.addresses.per_s),
-        };
-        (settings.users, settings.addresses) = (callers.users(), callers.addresses());
+        settings.in_flight = self.in_flight;
         settings
     }
 

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, ensure};
 use placement_client::ApiRequest;
-use placement_tests::cluster::{COUNTED_ONLY, Cluster};
+use placement_tests::cluster::Cluster;
 use serde_json::Value;
 use uuid::Uuid;
 
@@ -26,7 +26,7 @@ const AHEAD: Duration = Duration::from_secs(1);
 /// Measures writes alone, and next to streams at the same node.
 pub(crate) async fn measure_streams(seconds: u64, bars: &mut Bars) -> anyhow::Result<()> {
     cores::move_to(&cores::of_services()?)?;
-    let cluster = Cluster::start_with(1, COUNTED_ONLY).await?;
+    let cluster = Cluster::start(1).await?;
     let providers = boundless(&cluster.client()).await?;
     let of_each = |provider: &Uuid| format!("&provider={provider}");
     let filters: Vec<_> = providers.iter().take(STREAMS).map(of_each).collect();
@@ -92,7 +92,7 @@ async fn streams(cluster: &Cluster, filters: &[String]) -> anyhow::Result<Load> 
 /// provider.
 pub(crate) async fn measure_bulk(hosts: u64, bars: &mut Bars) -> anyhow::Result<()> {
     cores::move_to(&cores::of_services()?)?;
-    let cluster = Cluster::start_with(1, COUNTED_ONLY).await?;
+    let cluster = Cluster::start(1).await?;
     let cloud = Cloud::plain(Shape::Flat, hosts);
     cloud.seed(&cluster.clients()).await?;
     cloud

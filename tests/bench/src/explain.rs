@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use placement_client::CandidateQuery;
-use placement_tests::cluster::{COUNTED_ONLY, Cluster};
+use placement_tests::cluster::Cluster;
 use placement_tests::process_cost::memory;
 use tokio::process::Command;
 
@@ -26,7 +26,7 @@ const AHEAD: Duration = Duration::from_secs(1);
 pub(crate) async fn measure(hosts: u64, seconds: u64, bars: &mut Bars) -> anyhow::Result<()> {
     cores::move_to(&cores::of_services()?)?;
     let trees = Cloud::used(Shape::Pci, TREES);
-    let mut cluster = Cluster::start_with(1, COUNTED_ONLY).await?;
+    let mut cluster = Cluster::start(1).await?;
     trees.seed(&cluster.clients()).await?;
     boundless(&cluster.client()).await?;
     let full = devices_query(2).with("resources1", "VCPU:1024").path();
@@ -50,7 +50,7 @@ pub(crate) async fn measure(hosts: u64, seconds: u64, bars: &mut Bars) -> anyhow
     drop(cluster);
 
     let flat = Cloud::used(Shape::Flat, hosts);
-    let cluster = Cluster::start_with(1, COUNTED_ONLY).await?;
+    let cluster = Cluster::start(1).await?;
     flat.seed(&cluster.clients()).await?;
     let path = explain(&CandidateQuery::resources(&[("VCPU", 1024), ("DISK_GB", 20)]).path());
     question(

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use anyhow::{Context, ensure};
 use clap::Args;
-use placement_tests::cluster::{COUNTED_ONLY, Cluster};
+use placement_tests::cluster::Cluster;
 
 use crate::clouds::boundless;
 use crate::load::{Load, writes};
@@ -39,7 +39,7 @@ pub(crate) struct Options {
 pub(crate) async fn run(options: &Options) -> anyhow::Result<()> {
     let most = options.learners.iter().copied().max().unwrap_or_default();
     let room = u16::try_from(most).context("--learners")?;
-    let mut cluster = Cluster::prepare_with_room(VOTERS, room, COUNTED_ONLY)?;
+    let mut cluster = Cluster::prepare_with_room(VOTERS, room, "")?;
     progress("starting three voters");
     for id in 1..=VOTERS {
         cluster.start_node(id)?;

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use anyhow::{Context, bail, ensure};
 use clap::{Args, ValueEnum};
 use placement_client::ApiRequest;
-use placement_tests::cluster::{COUNTED_ONLY, Cluster};
+use placement_tests::cluster::Cluster;
 
 use crate::axum_server::Axum;
 use crate::bars::{Bars, Bound, Doubt, ROUNDS, median};
@@ -442,7 +442,7 @@ async fn followed(cluster: &Cluster, leader: u64) -> anyhow::Result<u64> {
 impl Ours {
     async fn start(scene: &Scene, config: &str) -> anyhow::Result<Self> {
         progress(&format!("starting {} nodes", scene.nodes));
-        let config = format!("{COUNTED_ONLY}{}{config}", scene.config);
+        let config = format!("{}{config}", scene.config);
         let cluster = Cluster::start_with(scene.nodes, &config).await?;
         scene.cloud.seed(&cluster.clients()).await?;
         if scene.writes() {

@@ -3,7 +3,7 @@
 use anyhow::{Context, ensure};
 use clap::Args;
 use placement_client::Client;
-use placement_tests::cluster::{COUNTED_ONLY, Cluster};
+use placement_tests::cluster::Cluster;
 use placement_tests::keystone::{Keystone, Who};
 
 use crate::clouds::boundless;
@@ -54,10 +54,9 @@ impl Options {
         token: &str,
     ) -> anyhow::Result<Subject> {
         progress(&format!("starting {nodes} nodes: {name}"));
-        let config = format!("{COUNTED_ONLY}{config}");
         let cluster = match is_secured {
-            true => Cluster::start_secured(nodes, &config).await?,
-            false => Cluster::start_with(nodes, &config).await?,
+            true => Cluster::start_secured(nodes, config).await?,
+            false => Cluster::start_with(nodes, config).await?,
         };
         let client: Client = cluster.client().with_token(token);
         let providers = boundless(&client).await?;

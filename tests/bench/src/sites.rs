@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use anyhow::ensure;
-use placement_tests::cluster::{COUNTED_ONLY, Cluster};
+use placement_tests::cluster::Cluster;
 
 use crate::progress;
 
@@ -30,7 +30,7 @@ impl Sites {
     pub(crate) async fn start(round_trip_ms: u64, bits_per_s: Option<u32>) -> anyhow::Result<Self> {
         let election_ms = 1_500.max(12 * round_trip_ms);
         let config = format!(
-            "{COUNTED_ONLY}[cluster]\nleader_preference = [\"{LEADERS_SITE}\"]\n\
+            "[cluster]\nleader_preference = [\"{LEADERS_SITE}\"]\n\
              [raft]\nround_trip_ms = {round_trip_ms}\n"
         );
         let cluster = match bits_per_s {

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use placement_tests::cluster::{COUNTED_ONLY, Cluster};
+use placement_tests::cluster::Cluster;
 use placement_tests::process_cost::memory;
 
 use crate::bars::{Bars, Bound, Doubt, ROUNDS};
@@ -24,7 +24,7 @@ struct Start {
 
 pub(crate) async fn measure(hosts: u64, bars: &mut Bars) -> anyhow::Result<()> {
     cores::move_to(&cores::all()?)?;
-    let mut cluster = Cluster::start_with(1, COUNTED_ONLY).await?;
+    let mut cluster = Cluster::start(1).await?;
     let cloud = Cloud::plain(Shape::Flat, hosts);
     cloud.seed(&cluster.clients()).await?;
     let few = starts(&mut cluster).await?;

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use clap::Parser;
-use placement_tests::cluster::{COUNTED_ONLY, Cluster};
+use placement_tests::cluster::Cluster;
 use placement_tests::exit_code;
 use placement_tests::histories::{Round, Summary};
 use placement_tests::torture::{LATENCY_MAX, Load, MEMORY_MAX, OVERLOADED_LINK, hostile, overload};
@@ -66,9 +66,7 @@ async fn run(command: Command) -> anyhow::Result<ExitCode> {
     let mut limit = getrlimit(Resource::Nofile);
     limit.current = limit.maximum;
     setrlimit(Resource::Nofile, limit)?;
-    // The test is about tolerating requests, so caller limits only count and do not refuse.
-    let config = format!("[log]\nlevel = \"warn,placement::access=off\"\n{COUNTED_ONLY}");
-    let config = config.as_str();
+    let config = "[log]\nlevel = \"warn,placement::access=off\"\n";
     if command.hostile || all {
         let mut cluster = Cluster::start_with(3, config).await?;
         hostile(&mut cluster, each, |outcome| {

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::process::Command;
 
 use placement_client::{ApiRequest, Claim, Inventory};
-use placement_tests::cluster::{COUNTED_ONLY, Cluster};
+use placement_tests::cluster::Cluster;
 use placement_tests::host;
 use placement_tests::prometheus::Job;
 use placement_tests::s3::{Mood, Store};
@@ -36,7 +36,7 @@ impl Stage {
         let (policy, records, backups) = (at("policy.yaml"), at("records"), at("backups"));
         fs::write(&policy, SOUND_POLICY).unwrap();
         let config = format!(
-            "{COUNTED_ONLY}[policy]\nfile = {policy:?}\n[backup]\ndirectory = {backups:?}\nevery_s = 2\n{}\
+            "[policy]\nfile = {policy:?}\n[backup]\ndirectory = {backups:?}\nevery_s = 2\n{}\
              [audit]\nto = \"file\"\nfile = {:?}\nmode = \"best-effort\"\n",
             store.settings(),
             records.join("audit.log")

@@ -52,7 +52,7 @@ pub(super) struct Stage {
 
 fn config(address: &str, level: &str) -> String {
     format!(
-        "[log]\nlevel = {level:?}\n[auth]\nstrategy = \"keystone\"\n[callers]\naddress_per_s = 100\n\
+        "[log]\nlevel = {level:?}\n[auth]\nstrategy = \"keystone\"\n[callers]\naddress_in_flight = 200\n\
          [keystone]\nauth_url = \"http://{address}\"\nusername = \"placement\"\npassword = \"hidden\"\n"
     )
 }
@@ -94,7 +94,8 @@ impl Stage {
     pub(super) async fn play(self, story: Story<'_>) {
         let client = Client::new([self.place.api()]).unwrap();
         let client = client.with_patience(Duration::ZERO);
-        // Twice as many requests as Keystone may have at once, while none is answered within 5 s.
+        // Each request waits up to 10 s for a hung Keystone: more are in flight than Keystone may
+        // have at once, and more than one address may have.
         let asks = async || {
             for _ in 0..15 {
                 // Each request has another token, so that none is cached.
@@ -102,14 +103,17 @@ impl Stage {
             }
             pause(500).await;
         };
-        for (mood, alert) in [
-            (Mood::Fails, "PlacementKeystoneAway"),
-            (Mood::Hangs, "PlacementKeystoneSlow"),
+        for (mood, alerts) in [
+            (Mood::Fails, &["PlacementKeystoneAway"][..]),
+            (
+                Mood::Hangs,
+                &["PlacementKeystoneSlow", "PlacementCallersRefused"],
+            ),
         ] {
             *self.keystone.lock() = mood;
-            during(&asks, story.fires(&[alert])).await;
+            during(&asks, story.fires(alerts)).await;
             *self.keystone.lock() = Mood::Well;
-            during(&asks, story.ended(&[alert])).await;
+            during(&asks, story.ended(alerts)).await;
         }
 
         let known = Uuid::new_v4();
@@ -117,7 +121,7 @@ impl Stage {
             let asks = (0..20).map(|_| ask(client.clone(), known));
             futures::future::join_all(asks).await;
         };
-        let crowd = ["PlacementCallersRefused", "PlacementLogLinesDropped"];
+        let crowd = ["PlacementLogLinesDropped"];
         during(crowds, story.fires(&crowd)).await;
         self.node.signal(Signal::HUP);
         let unread = self.unread;

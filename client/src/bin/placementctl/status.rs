@@ -297,9 +297,9 @@ mod tests {
     #[test]
     fn settings_that_differ_between_nodes_are_named() {
         let mut answers = [leader(), follower(2), follower(3)];
-        let of = |user_per_s, listens: bool| {
+        let of = |user_in_flight, listens: bool| {
             let listen = ("partitions.north.listen", "port 9000");
-            let all = [("callers.user_per_s", user_per_s), listen];
+            let all = [("callers.user_in_flight", user_in_flight), listen];
             settings(&all[..1 + usize::from(listens)])
         };
         for (answer, (bytes, listens)) in
@@ -316,7 +316,7 @@ mod tests {
         assert_eq!(
             report.warnings,
             [
-                "callers.user_per_s must be the same on all nodes, and is 5 on nodes 1 and 3 and 7 on node 2",
+                "callers.user_in_flight must be the same on all nodes, and is 5 on nodes 1 and 3 and 7 on node 2",
                 "partitions.north.listen must be the same on all nodes, and is not set on node 3 and port 9000 on \
                  nodes 1 and 2",
             ]

@@ -20,8 +20,8 @@ pub use edge::public_address::{PathPrefix, PublicAddress, PublicUrl};
 pub use edge::searches::Searches;
 pub use edge::service::{ErrorCode, Served, Within};
 pub use edge::settings::{
-    ApiSection, ApiSettings, ApiTls, AuthSection, AuthStrategy, CallerLimits, CallersSection,
-    CandidateSettings, CorsSettings, PolicySettings, ReadsSection, RequestLimits,
+    ApiSection, ApiSettings, ApiTls, AuthSection, AuthStrategy, CallersSection, CandidateSettings,
+    CorsSettings, PolicySettings, ReadsSection, RequestLimits,
 };
 pub use edge::settings::{GRACE, MIN_BYTES_PER_S};
 pub use edge::state::Api;

@@ -1,24 +1,21 @@
 //! Limits per caller: a caller that exceeds its limit does not affect others.
 
-use std::sync::Arc;
-use std::time::Duration;
-
+use axum::body::Body;
 use futures::FutureExt;
-use placement_api::http::{ApiSettings, CallerLimits, PublicAddress};
+use http::Response;
+use placement_api::http::{ApiSettings, CallersSection, PublicAddress};
 
-use crate::cloud::{Answer, Cloud, StoppedClock};
+use crate::cloud::{Answer, Cloud};
 
 const CODE: &str = "placement.too_many_requests";
 
-/// Settings without limits of callers, for tests to change.
-fn settings() -> ApiSettings {
-    let none = CallerLimits {
-        in_flight: 0,
-        per_s: 0,
-    };
+/// Settings with these limits; 0: no limit.
+fn limits(user_in_flight: usize, address_in_flight: usize) -> ApiSettings {
     ApiSettings {
-        users: none,
-        addresses: none,
+        callers: CallersSection {
+            user_in_flight,
+            address_in_flight,
+        },
         ..ApiSettings::default()
     }
 }
@@ -37,17 +34,8 @@ fn limited_by(answer: Answer, limit: &str) {
 
 #[tokio::test]
 async fn operator_is_limited_by_no_share_of_callers() {
-    let one = CallerLimits {
-        in_flight: 1,
-        per_s: 1,
-    };
-    let settings = ApiSettings {
-        users: one,
-        addresses: one,
-        ..ApiSettings::default()
-    };
-    let cloud = Cloud::timed(Arc::new(StoppedClock::default()), settings);
-    cloud.get("/traits").expect(200).await;
+    let cloud = Cloud::with(limits(1, 1));
+    let _untaken = cloud.get("/traits").untaken().await;
     cloud.get("/traits").expect(429).await;
     for _ in 0..3 {
         let operator = cloud.get("/traits").token(None).operator(None);
@@ -56,11 +44,8 @@ async fn operator_is_limited_by_no_share_of_callers() {
 }
 
 #[tokio::test]
-async fn user_over_its_rate_is_refused_and_others_are_served() {
-    let mut settings = settings();
-    settings.users.per_s = 3;
-    let clock = Arc::new(StoppedClock::default());
-    let cloud = Cloud::timed(clock.clone(), settings);
+async fn user_above_its_limit_is_refused_and_others_are_served() {
+    let cloud = Cloud::with(limits(1, 0));
     let ask = |token| {
         cloud
             .get("/traits")
@@ -68,34 +53,29 @@ async fn user_over_its_rate_is_refused_and_others_are_served() {
             .version("1.6")
             .send()
     };
-    for _ in 0..3 {
-        ask("admin:a").await.expect(200);
-    }
+    let get = cloud.get("/traits").token(Some("admin:a"));
+    let untaken = get.version("1.6").untaken().await;
     // Neither the project nor the roles belong to the identity of a user.
-    limited_by(ask("admin:b").await, "user_per_s");
+    limited_by(ask("admin:b").await, "user_in_flight");
     ask("other").await.expect(403);
     // Requests without a token are not counted for a user.
     for _ in 0..5 {
         cloud.get("/").expect(200).await;
     }
-    clock.advance(Duration::from_millis(400));
+    drop(untaken);
     ask("admin").await.expect(200);
-    limited_by(ask("admin").await, "user_per_s");
 }
 
 #[tokio::test]
-async fn address_over_its_rate_is_refused_before_its_token_is_read() {
-    let mut settings = settings();
-    settings.addresses.per_s = 2;
-    let cloud = Cloud::timed(Arc::new(StoppedClock::default()), settings);
-    for _ in 0..2 {
-        cloud.get("/traits").token(None).expect(401).await;
-    }
+async fn address_above_its_limit_is_refused_before_its_token_is_read() {
+    let cloud = Cloud::with(limits(0, 1));
+    cloud.get("/traits").token(None).expect(401).await;
+    let _untaken = cloud.get("/traits").untaken().await;
     limited_by(
         cloud.get("/traits").token(None).send().await,
-        "address_per_s",
+        "address_in_flight",
     );
-    limited_by(cloud.get("/traits").send().await, "address_per_s");
+    limited_by(cloud.get("/traits").send().await, "address_in_flight");
     // Load balancers check the node there.
     for _ in 0..5 {
         cloud.get("/").expect(200).await;
@@ -105,12 +85,10 @@ async fn address_over_its_rate_is_refused_before_its_token_is_read() {
 #[tokio::test]
 async fn requests_are_in_flight_until_their_clients_disconnect() {
     for (limit, user) in [("user_in_flight", true), ("address_in_flight", false)] {
-        let mut settings = settings();
-        match user {
-            true => settings.users.in_flight = 2,
-            false => settings.addresses.in_flight = 2,
-        }
-        let cloud = Cloud::with(settings);
+        let cloud = Cloud::with(match user {
+            true => limits(2, 0),
+            false => limits(0, 2),
+        });
         for _ in 0..5 {
             cloud.get("/traits").expect(200).await;
         }
@@ -135,12 +113,10 @@ async fn requests_are_in_flight_until_their_clients_disconnect() {
 #[tokio::test]
 async fn request_is_in_flight_until_its_answer_is_taken() {
     for (limit, user) in [("user_in_flight", true), ("address_in_flight", false)] {
-        let mut settings = settings();
-        match user {
-            true => settings.users.in_flight = 2,
-            false => settings.addresses.in_flight = 2,
-        }
-        let cloud = Cloud::with(settings);
+        let cloud = Cloud::with(match user {
+            true => limits(2, 0),
+            false => limits(0, 2),
+        });
         let list = cloud.get("/traits").untaken().await;
         let missing = cloud.get("/traits/CUSTOM_MISSING").untaken().await;
         assert_eq!(list.status().as_u16(), 200);
@@ -154,61 +130,50 @@ async fn request_is_in_flight_until_its_answer_is_taken() {
 
 #[tokio::test]
 async fn behind_a_trusted_proxy_each_client_has_its_own_address() {
-    let mut settings = settings();
-    settings.addresses.per_s = 1;
-    settings.public = PublicAddress {
-        trust_proxy_headers: true,
-        ..PublicAddress::default()
-    };
-    let cloud = Cloud::timed(Arc::new(StoppedClock::default()), settings);
-    let ask = |client: &'static str| {
-        cloud
-            .get("/traits")
-            .header("x-forwarded-for", client)
-            .send()
-    };
+    let cloud = Cloud::with(ApiSettings {
+        public: PublicAddress {
+            trust_proxy_headers: true,
+            ..PublicAddress::default()
+        },
+        ..limits(0, 1)
+    });
+    let ask = |client: &'static str| cloud.get("/traits").header("x-forwarded-for", client);
+    let mut untaken: Vec<Response<Body>> = Vec::new();
     for client in [
         "198.51.100.1",
         "198.51.100.2, 10.0.0.1",
         "2001:db8::1",
         "unknown",
     ] {
-        ask(client).await.expect(200);
+        untaken.push(ask(client).untaken().await);
     }
-    limited_by(ask("198.51.100.1").await, "address_per_s");
-    limited_by(ask("198.51.100.2").await, "address_per_s");
-    limited_by(ask("2001:db8::ffff").await, "address_per_s");
+    assert!(untaken.iter().all(|answer| answer.status() == 200));
+    for client in ["198.51.100.1", "198.51.100.2", "2001:db8::ffff"] {
+        limited_by(ask(client).send().await, "address_in_flight");
+    }
     // A proxy that names no client is counted itself.
-    limited_by(ask("hidden").await, "address_per_s");
+    limited_by(ask("hidden").send().await, "address_in_flight");
 }
 
 #[tokio::test]
 async fn untrusted_forwarded_addresses_are_ignored_and_an_authenticating_proxy_has_no_address_limit()
  {
-    let mut limited = settings();
-    limited.addresses.per_s = 1;
-    let clock = Arc::new(StoppedClock::default());
-    let cloud = Cloud::timed(clock.clone(), limited.clone());
-    let ask = |client: &'static str| {
-        cloud
-            .get("/traits")
-            .header("x-forwarded-for", client)
-            .send()
-    };
-    ask("198.51.100.1").await.expect(200);
-    limited_by(ask("198.51.100.2").await, "address_per_s");
+    let cloud = Cloud::with(limits(0, 1));
+    let ask = |client: &'static str| cloud.get("/traits").header("x-forwarded-for", client);
+    let _untaken = ask("198.51.100.1").untaken().await;
+    limited_by(ask("198.51.100.2").send().await, "address_in_flight");
 
     let proxy = "strategy = 'proxy'\nproxy_addresses = ['192.0.2.0/24']";
-    limited.auth = toml::from_str(proxy).unwrap();
-    limited.users.per_s = 2;
-    let cloud = Cloud::timed(clock, limited);
-    for user in ["one", "other"] {
-        let ask = || {
-            let ask = cloud.get("/traits").token(None).header("x-user-id", user);
-            ask.header("x-identity-status", "Confirmed").send()
-        };
-        ask().await.expect(403);
-        ask().await.expect(403);
-        limited_by(ask().await, "user_per_s");
-    }
+    let cloud = Cloud::with(ApiSettings {
+        auth: toml::from_str(proxy).unwrap(),
+        ..limits(1, 1)
+    });
+    let ask = |user: &'static str| {
+        let ask = cloud.get("/traits").token(None).header("x-user-id", user);
+        ask.header("x-identity-status", "Confirmed")
+    };
+    let one = ask("one").untaken().await;
+    let other = ask("other").untaken().await;
+    assert_eq!((one.status().as_u16(), other.status().as_u16()), (403, 403));
+    limited_by(ask("one").send().await, "user_in_flight");
 }

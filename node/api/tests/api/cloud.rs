@@ -2,8 +2,7 @@
 
 use std::panic::Location;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::time::{Duration, SystemTime};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use axum::body::{Body, HttpBody};
 use bytes::Bytes;
@@ -46,27 +45,6 @@ impl Offload for Counting {
     }
 }
 
-/// A clock whose monotonic time stands still until a test moves it.
-#[derive(Default)]
-pub(crate) struct StoppedClock(AtomicU64);
-
-impl StoppedClock {
-    pub(crate) fn advance(&self, by: Duration) {
-        let by_ms = u64::try_from(by.as_millis()).unwrap();
-        self.0.fetch_add(by_ms, Ordering::Relaxed);
-    }
-}
-
-impl Clock for StoppedClock {
-    fn now(&self) -> SystemTime {
-        SystemTime::now()
-    }
-
-    fn monotonic(&self) -> Duration {
-        Duration::from_millis(self.0.load(Ordering::Relaxed))
-    }
-}
-
 /// An API over a state in memory.
 pub(crate) struct Cloud {
     app: Service,
@@ -90,7 +68,7 @@ impl Cloud {
         Self::build(audit, offload, Arc::new(RealWorld::default()), settings)
     }
 
-    /// A cloud whose rate limits use this clock.
+    /// A cloud with this clock.
     pub(crate) fn timed(clock: Arc<dyn Clock>, settings: ApiSettings) -> Self {
         Self::build(
             Audit::off(),

@@ -1,35 +1,20 @@
-//! Limits per caller (`[callers]`): requests in flight, until their answers are taken, and requests
-//! per second, of each user and each address.
-//!
-//! Requests per second follow GCRA (ITU-T I.371): each request moves its caller's theoretical
-//! arrival time ahead, and a request that would move it more than one second past now is refused.
-//! So the state of a caller is a counter and a time; it is dropped once the time has passed and
-//! nothing is in flight.
+//! Limits per caller (`[callers]`): requests in flight of each user and each address, counted until
+//! their answers are taken. A load balancer limits their rate.
 
+use std::collections::HashMap;
 use std::hash::Hash;
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
 
-use indexmap::IndexMap;
 use parking_lot::Mutex;
 
-use super::settings::{ApiSettings, AuthSection, CallerLimits};
+use super::settings::{ApiSettings, AuthSection};
 use crate::access::{Peer, address_in, network};
 use crate::http::errors::ApiError;
-use crate::world::Clock;
 
-/// Maximum number of known callers of a kind. At the limit a new caller replaces the least busy of
-/// a few others, which then may send another second's worth of requests. Callers with requests in
-/// flight are kept; the number of connections bounds them.
-const KNOWN_MAX: usize = 65_536;
-/// Entries examined for eviction when a new caller arrives.
-const LOOKED_AT: usize = 16;
 /// Bytes of a user's id that distinguish users. Keystone's ids are shorter.
 const ID_MAX_BYTES: usize = 64;
-/// The period over which requests are counted.
-const SECOND: Duration = Duration::from_secs(1);
 
 /// Counts a request for its partition, its address and its user, until dropped.
 #[derive(Default)]
@@ -41,7 +26,6 @@ pub(crate) struct Counted {
 
 /// The limits of all callers of one partition, and their current use.
 pub struct Callers {
-    clock: Arc<dyn Clock>,
     users: Arc<Limited<Box<str>>>,
     addresses: Arc<Limited<IpAddr>>,
     /// The limit of the partition as a whole.
@@ -52,12 +36,11 @@ pub struct Callers {
 }
 
 impl Callers {
-    pub(crate) fn new(settings: &ApiSettings, clock: Arc<dyn Clock>) -> Self {
+    pub(crate) fn new(settings: &ApiSettings) -> Self {
         Self {
-            clock,
-            users: Arc::new(Limited::new(settings.users)),
-            addresses: Arc::new(Limited::new(settings.addresses)),
-            whole: Arc::new(Limited::new(settings.whole)),
+            users: Arc::new(Limited::new(settings.callers.user_in_flight)),
+            addresses: Arc::new(Limited::new(settings.callers.address_in_flight)),
+            whole: Arc::new(Limited::new(settings.in_flight)),
             auth: settings.auth.clone(),
         }
     }
@@ -67,9 +50,8 @@ impl Callers {
     /// # Errors
     /// 429 if too many requests are in flight.
     pub(crate) fn admit(&self, counted: &mut Counted) -> Result<(), ApiError> {
-        let admitted = self.whole.admit((), self.clock.monotonic());
-        counted._partition = admitted.map_err(|_| {
-            let most = self.whole.limits.in_flight;
+        let admitted = self.whole.admit(());
+        counted._partition = admitted.map_err(|Exceeded(most)| {
             let message = format!(
                 "More than {most} requests to this partition are being answered by this node \
                  ([[partitions]] in_flight)"
@@ -93,71 +75,60 @@ impl Callers {
     /// Admits a request from this address.
     ///
     /// # Errors
-    /// 429 if the address exceeds one of its limits.
+    /// 429 if too many requests of the address are in flight.
     pub(crate) fn admit_address(
         &self,
         address: IpAddr,
         counted: &mut Counted,
     ) -> Result<(), ApiError> {
-        let admitted = (self.addresses).admit(address, self.clock.monotonic());
-        counted._address =
-            admitted.map_err(|over| over.error("address", &self.addresses.limits))?;
+        let admitted = self.addresses.admit(address);
+        counted._address = admitted.map_err(|exceeded| exceeded.error("address"))?;
         Ok(())
     }
 
     /// Admits a request of this user.
     ///
     /// # Errors
-    /// 429 if the user exceeds one of its limits.
+    /// 429 if too many requests of the user are in flight.
     pub(crate) fn admit_user(&self, id: &str, counted: &mut Counted) -> Result<(), ApiError> {
         let id = &id[..id.floor_char_boundary(ID_MAX_BYTES)];
-        let admitted = self.users.admit(id.into(), self.clock.monotonic());
-        counted._user = admitted.map_err(|over| over.error("user", &self.users.limits))?;
+        let admitted = self.users.admit(id.into());
+        counted._user = admitted.map_err(|exceeded| exceeded.error("user"))?;
         Ok(())
     }
 
     /// Number of refused requests by exceeded limit.
-    pub fn refused(&self) -> [(&'static str, u64); 5] {
+    pub fn refused(&self) -> [(&'static str, u64); 3] {
         let count = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         [
-            ("address_in_flight", count(&self.addresses.over_in_flight)),
-            ("address_per_s", count(&self.addresses.over_per_s)),
-            ("in_flight", count(&self.whole.over_in_flight)),
-            ("user_in_flight", count(&self.users.over_in_flight)),
-            ("user_per_s", count(&self.users.over_per_s)),
+            ("address_in_flight", count(&self.addresses.refused)),
+            ("in_flight", count(&self.whole.refused)),
+            ("user_in_flight", count(&self.users.refused)),
         ]
     }
 }
 
-/// The limit that a request exceeds.
-enum Over {
-    InFlight,
-    PerSecond,
-}
+/// The limit that a request exceeds, in requests in flight.
+#[derive(Debug)]
+struct Exceeded(usize);
 
-impl Over {
-    fn error(self, kind: &str, limits: &CallerLimits) -> ApiError {
-        let CallerLimits { in_flight, per_s } = limits;
-        let message = match self {
-            Self::InFlight => format!(
-                "More than {in_flight} requests of this {kind} are being answered by this node \
-                 ({kind}_in_flight; [callers] {kind}_per_s = 0 removes the limit)"
-            ),
-            Self::PerSecond => format!(
-                "More than {per_s} requests per second come from this {kind} to this node \
-                 ([callers] {kind}_per_s)"
-            ),
-        };
+impl Exceeded {
+    fn error(self, kind: &str) -> ApiError {
+        let Self(most) = self;
+        let message = format!(
+            "More than {most} requests of this {kind} are being answered by this node \
+             ([callers] {kind}_in_flight)"
+        );
         ApiError::too_many_requests(&message)
     }
 }
 
-/// The callers of one kind, with their limits.
+/// The callers of one kind with requests in flight. The number of connections bounds them.
 struct Limited<K> {
-    limits: CallerLimits,
-    known: Mutex<Known<K>>,
-    over_in_flight: AtomicU64,
-    over_per_s: AtomicU64,
+    /// 0: no limit.
+    in_flight_max: usize,
+    in_flight: Mutex<HashMap<K, usize>>,
+    refused: AtomicU64,
 }
 
 /// A request in flight, counted until dropped.
@@ -167,40 +138,27 @@ struct InFlight<K: Hash + Eq> {
 }
 
 impl<K: Hash + Eq + Clone> Limited<K> {
-    fn new(limits: CallerLimits) -> Self {
+    fn new(in_flight_max: usize) -> Self {
         Self {
-            limits,
-            known: Mutex::new(Known {
-                callers: IndexMap::new(),
-                hand: 0,
-            }),
-            over_in_flight: AtomicU64::default(),
-            over_per_s: AtomicU64::default(),
+            in_flight_max,
+            in_flight: Mutex::default(),
+            refused: AtomicU64::default(),
         }
     }
 
-    /// Admits a request; `None` if there are no limits and nothing is counted.
-    fn admit(self: &Arc<Self>, key: K, now: Duration) -> Result<Option<InFlight<K>>, Over> {
-        let CallerLimits { in_flight, per_s } = self.limits;
-        if in_flight == 0 && per_s == 0 {
+    /// Admits a request; `None` if there is no limit and nothing is counted.
+    fn admit(self: &Arc<Self>, key: K) -> Result<Option<InFlight<K>>, Exceeded> {
+        if self.in_flight_max == 0 {
             return Ok(None);
         }
-        let mut known = self.known.lock();
-        let caller = known.caller(&key, now);
-        if in_flight > 0 && caller.in_flight >= in_flight {
-            self.over_in_flight.fetch_add(1, Ordering::Relaxed);
-            return Err(Over::InFlight);
+        let mut in_flight = self.in_flight.lock();
+        let count = in_flight.entry(key.clone()).or_default();
+        if *count >= self.in_flight_max {
+            self.refused.fetch_add(1, Ordering::Relaxed);
+            return Err(Exceeded(self.in_flight_max));
         }
-        if let Some(nanos) = (SECOND.as_nanos() as u64).checked_div(per_s) {
-            let until = caller.until.max(now) + Duration::from_nanos(nanos);
-            if until > now + SECOND {
-                self.over_per_s.fetch_add(1, Ordering::Relaxed);
-                return Err(Over::PerSecond);
-            }
-            caller.until = until;
-        }
-        caller.in_flight += 1;
-        drop(known);
+        *count += 1;
+        drop(in_flight);
         let limited = Arc::clone(self);
         Ok(Some(InFlight { limited, key }))
     }
@@ -208,66 +166,12 @@ impl<K: Hash + Eq + Clone> Limited<K> {
 
 impl<K: Hash + Eq> Drop for InFlight<K> {
     fn drop(&mut self) {
-        let mut known = self.limited.known.lock();
-        if let Some(caller) = known.callers.get_mut(&self.key) {
-            caller.in_flight -= 1;
-        }
-    }
-}
-
-/// The state of one caller.
-#[derive(Debug, Default)]
-struct Caller {
-    /// Number of requests in flight.
-    in_flight: usize,
-    /// The theoretical arrival time of GCRA: the next request is free of history from then on.
-    until: Duration,
-}
-
-/// Callers, roughly in the order of their arrival.
-struct Known<K> {
-    callers: IndexMap<K, Caller>,
-    /// Index of the next caller to examine.
-    hand: usize,
-}
-
-impl<K: Hash + Eq + Clone> Known<K> {
-    fn caller(&mut self, key: &K, now: Duration) -> &mut Caller {
-        let index = match self.callers.get_index_of(key) {
-            Some(index) => index,
-            None => {
-                self.make_room(now);
-                self.callers.insert_full(key.clone(), Caller::default()).0
+        let mut in_flight = self.limited.in_flight.lock();
+        if let Some(count) = in_flight.get_mut(&self.key) {
+            *count -= 1;
+            if *count == 0 {
+                in_flight.remove(&self.key);
             }
-        };
-        &mut self.callers[index]
-    }
-
-    /// Drops some idle callers. If there are too many others, drops one without requests in flight.
-    fn make_room(&mut self, now: Duration) {
-        let mut idlest: Option<(Duration, usize)> = None;
-        for _ in 0..LOOKED_AT.min(self.callers.len()) {
-            self.hand %= self.callers.len();
-            let caller = &self.callers[self.hand];
-            if caller.in_flight == 0 && caller.until <= now {
-                // `swap_remove_index` puts the last caller in its place, which is examined next.
-                self.callers.swap_remove_index(self.hand);
-                idlest = None;
-                if self.callers.is_empty() {
-                    break;
-                }
-                continue;
-            }
-            if caller.in_flight == 0 {
-                let this = (caller.until, self.hand);
-                idlest = Some(idlest.map_or(this, |known| known.min(this)));
-            }
-            self.hand += 1;
-        }
-        if self.callers.len() >= KNOWN_MAX
-            && let Some((_, index)) = idlest
-        {
-            self.callers.swap_remove_index(index);
         }
     }
 }
@@ -276,71 +180,27 @@ impl<K: Hash + Eq + Clone> Known<K> {
 mod tests {
     use super::*;
 
-    const fn limits(in_flight: usize, per_s: u64) -> CallerLimits {
-        CallerLimits { in_flight, per_s }
-    }
-
-    fn limited<K: Hash + Eq + Clone>(in_flight: usize, per_s: u64) -> Arc<Limited<K>> {
-        Arc::new(Limited::new(limits(in_flight, per_s)))
-    }
-
-    const MS: Duration = Duration::from_millis(1);
-
     #[test]
     fn requests_in_flight_are_limited() {
-        let users = limited(2, 0);
-        let one = users.admit("u", SECOND).ok().unwrap();
-        let _two = users.admit("u", SECOND).ok().unwrap();
-        assert!(matches!(users.admit("u", SECOND), Err(Over::InFlight)));
-        let _other = users.admit("v", SECOND).ok().unwrap();
+        let users = Arc::new(Limited::new(2));
+        let one = users.admit("u").unwrap();
+        let two = users.admit("u").unwrap();
+        assert!(users.admit("u").is_err());
+        let other = users.admit("v").unwrap();
         drop(one);
-        assert!(users.admit("u", SECOND).is_ok());
-        assert_eq!(users.over_in_flight.load(Ordering::Relaxed), 1);
+        let three = users.admit("u").unwrap();
+        assert!(users.admit("u").is_err());
+        assert_eq!(users.refused.load(Ordering::Relaxed), 2);
+        drop((two, three, other));
+        assert!(users.in_flight.lock().is_empty(), "idle callers are kept");
     }
 
     #[test]
-    fn burst_of_one_second_is_allowed_and_later_requests_are_spaced() {
-        let users = limited(0, 10);
-        for _ in 0..10 {
-            assert!(users.admit("u", SECOND).is_ok());
-        }
-        let refused = users.admit("u", SECOND);
-        assert!(matches!(refused, Err(Over::PerSecond)));
-        assert!(users.admit("v", SECOND).is_ok());
-        assert!(users.admit("u", SECOND + 99 * MS).is_err());
-        assert!(users.admit("u", SECOND + 100 * MS).is_ok());
-        assert!(users.admit("u", SECOND + 100 * MS).is_err());
-        // Refused requests are not counted: ten more are allowed after a second.
-        for _ in 0..10 {
-            assert!(users.admit("u", 3 * SECOND).is_ok());
-        }
-        assert_eq!(users.over_per_s.load(Ordering::Relaxed), 3);
-    }
-
-    #[test]
-    fn without_limits_nothing_is_counted() {
-        let users = limited(0, 0);
-        for _ in 0..10_000 {
-            assert!(matches!(users.admit("u", SECOND), Ok(None)));
-        }
-        assert_eq!(users.known.lock().callers.len(), 0);
-    }
-
-    #[test]
-    fn many_addresses_fill_no_memory_and_evict_no_caller_in_flight() {
-        let addresses = limited(1, 5);
-        let _answered = addresses.admit(u64::MAX, SECOND).ok().unwrap();
-        for address in 0..3 * KNOWN_MAX as u64 {
-            assert!(addresses.admit(address, SECOND).is_ok());
-        }
-        assert!(addresses.known.lock().callers.len() <= KNOWN_MAX);
-        assert!(addresses.admit(u64::MAX, SECOND).is_err());
-        // Idle entries are dropped as other callers arrive.
-        for other in 0..20_000 {
-            assert!(addresses.admit(1 << 40 | other, 900 * SECOND).is_ok());
-        }
-        assert!(addresses.known.lock().callers.len() <= 20_002);
-        assert!(addresses.admit(u64::MAX, 900 * SECOND).is_err());
+    fn without_limit_nothing_is_counted() {
+        let users = Arc::new(Limited::new(0));
+        let admitted = (0..10_000).map(|_| users.admit("u").unwrap());
+        assert!(admitted.collect::<Vec<_>>().iter().all(Option::is_none));
+        assert!(users.in_flight.lock().is_empty());
     }
 
     #[test]

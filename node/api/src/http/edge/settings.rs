@@ -117,14 +117,13 @@ pub struct ApiSettings {
     pub site: String,
     /// The partition, unless it is the default one (`[[partitions]] name`).
     pub partition: Option<String>,
-    /// Limits of all callers of the partition together (`[[partitions]] in_flight`).
-    pub whole: CallerLimits,
+    /// Maximum number of requests in flight of all callers of the partition together
+    /// (`[[partitions]] in_flight`); 0: no limit.
+    pub in_flight: usize,
     /// Limits of a single request.
     pub limits: RequestLimits,
-    /// Limits of each user (`[callers]`).
-    pub users: CallerLimits,
-    /// Limits of each address (`[callers]`).
-    pub addresses: CallerLimits,
+    /// Limits of each user and each address (`[callers]`).
+    pub callers: CallersSection,
     /// The address at which clients reach the API (`[api] prefix`, `public_url`,
     /// `trust_proxy_headers`).
     pub public: PublicAddress,
@@ -142,14 +141,12 @@ pub struct ApiSettings {
 
 impl Default for ApiSettings {
     fn default() -> Self {
-        let callers = CallersSection::default();
         Self {
             site: String::new(),
             partition: None,
-            whole: CallerLimits::of(0, 0),
+            in_flight: 0,
             limits: RequestLimits::default(),
-            users: callers.users(),
-            addresses: callers.addresses(),
+            callers: CallersSection::default(),
             public: PublicAddress::default(),
             reads: ReadsSection::default(),
             auth: AuthSection::default(),
@@ -161,44 +158,13 @@ impl Default for ApiSettings {
 }
 
 settings! {
-    /// Rate limits per caller. A request above a limit gets 429 with the name of the limit; 0: no
-    /// limit. Each node counts for itself.
+    /// Limits on the requests in flight of one caller. A request above a limit gets 429 with the
+    /// name of the limit; 0: no limit. Each node counts for itself.
     CallersSection {
-        /// Requests per second of one user, all of which may come in one burst. 2048 of them may be
-        /// in flight. All of Nova is one user.
-        user_per_s: u64 = 20_000,
-        /// Requests per second from one address, or from one /64 network of IPv6, all of which may
-        /// come in one burst. 1024 of them may be in flight.
-        address_per_s: u64 = 20_000,
-    }
-}
-
-impl CallersSection {
-    /// The limits of one user.
-    pub fn users(&self) -> CallerLimits {
-        CallerLimits::of(self.user_per_s, 2048)
-    }
-
-    /// The limits of one address.
-    pub fn addresses(&self) -> CallerLimits {
-        CallerLimits::of(self.address_per_s, 1024)
-    }
-}
-
-/// Limits of one caller on a node; 0: no limit.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct CallerLimits {
-    /// Maximum number of requests in flight.
-    pub in_flight: usize,
-    /// Maximum number of requests per second, which is also the maximum burst.
-    pub per_s: u64,
-}
-
-impl CallerLimits {
-    /// The limit of requests in flight applies only if the rate limit does.
-    fn of(per_s: u64, in_flight: usize) -> Self {
-        let in_flight = if per_s == 0 { 0 } else { in_flight };
-        Self { in_flight, per_s }
+        /// Maximum number of requests in flight of one user. All of Nova is one user.
+        user_in_flight: usize = 2048,
+        /// Maximum number of requests in flight from one address, or from one /64 network of IPv6.
+        address_in_flight: usize = 1024,
     }
 }
 

@@ -61,7 +61,7 @@ impl Server {
     /// A server with its own callers and searches.
     pub(crate) fn new(api: Api, admission: Admission) -> Self {
         Self {
-            callers: Arc::new(Callers::new(&api.settings, api.clock.clone())),
+            callers: Arc::new(Callers::new(&api.settings)),
             searches: Arc::default(),
             tail: Arc::default(),
             admission,

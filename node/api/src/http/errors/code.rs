@@ -93,7 +93,7 @@ codes! {
     /// 503: the [partition](regions.md#many-clouds) does not exist; no effect.
     pub(crate) NO_PARTITION = "placement.partition.not_found";
     /// 503: this node or the leader is overloaded, or this user, address or partition has used up
-    /// its [share of this node](operations.md#rate-limits); no effect; retry with exponential
+    /// its [share of this node](operations.md#limits-per-caller); no effect; retry with exponential
     /// backoff.
     pub(crate) BUSY = "placement.unavailable.busy";
     /// 503: Keystone does not answer (cached tokens still work); no effect; retry with exponential

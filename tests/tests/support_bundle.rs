@@ -159,7 +159,7 @@ async fn bundle_has_data_of_each_node_and_names_a_dead_one() {
         assert_eq!(code, Some(0), "{text}");
         assert!(text.contains("node-3/status.json is missing: "), "{text}");
         assert!(
-            text.contains("Read through it before you pass it on"),
+            text.contains("Review it before you share it"),
             "{text}"
         );
 

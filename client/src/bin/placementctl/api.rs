@@ -1,4 +1,4 @@
-//! `placementctl api`: any request.
+//! `placementctl api`: sends an arbitrary request to the REST API.
 
 use std::path::PathBuf;
 
@@ -13,12 +13,13 @@ use crate::files::read;
 
 #[derive(Args)]
 pub(crate) struct Which {
-    /// The method.
+    /// HTTP method.
     #[arg(value_parser = ["GET", "PUT", "POST", "DELETE"])]
     method: String,
-    /// The path below the partition, with its query, such as `/traits?associated=true`.
+    /// Path and query of the request, without the prefix of the partition, such as
+    /// `/traits?associated=true`.
     path: String,
-    /// A file with a body in JSON; `-` for standard input.
+    /// File with the JSON body of the request; `-` reads standard input.
     #[arg(long, value_name = "FILE")]
     data: Option<PathBuf>,
 }
@@ -27,7 +28,7 @@ pub(crate) async fn send(content: &Content, which: Which) -> anyhow::Result<Stri
     let path = &which.path;
     ensure!(
         path.starts_with('/'),
-        "the path {path:?} does not begin with a slash"
+        "the path {path:?} must begin with a slash"
     );
     let mut request = ApiRequest::new(Method::from_bytes(which.method.as_bytes())?, path);
     if let Some(file) = which.data {
@@ -37,7 +38,7 @@ pub(crate) async fn send(content: &Content, which: Which) -> anyhow::Result<Stri
             .header("content-type", "application/json");
     }
     let body = content.send(request).await?.body;
-    // An answer without a body, as to DELETE, is null.
+    // A response without a body, such as to DELETE, becomes null.
     let json: Value = serde_json::from_slice(&body).unwrap_or_default();
     let mut text = String::from_utf8_lossy(&body).trim_end().to_owned();
     text.extend((!text.is_empty()).then_some('\n'));

@@ -1,5 +1,5 @@
-//! `placementctl consumers audit`: consumers that were forgotten, and a plan to release those that
-//! Nova does not know and the hosts that instances hold and are not on.
+//! `placementctl consumers audit`: finds leaked allocations, and plans their release: those of
+//! consumers that Nova does not know, and those of instances on hosts where they do not run.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::io::Write;
@@ -23,41 +23,43 @@ use crate::nova::{INSTANCE, Lists, MIGRATION, Nova, UNTYPED};
 use crate::release::{FOUND, PRIVATE, planned};
 use crate::render::{Rows, list, pairs, print, warn};
 
-/// What Nova gives the root of a host whose compute service is disabled.
+/// Trait that Nova sets on the root provider of a host whose compute service is disabled.
 const DISABLED: &str = "COMPUTE_STATUS_DISABLED";
-/// What a provider has that others use, such as a shared storage: it is no host.
+/// Trait of a provider that shares its resources, such as shared storage. Such a provider is not a
+/// host.
 const SHARES: &str = "MISC_SHARES_VIA_AGGREGATE";
-const SEVERAL: &str = "it holds several hosts, without a migration. Nova's lists of servers and migrations tell whether it was \
-                       evacuated, or claimed twice";
+const SEVERAL: &str = "it has allocations on several hosts and no migration. Pass Nova's lists of servers and migrations to \
+                       distinguish an evacuation from a double claim";
 const EVACUATED: &str =
-    "it was evacuated, and the compute service of its first host has not been back";
-const ELSEWHERE: &str = "it holds several hosts without a migration, and Nova's list does not say which of them it is on";
-/// The exit code if the lists of Nova do not say all.
+    "it was evacuated, and the compute service of its former host has not restarted since";
+const ELSEWHERE: &str = "it has allocations on several hosts and no migration, and Nova's list of servers does not show which host it runs on";
+/// Exit code if the lists of Nova are incomplete.
 const INCOMPLETE: u8 = 2;
 
 #[derive(Args)]
 #[command(
-    after_help = "Exits with 0 if nothing was found, with 3 if something was, with 2 if Nova's lists are \
-                  incomplete or no node answers, and with 1 if it failed."
+    after_help = "Exit codes: 0 = nothing found; 3 = findings; 2 = Nova's lists are incomplete, or no node answers; \
+                  1 = other error."
 )]
 pub(crate) struct Which {
     #[command(flatten)]
     lists: Lists,
-    /// Consumers that were changed later than this are not planned, and are no orphans.
+    /// Minimum age of an orphan: consumers that changed more recently are neither reported as
+    /// orphans nor planned for release.
     #[arg(long, value_name = "AGE", value_parser = seconds, default_value = "1h")]
     older_than: u64,
-    /// Migrations that have held something for longer than this are reported.
+    /// Report migrations that have held allocations for longer than this.
     #[arg(long, value_name = "AGE", value_parser = seconds, default_value = "24h")]
     migrations_older_than: u64,
-    /// The file, which must not exist, that gets what to release: a line for each orphan, and for
-    /// each instance that holds a host that it is not on.
+    /// Write the release plan to this new file: one line for each orphan and for each instance with
+    /// allocations on a host where it does not run.
     #[arg(long, value_name = "FILE", requires = "Lists")]
     plan: Option<PathBuf>,
 }
 
 pub(crate) async fn run(content: &Content, which: Which) -> anyhow::Result<ExitCode> {
-    // An instance is in Nova before it is in Placement: what is here and not there later is an
-    // orphan.
+    // Nova records an instance before it claims resources in Placement, so a consumer that is read
+    // here and missing from the later list of Nova is an orphan.
     let placement = Placement::read(content).await?;
     let nova = which.lists.read(SystemTime::now(), which.older_than)?;
     let mut audit = Audit::default();
@@ -83,22 +85,22 @@ pub(crate) async fn run(content: &Content, which: Which) -> anyhow::Result<ExitC
     Ok(code.into())
 }
 
-/// What Placement has.
+/// The data read from Placement.
 #[derive(Default)]
 struct Placement {
     consumers: Vec<Value>,
-    /// The roots of disabled hosts.
+    /// UUIDs of the root providers of disabled hosts.
     disabled: HashSet<String>,
-    /// The providers that are no hosts, as others share them.
+    /// UUIDs of sharing providers, which are not hosts.
     shared: HashSet<String>,
-    /// Trees in which a provider may be used above its capacity.
+    /// Trees that may contain a provider used above its capacity.
     crowded: Vec<Value>,
 }
 
 impl Placement {
     async fn read(content: &Content) -> anyhow::Result<Self> {
         let consumers = content.consumers(&Value::Null).await?;
-        // For each class the providers that something is held of, with their roots.
+        // Providers with allocations and their roots, by class.
         let mut held: BTreeMap<&String, BTreeMap<String, String>> = BTreeMap::new();
         for one in consumers.iter().flat_map(|one| list(&one["allocations"])) {
             for (class, _) in pairs(&one["resources"]) {
@@ -108,8 +110,8 @@ impl Placement {
         }
         let disabled = content.providers(json!({ "required": DISABLED })).await?;
         let shared = content.providers(json!({ "required": SHARES })).await?;
-        // A provider with room for one more is not used above its capacity, and most have: the
-        // others are looked at.
+        // A provider with room for one more unit is not over capacity. Most have room; only the
+        // others are inspected.
         let mut crowded = BTreeSet::new();
         for (class, mut holding) in held {
             let filters = json!({ "resources": format!("{class}:1") });
@@ -133,14 +135,14 @@ impl Placement {
         })
     }
 
-    /// The root of the host that an allocation is on; `None` if it is of a shared provider.
+    /// Root provider of the host of an allocation; `None` for a sharing provider.
     fn host<'a>(&self, allocation: &'a Value) -> Option<&'a Value> {
         let [provider, root] = ["provider", "root"].map(|key| &allocation[key]);
         let is_shared = |one| self.shared.contains(text(one, "uuid"));
         (!is_shared(provider) && !is_shared(root)).then_some(root)
     }
 
-    /// The hosts that a consumer holds something of: their UUIDs, and the names of their roots.
+    /// Hosts on which a consumer has allocations: UUID and name of each root provider.
     fn hosts<'a>(&self, consumer: &'a Value) -> BTreeMap<&'a str, &'a str> {
         let held = list(&consumer["allocations"]).iter();
         let hosts = held.filter_map(|allocation| self.host(allocation));
@@ -148,7 +150,7 @@ impl Placement {
         named.collect()
     }
 
-    /// The hosts that migrations hold something of.
+    /// Hosts on which migrations have allocations.
     fn migrating<'a>(&'a self, nova: &Nova) -> Migrating<'a> {
         let mut migrating = Migrating::new();
         let all = self.consumers.iter();
@@ -164,40 +166,39 @@ impl Placement {
     }
 }
 
-/// By the UUID of a host the server of each migration that holds something of it, and its project,
-/// which is all that is known of a migration that Nova's list lacks.
+/// For each host, the server and the project of each migration that has allocations on it. The
+/// server is `None` if Nova's list lacks the migration.
 type Migrating<'a> = BTreeMap<&'a str, Vec<(Option<Uuid>, &'a str)>>;
 
-/// What was found.
+/// Result of an audit.
 #[derive(Default)]
 struct Audit {
     findings: Vec<Value>,
     planned: Vec<Value>,
-    /// What to say of the whole.
+    /// Notes about the audit as a whole, printed on standard error.
     notes: Vec<String>,
     is_incomplete: bool,
 }
 
-/// How many consumers of a kind Nova has, and how many not; those that its lists say nothing of
-/// count as neither.
+/// Numbers of consumers by kind: known to Nova, unknown to Nova, and not covered by its lists.
 type Tallies<'a> = BTreeMap<&'a str, [usize; 3]>;
 
 impl Audit {
-    /// `ages`: from when on consumers may be orphans, and migrations are old, in seconds.
+    /// `ages`, in seconds: minimum age of an orphan, and of an old migration.
     fn judge(&mut self, placement: &Placement, nova: &Nova, ages: (u64, u64), now: OffsetDateTime) {
         let migrating = placement.migrating(nova);
         let mut tallies = Tallies::new();
         for consumer in &placement.consumers {
             let ((kind, is_known), age) = (nova.judge(consumer), age(consumer, now));
             if list(&consumer["allocations"]).is_empty() {
-                self.find(consumer, age, "empty", "it holds nothing");
+                self.find(consumer, age, "empty", "it has no allocations");
             }
             if [INSTANCE, UNTYPED].contains(&kind) && is_known != Some(false) {
                 self.several_hosts(placement, consumer, (age, ages.0), nova, &migrating);
             }
             let mut find = |finding, why| self.find(consumer, age, finding, why);
             if kind == MIGRATION && age > ages.1 {
-                find("old_migration", "no migration takes so long");
+                find("old_migration", "it is older than --migrations-older-than");
             }
             if roots(consumer).any(|root| placement.disabled.contains(&uuid(root))) {
                 find("disabled_host", "its host is disabled");
@@ -217,29 +218,30 @@ impl Audit {
         self.weigh(&tallies, nova);
     }
 
-    /// Plans nothing by lists that may lack something, and says so.
+    /// Drops the plans that rest on possibly incomplete lists, and adds a note about it.
     fn weigh(&mut self, tallies: &Tallies<'_>, nova: &Nova) {
         let instances = tallies.get(INSTANCE).map_or(0, |[known, ..]| *known);
         for (&kind, [_, unknown, others]) in tallies {
             if *others > 0 && nova.servers.is_some() {
                 self.notes.push(match kind {
                     UNTYPED => format!(
-                        "not judged: {others} without a type that are no servers of Nova. They may be migrations, \
-                         which --migrations-command lists"
+                        "skipped {others} consumers without a type that are not servers of Nova. They may be migrations: \
+                         use --migrations-command"
                     ),
-                    _ => format!("not judged by Nova's lists: {others} of type {kind}"),
+                    _ => format!("skipped {others} consumers of type {kind}, which Nova's lists do not cover"),
                 });
             }
-            // A list of one project, or a page of it, makes orphans of all others. Few migrations
-            // go on at a time.
+            // With a list of one project or one page, all other consumers would look like orphans.
+            // Few migrations run at a time, so their number proves nothing.
             let is_doubtful = kind != MIGRATION && *unknown > instances;
             if *unknown > 0 && (is_doubtful || nova.may_be_cut(kind)) {
                 self.is_incomplete = true;
                 let is_other = |one: &Value| one["type"].as_str().unwrap_or(UNTYPED) != kind;
                 self.planned.retain(is_other);
                 self.notes.push(format!(
-                    "no {kind} is planned: Nova's lists lack {unknown} of these, and have {instances} instances. \
-                     They may be of one project, cut off, or empty: list the servers of --all-projects, without --limit"
+                    "no {kind} is planned for release: Nova's lists miss {unknown} of them and contain {instances} \
+                     instances, so they may be empty, truncated, or of one project. List servers with --all-projects and \
+                     without --limit"
                 ));
             }
         }
@@ -247,8 +249,8 @@ impl Audit {
         if down > 0 {
             self.is_incomplete = true;
             self.notes.push(format!(
-                "a cell is down: {down} servers have the status UNKNOWN. Orphans on hosts that no server of the list \
-                 names may belong to it, and are not planned"
+                "a cell is down: {down} servers have the status UNKNOWN. Orphans on hosts without a listed server \
+                 may belong to that cell and are not planned for release"
             ));
         }
     }
@@ -266,10 +268,11 @@ impl Audit {
         self.findings.push(item);
     }
 
-    /// Looks at an instance that may hold several hosts. Nova gives what a server holds of its
-    /// former host to the migration, so only an evacuated one holds two: until the compute service
-    /// of the first host is back. Another one was claimed twice, as the answer to the first claim
-    /// was lost; that is planned if Nova says which host it is on.
+    /// Inspects an instance with allocations on several hosts. A regular migration moves the
+    /// allocations on the former host to the migration, so only two cases remain: an evacuated
+    /// instance, until the compute service of its former host restarts, and an instance that was
+    /// claimed twice because the response to the first claim was lost. The second case is planned
+    /// for release if Nova shows the host of the instance.
     fn several_hosts(
         &mut self,
         placement: &Placement,
@@ -297,7 +300,7 @@ impl Audit {
             .and_then(|((servers, migrations), server)| {
                 Some((servers.hosts_of(server), migrations.under_way(server)?))
             });
-        // A server in a cell that is down has no host.
+        // A server in a cell that is down has no host in the list.
         let Some((own, under_way)) = about.filter(|(own, _)| !own.is_empty()) else {
             return self.find(consumer, age, "evacuated", SEVERAL);
         };
@@ -315,7 +318,9 @@ impl Audit {
         let (Some((live, name)), None) = (live.next(), live.next()) else {
             return self.find(consumer, age, "doubled", ELSEWHERE);
         };
-        let why = format!("it is on {name}, and holds several hosts without a migration");
+        let why = format!(
+            "it runs on {name} and also has allocations on other hosts, without a migration"
+        );
         self.find(consumer, age, "doubled", &why);
         if under_way.is_empty() && age >= age_min {
             let is_kept = |one: &Value| {
@@ -326,11 +331,12 @@ impl Audit {
         }
     }
 
-    /// Nova does not know it. It is planned unless it may be of a cell that is down.
+    /// Reports a consumer that Nova does not know. Plans its release unless it may belong to a cell
+    /// that is down.
     fn orphan(&mut self, placement: &Placement, consumer: &Value, age: u64, nova: &Nova) {
         let why = match consumer["type"].is_null() {
             true => {
-                "Nova does not know it; it has no type: it may be another service's, such as Zun's"
+                "Nova does not know it; it has no type and may belong to another service, such as Zun"
             }
             false => "Nova does not know it",
         };
@@ -352,7 +358,7 @@ impl Audit {
                 for (class, inventory) in pairs(&one["inventories"]) {
                     let (used, capacity) = (&inventory["used"], &inventory["capacity"]);
                     if used.as_u64() > capacity.as_u64() {
-                        let why = format!("{used} of {capacity} are used");
+                        let why = format!("{used} of {capacity} used");
                         self.findings.push(json!({
                             "finding": "over_capacity", "providers": [one["name"]], "roots": [providers[0]["name"]],
                             "resources": { class: used }, "why": why,
@@ -364,7 +370,7 @@ impl Audit {
     }
 }
 
-/// For how long a consumer has been as it is, in seconds; 0 if that is not known.
+/// Seconds since the last change of a consumer; 0 if unknown.
 fn age(consumer: &Value, now: OffsetDateTime) -> u64 {
     let at = OffsetDateTime::parse(text(consumer, "updated_at"), &Rfc3339);
     at.map_or(0, |at| (now - at).whole_seconds().try_into().unwrap_or(0))
@@ -396,7 +402,7 @@ mod tests {
 
     const NOW: &str = "2026-11-26T20:00:00Z";
 
-    /// A consumer that holds a processor of each of these hosts.
+    /// A consumer with one VCPU on each of these hosts.
     fn consumer(id: u128, kind: Value, at: &str, hosts: &[&str]) -> Value {
         let host = |name: &&str| json!({"uuid": Uuid::from_u128(name.len() as u128), "name": name});
         let held =
@@ -411,7 +417,7 @@ mod tests {
         consumer(id, json!("INSTANCE"), "2026-11-25T20:00:00Z", hosts)
     }
 
-    /// A list of servers that are on this host, and of some in a cell that is down.
+    /// A list of servers on this host, and of servers in a cell that is down.
     fn servers(ids: &[u128], host: &str, down: &[u128]) -> Option<Servers> {
         let up = ids
             .iter()
@@ -423,7 +429,7 @@ mod tests {
         Some(Servers::parse(json!(all).to_string().as_bytes()).unwrap())
     }
 
-    /// A migration of a server, as a list of Nova has it.
+    /// A migration of a server in the format of Nova's list.
     fn moved(id: u128, server: u128, kind: &str, status: &str, [from, to]: [&str; 2]) -> Value {
         json!({"UUID": Uuid::from_u128(id), "Server UUID": Uuid::from_u128(server), "Type": kind, "Status": status,
                "Source Node": from, "Dest Node": to})
@@ -466,7 +472,7 @@ mod tests {
     }
 
     #[test]
-    fn consumers_without_a_type_are_what_the_list_is_that_has_them() {
+    fn untyped_consumers_get_the_type_of_the_list_that_contains_them() {
         let untyped = |id, hosts: &[&str]| consumer(id, Value::Null, "2026-11-25T19:00:00Z", hosts);
         let all = || {
             vec![
@@ -492,7 +498,9 @@ mod tests {
         let [note] = &by_servers.notes[..] else {
             panic!("{:?}", by_servers.notes);
         };
-        assert!(note.contains("3 without a type") && note.contains("--migrations-command"));
+        assert!(
+            note.contains("3 consumers without a type") && note.contains("--migrations-command")
+        );
 
         let without_migrations = judged(all(), &by(known(), migrations(&[])));
         let orphans = [("orphan", "2"), ("orphan", "3")];
@@ -524,7 +532,7 @@ mod tests {
         assert_eq!(finding["resources"], json!({"VCPU": 2}));
     }
 
-    /// On hosts 1 and 2, and on a storage that all share.
+    /// An instance on these hosts and on a shared storage.
     fn on_shared_storage(id: u128, hosts: &[&str]) -> Value {
         instance(id, &[hosts, &["storage"]].concat())
     }
@@ -542,7 +550,7 @@ mod tests {
     }
 
     #[test]
-    fn a_migration_of_another_server_on_the_same_storage_hides_nothing() {
+    fn migration_of_another_server_on_shared_storage_does_not_hide_an_evacuation() {
         let consumers = || {
             let mut migration = on_shared_storage(3, &["ccc"]);
             migration["type"] = json!("MIGRATION");
@@ -571,7 +579,7 @@ mod tests {
     }
 
     #[test]
-    fn of_a_doubled_instance_only_what_is_elsewhere_is_planned() {
+    fn only_allocations_on_the_wrong_host_are_planned_for_a_doubled_instance() {
         let consumers = || vec![on_shared_storage(1, &["a", "bb"])];
         let judged = |host, all: &[Value]| {
             let nova = by(servers(&[1], host, &[]), migrations(all));
@@ -591,8 +599,8 @@ mod tests {
         assert_eq!(kept, [second, storage]);
 
         let hold = |status| moved(7, 1, "live-migration", status, ["a", "ccc"]);
-        // Nova names a host that Placement calls otherwise, or a migration is under way, here or
-        // elsewhere.
+        // Nova's host name differs from the provider name, or a migration is in progress, on these
+        // hosts or elsewhere.
         for (host, list, finding) in [
             ("bb.example", vec![], Some("doubled")),
             ("bb", vec![hold("running")], None),
@@ -620,7 +628,7 @@ mod tests {
     }
 
     #[test]
-    fn shared_storage_is_no_host_of_a_cell_that_is_down() {
+    fn shared_storage_does_not_count_as_a_host_of_a_down_cell() {
         let consumers = vec![
             on_shared_storage(1, &["a"]),
             on_shared_storage(2, &["a"]),
@@ -639,7 +647,7 @@ mod tests {
     }
 
     #[test]
-    fn old_migrations_empty_consumers_and_those_of_disabled_hosts_are_found() {
+    fn old_migrations_empty_consumers_and_disabled_hosts_are_found() {
         let old = consumer(1, json!("MIGRATION"), "2026-11-25T19:59:59Z", &["a"]);
         let placement = Placement {
             consumers: vec![old, instance(2, &[])],
@@ -654,7 +662,7 @@ mod tests {
         let over = audit.findings.pop().unwrap();
         assert_eq!(
             (&over["finding"], &over["why"]),
-            (&json!("over_capacity"), &json!("9 of 8 are used"))
+            (&json!("over_capacity"), &json!("9 of 8 used"))
         );
         assert_eq!(
             found(&audit),
@@ -667,7 +675,7 @@ mod tests {
     }
 
     #[test]
-    fn only_old_consumers_of_nova_s_types_are_orphans() {
+    fn only_old_consumers_of_nova_types_are_orphans() {
         let young = consumer(2, json!("INSTANCE"), "2026-11-26T19:30:00Z", &["a"]);
         let other = consumer(4, json!("BLAZAR"), "2026-11-25T20:00:00Z", &["a"]);
         let unknown = consumer(5, Value::Null, "2026-11-25T20:00:00Z", &["a"]);
@@ -686,7 +694,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cell_that_is_down_keeps_what_may_be_its_own() {
+    fn consumers_that_may_belong_to_a_down_cell_are_not_planned() {
         let all = vec![
             instance(1, &["a"]),
             instance(2, &["a"]),
@@ -701,7 +709,7 @@ mod tests {
     }
 
     #[test]
-    fn by_a_list_that_lacks_most_or_may_be_cut_off_nothing_is_planned() {
+    fn nothing_is_planned_from_an_incomplete_list() {
         let all = || {
             vec![
                 instance(1, &["a"]),

@@ -1,4 +1,4 @@
-//! `placementctl backup`: a backup of the running cluster, into a file.
+//! `placementctl backup`: writes a backup of the running cluster to a file.
 
 use std::io::{self, Write};
 use std::path::Path;
@@ -9,11 +9,12 @@ use placement_client::{BackupError, BackupStream, Endpoint, Trust};
 
 use crate::files::{Draft, unless_interrupted};
 
-/// What takes longer than this says how far it is.
+/// Delay before the first progress report.
 pub(crate) const PROGRESS_AFTER: Duration = Duration::from_secs(2);
+/// Interval of progress reports.
 pub(crate) const PROGRESS_EVERY: Duration = Duration::from_secs(1);
 
-/// Takes a backup into `target`, or to standard output for `-`.
+/// Writes a backup to `target`; `-` is standard output.
 pub(crate) async fn take(
     endpoints: &[Endpoint],
     trust: &Trust,

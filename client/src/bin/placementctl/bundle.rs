@@ -1,5 +1,4 @@
-//! `placementctl debug bundle`: one file with what explains an incident to a person who was not
-//! there.
+//! `placementctl debug bundle`: collects the data of an incident in one file, for later analysis.
 
 mod secrets;
 
@@ -31,52 +30,52 @@ use crate::render::word;
 use crate::status;
 use crate::survey::survey;
 
-/// Longer answers are cut. No node relays more than 1 MiB of another.
+/// Longer responses are truncated. A node relays at most 1 MiB of another node.
 const ANSWER_BYTES_MAX: usize = 4 << 20;
-/// The searches of so many partitions are asked for.
+/// Number of partitions whose searches are included.
 const PARTITIONS_MAX: usize = 64;
 const README: &str = include_str!("bundle/README.txt");
-/// In place of a text that looks like it has a secret.
+/// Replacement of a text that looks like a secret.
 const NOT_SHOWN: &str = "(not shown: it looks like a secret)";
 
 #[derive(Subcommand)]
 pub(crate) enum DebugAction {
-    /// Writes what each node knows of itself into one file, for a person who is to understand an
-    /// incident: status, topology, log, metrics, settings without secrets, checks, searches.
+    /// Collect diagnostics of all nodes in one archive: status, topology, logs, metrics, settings
+    /// without secrets, checks and recent searches.
     #[command(
-        after_help = "Each node has as long as `--timeout` to answer; one that does not is named in it. A line that looks like \
-                      it has a secret is masked: its place and the kind of the secret are shown instead. Exits with 1 \
-                      if something was masked or no file could be written, and with 2 if no node answers. The state of \
-                      each node is recounted, one after the other, which needs as much memory again as the state for \
-                      a moment."
+        after_help = "Each node has `--timeout` seconds to answer; the archive names the nodes that do not. A line that looks \
+                      like a secret is masked: its line number and the kind of secret are shown instead. Exit codes: \
+                      0 = success; 1 = something was masked, or the file could not be written; 2 = no node answers. \
+                      The nodes verify their states one after the other; during the check a node needs as much memory \
+                      again as its state."
     )]
     Bundle(Which),
 }
 
 #[derive(Args)]
 pub(crate) struct Which {
-    /// The file, which must not exist. Without it the name says which cluster it is of, and when it
-    /// was made.
+    /// File to create; it must not exist. Default: placementd-bundle-CLUSTER-TIME.tar.gz in the
+    /// current directory.
     #[arg(long, value_name = "FILE")]
     output: Option<PathBuf>,
 }
 
-/// A file of the bundle, or why it is not there.
+/// A file of the bundle, or the reason why it is missing.
 #[derive(Default, Serialize)]
 struct Entry {
     file: String,
-    /// Which node was asked; `None`: the first that answered.
+    /// The node that was asked; `None`: the first node that answered.
     node: Option<u64>,
     question: String,
-    /// When it was answered.
+    /// Time of the response, as RFC 3339.
     at: String,
     status: Option<u16>,
     problem: Option<String>,
-    /// Whether the answer was longer than what is kept of one.
+    /// Whether the response exceeded the limit and was truncated.
     is_cut: bool,
-    /// The lines that are masked.
+    /// Masked lines.
     masked: Vec<Suspect>,
-    /// Whether its name looked like a secret, so that it has another one.
+    /// Whether the file was renamed because its name looked like a secret.
     is_renamed: bool,
     bytes: usize,
     sha256: Option<String>,
@@ -85,7 +84,7 @@ struct Entry {
 }
 
 impl Entry {
-    /// Asks once. `what` is below `/v1`.
+    /// Sends one request. `what` is a path below `/v1`.
     async fn ask(admin: &Admin, node: Option<u64>, file: &str, what: &str, until: Instant) -> Self {
         let folder = node.map_or("cluster".to_owned(), |id| format!("node-{id}"));
         let answer = timeout_at(until, admin.look(what, ANSWER_BYTES_MAX)).await;
@@ -99,7 +98,7 @@ impl Entry {
             ..Self::default()
         };
         match answer {
-            Err(_) => entry.problem = Some("there was no time left for an answer".to_owned()),
+            Err(_) => entry.problem = Some("no response within --timeout".to_owned()),
             Ok(Err(error)) => entry.problem = Some(error.to_string()),
             Ok(Ok((answer, is_cut))) => {
                 entry.status = Some(answer.status.as_u16());
@@ -113,7 +112,7 @@ impl Entry {
         entry
     }
 
-    /// Masks what looks like a secret, wherever it stands.
+    /// Masks suspected secrets in the text, the request, the problem and the file name.
     fn mask(&mut self, place: usize) {
         (self.text, self.masked) = secrets::mask(&self.text);
         let names = [Some(&mut self.question), self.problem.as_mut()];
@@ -139,7 +138,7 @@ impl Entry {
     }
 }
 
-/// Makes a bundle.
+/// Collects and writes a bundle.
 pub(crate) async fn make(
     client: &Client,
     which: Which,
@@ -147,7 +146,7 @@ pub(crate) async fn make(
 ) -> anyhow::Result<ExitCode> {
     let survey = survey(&Admin::new(client.clone()), limit).await?;
     let cluster = survey.newest().cluster_id.as_deref().unwrap_or_default();
-    // A node may call its cluster anything.
+    // The cluster id comes from a node, so only a valid UUID gets into a file name.
     let cluster = Uuid::parse_str(cluster).map_or("no-cluster".to_owned(), |id| id.to_string());
     let made_at = OffsetDateTime::now_utc();
     let form = format_description!("[year][month][day]T[hour][minute][second]Z");
@@ -177,7 +176,7 @@ pub(crate) async fn make(
     });
     let manifest = format!("{manifest:#}\n");
     if !secrets::find(&manifest).is_empty() {
-        bail!("the names of files look like secrets; nothing was written");
+        bail!("file names of the bundle look like secrets; nothing was written");
     }
     let kept = files.iter().filter(|entry| entry.is_kept());
     let kept = kept.map(|entry| (&*entry.file, &*entry.text));
@@ -190,7 +189,7 @@ pub(crate) async fn make(
     Ok(report(&files))
 }
 
-/// Asks all nodes at once, and has them recount their states afterwards, never two at a time.
+/// Queries all nodes concurrently, then has them verify their states one after the other.
 async fn gather(admin: &Admin, survey: &Survey, limit: Duration) -> Vec<Entry> {
     let until = Instant::now() + limit;
     let is_plain = |name: &&String| {
@@ -224,7 +223,7 @@ async fn gather(admin: &Admin, survey: &Survey, limit: Duration) -> Vec<Entry> {
     entries
 }
 
-/// The status first: of a node that does not give it nothing else is asked.
+/// Asks for the status first; a node that does not return it is not asked anything else.
 async fn of_node(admin: &Admin, id: u64, partitions: &[&str], until: Instant) -> Vec<Entry> {
     let ask = async |file: &str, what: &str| Entry::ask(admin, Some(id), file, what, until).await;
     let mut entries = vec![ask("status.json", "status").await];
@@ -243,7 +242,7 @@ async fn of_node(admin: &Admin, id: u64, partitions: &[&str], until: Instant) ->
     entries
 }
 
-/// As text; JSON with a line for each value, so that a line says where something is.
+/// The body as text. JSON gets a line for each value, so that a line number locates a value.
 fn readable(file: &str, body: &[u8]) -> String {
     let is_json = file.ends_with(".json");
     match serde_json::from_slice::<Value>(body) {
@@ -268,12 +267,11 @@ fn packed<'a>(
     tar.into_inner()?.finish()
 }
 
-/// Says what is not in the bundle, and what else to look for. The exit code tells whether something
-/// was masked.
+/// Reports missing, renamed and masked files. The exit code shows whether something was masked.
 fn report(files: &[Entry]) -> ExitCode {
     println!(
-        "It holds names and addresses: of nodes, users, projects, resource providers, consumers and clients. Read \
-         through it before you pass it on."
+        "The bundle contains names and addresses of nodes, users, projects, resource providers, consumers and clients. \
+         Review it before you share it."
     );
     for Entry {
         file,
@@ -287,7 +285,9 @@ fn report(files: &[Entry]) -> ExitCode {
             eprintln!("placementctl: {file} is missing: {}", word(&json!(problem)));
         }
         if *is_renamed {
-            eprintln!("placementctl: the name of {file} looked like a secret, and is not shown");
+            eprintln!(
+                "placementctl: the original name of {file} looked like a secret and is not shown"
+            );
         }
         if let [first, more @ ..] = &**masked {
             let more = more.len();

@@ -1,4 +1,4 @@
-//! `placementctl candidates`: where a request fits.
+//! `placementctl candidates`: lists allocation candidates.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,8 +10,8 @@ use crate::render::{Rows, list, pairs, warn, word};
 
 #[derive(Args)]
 pub(crate) struct Which {
-    /// The query of `GET /allocation_candidates`, such as
-    /// `resources=VCPU:8&required=HW_CPU_X86_AVX2`, or the whole URI out of an access log.
+    /// Query of `GET /allocation_candidates`, such as `resources=VCPU:8&required=HW_CPU_X86_AVX2`,
+    /// or a complete URI from an access log.
     query: String,
 }
 
@@ -28,19 +28,20 @@ pub(crate) async fn show(content: &Content, which: Which) -> anyhow::Result<Stri
     let found = list(&answer["allocation_requests"]).len();
     if limit.is_some_and(|limit| found >= limit) {
         warn(&format!(
-            "the first {found} candidates; there may be more (limit)"
+            "only the first {found} candidates are shown; there may be more (limit)"
         ));
     }
     let rows = listed(&answer, &content.providers(Value::Null).await?);
     output.report(&answer, Some(rows), |table| {
         match list(&answer["allocation_requests"]) {
-            [] => "no candidates; `placementctl explain` says why\n".to_owned(),
+            [] => "no candidates; `placementctl explain` shows why\n".to_owned(),
             _ => table,
         }
     })
 }
 
-/// A row for each candidate: the roots of its providers, and what it takes from which provider.
+/// A row for each candidate: its root providers, and the resources that it takes from each
+/// provider.
 fn listed(answer: &Value, providers: &[Value]) -> Rows {
     let named = providers
         .iter()

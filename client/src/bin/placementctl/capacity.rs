@@ -1,4 +1,4 @@
-//! `placementctl capacity`: sums over all providers.
+//! `placementctl capacity`: capacity and usage over all providers.
 
 use clap::Args;
 use serde::Serialize;
@@ -7,14 +7,14 @@ use serde_json::Value;
 use crate::content::{Content, EXTENSIONS, filtered};
 use crate::render::{Rows, list};
 
-/// As the API has it.
+/// Query parameters of `GET /placementd/v1/capacity`.
 #[derive(Args, Serialize)]
 pub(crate) struct Which {
-    /// This class alone.
+    /// Show only this resource class.
     #[arg(long)]
     class: Option<String>,
-    /// What to add up by: by the class alone, or for each aggregate or trait too. A provider counts
-    /// in each of its aggregates and traits.
+    /// Group the sums by class alone, or by class and aggregate or trait. A provider counts in each
+    /// of its aggregates and traits.
     #[arg(long, value_parser = ["class", "aggregate", "trait"], default_value = "class")]
     by: String,
 }
@@ -27,13 +27,13 @@ pub(crate) async fn show(content: &Content, which: Which) -> anyhow::Result<Stri
     let answer = content.ask(request).await?;
     if content.source.as_of.is_some() && list(&answer["capacity"]).is_empty() {
         eprintln!(
-            "placementctl: there were no inventories at that moment, which may be before this cluster was formed"
+            "placementctl: there were no inventories at that time; it may be before the cluster was formed"
         );
     }
     content.source.output.rows(summed(&answer))
 }
 
-/// A row for each class, and for each aggregate or trait if the answer is by these.
+/// A row for each class, or for each class and aggregate or trait.
 pub(crate) fn summed(answer: &Value) -> Rows {
     let facet = answer["by"]
         .as_str()

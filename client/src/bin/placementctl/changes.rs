@@ -1,4 +1,4 @@
-//! `placementctl history`, and how a change is shown to people.
+//! `placementctl history`, and how a change is displayed.
 
 use clap::Args;
 use placement_client::ApiRequest;
@@ -10,42 +10,43 @@ use uuid::Uuid;
 use crate::content::{Content, EXTENSIONS, filtered};
 use crate::render::{Rows, cut, list, phrase, word};
 
-/// So many entries are shown, if nothing else is asked for.
+/// Number of entries to show without `--limit`.
 const LIMIT_USUAL: usize = 100;
-/// So many entries the API gives at a time.
+/// Largest page of the API, in entries.
 const PAGE_MAX: usize = 1000;
 
-/// As the API has them. Several conditions must all hold.
+/// Query parameters of `/placementd/v1/history` and `/placementd/v1/events`. A change must match
+/// all of them.
 #[derive(Args, Serialize)]
 pub(crate) struct Filters {
-    /// Of these kinds: provider, inventory, trait, aggregate, class, consumer or allocation,
-    /// separated by commas.
+    /// Show only changes of these kinds, separated by commas: provider, inventory, trait,
+    /// aggregate, class, consumer, allocation.
     #[arg(long, value_name = "KINDS")]
     kind: Option<String>,
-    /// Of this provider, given by its UUID, its name, or the beginning of its name. One that is
-    /// gone: by its UUID.
+    /// Show only changes of this provider, given by UUID, name, or the beginning of its name; a
+    /// deleted provider by UUID.
     #[arg(long)]
     provider: Option<String>,
-    /// Of this consumer.
+    /// Show only changes of this consumer.
     #[arg(long)]
     consumer: Option<String>,
-    /// Of consumers of this project.
+    /// Show only changes of consumers of this project.
     #[arg(long)]
     project: Option<String>,
-    /// Of this class.
+    /// Show only changes of this resource class.
     #[arg(long)]
     class: Option<String>,
 }
 
 impl Filters {
-    /// A request for what fits them.
+    /// A request with these filters.
     pub(crate) async fn request(
         mut self,
         content: &Content,
         path: &str,
     ) -> anyhow::Result<ApiRequest> {
         if let Some(given) = &mut self.provider {
-            // One that is gone has changes, too.
+            // A deleted provider has a history, too.
             let gone = given.parse().ok().map(|uuid: Uuid| uuid.to_string());
             *given = match (content.provider(given).await, gone) {
                 (Err(_), Some(uuid)) => uuid,
@@ -60,7 +61,7 @@ impl Filters {
 pub(crate) async fn show(content: &Content, filters: Filters) -> anyhow::Result<String> {
     let output = &content.source.output;
     let request = filters.request(content, "history").await?;
-    // Rows that are to be sorted are those of the usual number of entries.
+    // Sorting applies to the default number of entries.
     let enough = output.limit.unwrap_or(LIMIT_USUAL);
     let (mut entries, mut before) = (Vec::new(), Value::Null);
     let mut answer = loop {
@@ -93,7 +94,7 @@ fn listed(entries: &[Value]) -> Rows {
     Rows::new(columns, entries.iter().flat_map(changes).collect())
 }
 
-/// The changes of an entry, each with where and when it was, and what it changed for people.
+/// The changes of an entry, each with the time and index of the entry and a readable difference.
 pub(crate) fn changes(entry: &Value) -> Vec<Value> {
     let mut changes = list(&entry["changes"]).to_vec();
     for change in &mut changes {
@@ -127,7 +128,7 @@ mod tests {
             [
                 format!("{from},provider,uuid=u,generation=1 -> generation=2,"),
                 format!("{from},allocation,consumer=c,resources=VCPU=2 -> -,"),
-                // A spreadsheet takes what begins with a minus for a formula.
+                // A spreadsheet would take a leading minus for a formula.
                 format!("{from},trait,trait=A,'- -> name=A,"),
             ]
         );

@@ -1,4 +1,4 @@
-//! `placementctl check`: are the states of all nodes sound, and the same.
+//! `placementctl check`: verifies the state of each node, and compares the states.
 
 use std::collections::BTreeMap;
 use std::process::ExitCode;
@@ -9,12 +9,12 @@ use placement_client::{Admin, CheckReport, Error, Member};
 use crate::render::print;
 use crate::survey::survey;
 
-/// How long a member that answers may take to recount its state.
+/// Time limit for one reachable member to verify its state.
 const CHECK_LIMIT: Duration = Duration::from_secs(600);
-/// The exit code if a member could not be checked, and nothing wrong was found on the others.
+/// Exit code if a member could not be checked and no check failed.
 const INCOMPLETE: u8 = 2;
 
-/// Checks one member after the other, so that never two of them are busy with it.
+/// Checks the members one after the other, so that only one of them is under load at a time.
 pub(crate) async fn run(admin: &Admin, timeout: Duration) -> anyhow::Result<ExitCode> {
     let members = survey(admin, timeout).await?.members;
     let mut reports = Vec::new();
@@ -43,14 +43,14 @@ pub(crate) async fn run(admin: &Admin, timeout: Duration) -> anyhow::Result<Exit
         print(&format!("{difference}\n"))?;
     }
     if difference.is_some() || reports.iter().any(|report| !report.wrong.is_empty()) {
-        println!("something is wrong");
+        println!("check failed");
         return Ok(ExitCode::FAILURE);
     }
     if unchecked > 0 {
-        println!("nothing wrong was found, but {unchecked} of the members could not be checked");
+        println!("no problem found, but {unchecked} of the members could not be checked");
         return Ok(ExitCode::from(INCOMPLETE));
     }
-    println!("sound: the states of all members agree with their rows and with each other");
+    println!("sound: the state of each member is consistent, and all states are equal");
     Ok(ExitCode::SUCCESS)
 }
 
@@ -77,8 +77,8 @@ fn words(report: &CheckReport) -> String {
     text
 }
 
-/// The first entry after which states differ: from there on all others differ. Digests of different
-/// forms, while versions are mixed, cannot be compared.
+/// The first log entry after which states differ; all later entries differ, too. Digests of
+/// different formats, which occur while versions are mixed, cannot be compared.
 fn difference(reports: &[CheckReport]) -> Option<String> {
     let mut at: BTreeMap<(u64, &str), BTreeMap<&str, Vec<u64>>> = BTreeMap::new();
     for report in reports {
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn digests_are_compared_at_equal_entries_and_of_equal_forms_only() {
+    fn only_digests_of_the_same_entry_and_format_are_compared() {
         let same = [(64, "2.aa"), (128, "2.bb")];
         let other_place = [(192, "2.cc"), (128, "2.bb")];
         let other_form = [(128, "3.dd")];

@@ -1,4 +1,4 @@
-//! `placementctl compare`: whether two services of the Placement API answer all reads alike.
+//! `placementctl compare`: checks that two services of the Placement API return the same data.
 
 use std::collections::BTreeSet;
 use std::pin::pin;
@@ -20,12 +20,12 @@ use crate::backup::{PROGRESS_AFTER, PROGRESS_EVERY};
 use crate::difference::{difference, has_time, normal};
 use crate::render::{is_printed, pairs};
 
-/// How many paths are asked for at a time.
+/// Number of paths requested at a time.
 const AT_ONCE: usize = 16;
-/// What differs is asked for again so much later: it may just have changed.
+/// Delay before differing paths are requested again: they may just have changed.
 const AGAIN_AFTER: Duration = Duration::from_secs(1);
 const LISTS: [&str; 3] = ["/resource_classes", "/traits", "/traits?associated=true"];
-/// Below a provider. The first two are asked for also if one service lacks it.
+/// Paths below a provider. If one service lacks the provider, only the first two are requested.
 const PARTS: [&str; 6] = [
     "",
     "/allocations",
@@ -37,14 +37,14 @@ const PARTS: [&str; 6] = [
 
 #[derive(Args)]
 pub(crate) struct Which {
-    /// The first service: `http://host:port/path`, as in Keystone's catalog, or `unix:/path`, a
+    /// First service: `http://host:port/path` as in the Keystone catalog, or `unix:/path` of a
     /// node's admin listener, for the partition `default`.
     #[arg(value_name = "URL-A")]
     a: String,
-    /// The second one.
+    /// Second service.
     #[arg(value_name = "URL-B")]
     b: String,
-    /// A token for both; admin listeners need none.
+    /// Keystone token for both services; admin listeners do not need one.
     #[arg(
         long,
         env = "OS_TOKEN",
@@ -54,11 +54,11 @@ pub(crate) struct Which {
     token: String,
 }
 
-/// Prints the differences. `client` says whom to trust and how long to wait.
+/// Prints the differences. `client` provides the trusted authorities and the timeout.
 pub(crate) async fn run(client: &Client, which: Which) -> anyhow::Result<ExitCode> {
     let service = |name, url: &str| {
         let client = service(client, url, &which.token);
-        let client = client.with_context(|| format!("{url:?} is not the URL of a service"))?;
+        let client = client.with_context(|| format!("{url:?} is not a valid service URL"))?;
         let name = format!("{name} ({url})");
         anyhow::Ok(Service { name, client })
     };
@@ -89,7 +89,7 @@ fn service(client: &Client, url: &str, token: &str) -> anyhow::Result<Client> {
 }
 
 struct Service {
-    /// For messages.
+    /// Name in messages.
     name: String,
     client: Client,
 }
@@ -98,21 +98,21 @@ impl Service {
     async fn check_version(&self) -> anyhow::Result<()> {
         let name = &self.name;
         let asked = ApiRequest::get("/").microversion("1.0");
-        let other = || format!("{name} does not answer as the Placement API does");
+        let other = || format!("{name} does not respond like the Placement API");
         let versions: Value = self.client.fetch(asked).await.with_context(other)?;
         let newest = &versions["versions"][0]["max_version"];
         let newest = newest.as_str().with_context(other)?;
         let minor = |version: &str| version.strip_prefix("1.")?.parse::<u32>().ok();
         ensure!(
             minor(newest) >= minor(MICROVERSION_DEFAULT),
-            "{name} has no microversion beyond {newest:?}. Services are compared in {MICROVERSION_DEFAULT}, which \
-             openstack-placement has since 8.0.0 (Zed)"
+            "{name} supports microversions up to {newest:?} only. The comparison uses {MICROVERSION_DEFAULT}, which \
+             openstack-placement supports since 8.0.0 (Zed)"
         );
         Ok(())
     }
 
-    /// The answer at a path: an object, with its time if that is the content's; null for 404, a
-    /// text for another error.
+    /// The response at a path: an object, with its `Last-Modified` if that is the time of the
+    /// content; null for 404, a text for another error.
     async fn answer(&self, path: &str) -> anyhow::Result<Value> {
         let name = &self.name;
         let answer = match self.client.call(ApiRequest::get(path)).await {
@@ -120,8 +120,8 @@ impl Service {
             Err(error) => match error.status() {
                 Some(StatusCode::NOT_FOUND) => return Ok(Value::Null),
                 Some(StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) => bail!(
-                    "{name} does not let this token read {path}: {error}. Set OS_TOKEN to that of an administrator, as \
-                     `openstack token issue -f value -c id` prints it"
+                    "{name} rejects this token for {path}: {error}. Set OS_TOKEN to the token of an administrator, as \
+                     printed by `openstack token issue -f value -c id`"
                 ),
                 Some(_) => return Ok(format!("{name}: {error}").into()),
                 None => return Err(error).with_context(|| name.clone()),
@@ -130,7 +130,7 @@ impl Service {
         let body = answer.json().with_context(|| name.clone())?;
         let mut body = match normal(body) {
             Value::Object(body) => body,
-            _ => bail!("{name}: the answer to GET {path} is no object"),
+            _ => bail!("{name}: the response to GET {path} is not an object"),
         };
         if let Some(time) = answer.header("last-modified")
             && has_time(path, &body)
@@ -149,9 +149,9 @@ impl Service {
 
 struct Comparison {
     services: [Service; 2],
-    /// How many of each service were compared.
+    /// Number of compared paths.
     answers: usize,
-    /// The paths at which they differed.
+    /// Paths with a difference.
     doubtful: Vec<String>,
     say_at: Instant,
 }
@@ -166,7 +166,8 @@ impl Comparison {
         }
     }
 
-    /// Gives a line on each difference to `print`, until that says no. Returns how many there are.
+    /// Passes a line for each difference to `print` until it returns false. Returns the number of
+    /// differences.
     async fn differences(
         &mut self,
         mut print: impl FnMut(&[u8]) -> anyhow::Result<bool>,
@@ -192,7 +193,7 @@ impl Comparison {
         Ok(differences)
     }
 
-    /// Compares all that there is.
+    /// Compares all paths.
     async fn read_all(&mut self) -> anyhow::Result<()> {
         self.read(LISTS.map(str::to_owned), |_| ()).await?;
         let [a, b] = &self.services;
@@ -223,7 +224,7 @@ impl Comparison {
         self.read(owners, |_| ()).await
     }
 
-    /// Compares the answers at these paths, and gives each to `take`.
+    /// Compares the responses at these paths, and passes each to `take`.
     async fn read(
         &mut self,
         paths: impl IntoIterator<Item = String>,
@@ -239,14 +240,14 @@ impl Comparison {
             if Instant::now() >= self.say_at {
                 self.say_at = Instant::now() + PROGRESS_EVERY;
                 let doubtful = self.doubtful.len();
-                eprintln!("{} answers, {doubtful} to look at again", self.answers);
+                eprintln!("{} responses, {doubtful} to check again", self.answers);
             }
         }
         Ok(())
     }
 }
 
-/// What both services answer at these paths, several at a time, in their order.
+/// The responses of both services at these paths, requested concurrently, in order.
 fn pairs_of(
     services: &[Service; 2],
     paths: impl IntoIterator<Item = String>,
@@ -276,15 +277,15 @@ mod tests {
     const CONSUMER: &str = "/allocations/c0000000-0000-4000-8000-000000000001";
     const THEN: &str = "Fri, 27 Nov 2026 06:00:00 GMT";
 
-    /// A status, a body, and the time of the content.
+    /// Status, body and `Last-Modified`.
     type Answer = (u16, String, &'static str);
     type Answers = BTreeMap<String, Answer>;
 
-    /// Two services, of which the second is below a path.
+    /// Two services; the second is served below a path prefix.
     #[derive(Clone)]
     struct Fake {
         answers: [Answers; 2],
-        /// What the second one answers the first time.
+        /// Responses of the second service to the first request of a path.
         once: Arc<Mutex<Answers>>,
     }
 
@@ -376,7 +377,7 @@ mod tests {
         let mut other = cloud("/placement");
         let traits = other.get_mut("/traits").unwrap();
         traits.1 = json!({"traits": ["B", "A"]}).to_string();
-        // They have no time of their own.
+        // These responses have no modification time of their own.
         for path in [format!("{HOST}/usages"), format!("{HOST}/aggregates")] {
             other.get_mut(&path).unwrap().2 = "Fri, 27 Nov 2026 06:00:01 GMT";
         }
@@ -406,7 +407,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn another_time_and_an_error_of_both_are_differences() {
+    async fn different_times_and_common_errors_are_differences() {
         let (inventories, traits) = (format!("{HOST}/inventories"), format!("{HOST}/traits"));
         let mut clouds = [cloud(""), cloud("")];
         for cloud in &mut clouds {
@@ -424,7 +425,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn what_one_service_lacks_is_found_in_both_directions() {
+    async fn missing_providers_are_found_in_both_directions() {
         let mut empty = cloud("");
         empty.retain(|path, _| !path.starts_with(HOST));
         let none = json!({ "resource_providers": [] }).to_string();
@@ -446,8 +447,8 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn what_changes_while_it_is_compared_is_looked_at_again() {
-        let before = (200, json!({"aggregates": ["of before"]}).to_string(), THEN);
+    async fn data_that_changes_during_the_comparison_is_requested_again() {
+        let before = (200, json!({"aggregates": ["older"]}).to_string(), THEN);
         let once = Answers::from([(format!("{HOST}/aggregates"), before)]);
         let lines = compare(cloud(""), cloud(""), once).await.unwrap();
         assert_eq!(lines, Vec::<String>::new());
@@ -461,21 +462,21 @@ mod tests {
                 "/",
                 200,
                 "<html>",
-                "B does not answer as the Placement API does",
+                "B does not respond like the Placement API",
             ),
+            ("/", 200, "{}", "B does not respond like the Placement API"),
             (
                 "/",
                 200,
-                "{}",
-                "B does not answer as the Placement API does",
+                &old,
+                "B supports microversions up to \"1.36\" only",
             ),
-            ("/", 200, &old, "B has no microversion beyond \"1.36\""),
             ("/traits", 401, "", "Set OS_TOKEN"),
             (
                 "/traits",
                 200,
                 "[]",
-                "B: the answer to GET /traits is no object",
+                "B: the response to GET /traits is not an object",
             ),
             (
                 "/resource_providers",

@@ -149,7 +149,7 @@ async fn no_request_fails_during_rolling_restarts_behind_a_balancer() {
     // Restart after an operator's drain.
     let leader = cluster.leader().await.unwrap();
     let output = cluster.ctl(&["drain", &leader.to_string()]);
-    assert!(output.contains("its /readyz says 503"), "{output}");
+    assert!(output.contains("its /readyz returns 503"), "{output}");
     let drained = cluster.place(leader).clone();
     assert!(!is_ready(&drained).await);
     let other = cluster.leader_other_than(Some(leader)).await.unwrap();

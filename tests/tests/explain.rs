@@ -1,5 +1,5 @@
 //! "No valid host was found": `placementctl explain req-…` names each of twelve causes first, even
-//! after the cause is gone, and names Nova's filters if Placement did answer.
+//! after the cause is gone, and names Nova's filters if Placement returned candidates.
 
 use http::StatusCode;
 use placement_client::{ApiRequest, Claim, Client, Inventory, NewProvider};
@@ -69,7 +69,7 @@ impl Nova {
             // A name does not exist.
             _ => json!([]),
         };
-        let is_innocent = says[0].starts_with("Placement did answer");
+        let is_innocent = says[0].starts_with("Placement returned candidates");
         assert_eq!(found == json!([]), !is_innocent, "{query}: {answer:?}");
         if !is_innocent {
             self.until_explained(node, &id).await;
@@ -204,7 +204,10 @@ async fn each_of_twelve_causes_of_no_valid_host_is_named_first() {
     // 13. Placement has returned candidates.
     nova.search(
         SEARCHED,
-        &["Placement did answer: 1 of 1 searches", "Nova's filters"],
+        &[
+            "Placement returned candidates for 1 of 1 searches",
+            "Nova's filters",
+        ],
     )
     .await;
 

@@ -90,13 +90,13 @@ async fn removal_without_a_spare_voter_needs_confirmation() {
     let mut cluster = Cluster::start(3).await.unwrap();
     let gone = cluster.followers().await.unwrap()[0];
     let remove = ["members", "remove", &gone.to_string()];
-    let advice = ["survives no further loss", "--yes"];
+    let advice = ["tolerates no further failure", "--yes"];
     cluster.until_shown(&remove, 1, &advice).await;
     (cluster.until_shown(&["status"], 0, &["healthy: 3 of 3"])).await;
 
     let confirmed = [&remove[..], &["--yes"]].concat();
     let done = cluster.ctl_in_time(&confirmed).await;
-    assert!(done.contains("survives no further loss now"), "{done}");
+    assert!(done.contains("tolerates no further failure"), "{done}");
 
     for restarted in [false, true] {
         if restarted {
@@ -177,7 +177,7 @@ async fn nodes_without_initial_members_wait_for_init() {
     let init: Vec<&str> = init.iter().map(String::as_str).collect();
     let (code, done, reason) = ctl(&cluster, &init);
     assert_eq!(code, 0, "{reason}");
-    assert!(done.contains("its members are 1, 2, 3"), "{done}");
+    assert!(done.contains("with members 1, 2, 3"), "{done}");
     let healthy = ["healthy: 3 of 3, can lose 1"];
     cluster.until_shown(&["status"], 0, &healthy).await;
     let (code, _, reason) = ctl(&cluster, &init);

@@ -144,6 +144,6 @@ async fn nodes_have_unique_names_and_operators_use_them() {
     let hand_over = ["transfer-leader", "--to", "db-c"];
     cluster.ctl_in_time(&hand_over).await;
     cluster.until_leader(second).await;
-    let refused = ["db-x is no member of the cluster"];
+    let refused = ["db-x is not a member of the cluster"];
     cluster.until_shown(&["drain", "db-x"], 1, &refused).await;
 }

@@ -158,10 +158,7 @@ async fn bundle_has_data_of_each_node_and_names_a_dead_one() {
         let (code, text) = texts(&made);
         assert_eq!(code, Some(0), "{text}");
         assert!(text.contains("node-3/status.json is missing: "), "{text}");
-        assert!(
-            text.contains("Review it before you share it"),
-            "{text}"
-        );
+        assert!(text.contains("Review it before you share it"), "{text}");
 
         let made = Bundle::unpack(&file);
         made.has("README.txt", "node-N/log.txt");

@@ -1,4 +1,4 @@
-//! `placementctl consumers`: what instances, migrations and other users of resources hold.
+//! `placementctl consumers`: allocations of instances, migrations and other consumers.
 
 use std::process::ExitCode;
 
@@ -14,7 +14,7 @@ use crate::moment::seconds;
 use crate::render::{Rows, pairs, phrase, print};
 use crate::{audit, release};
 
-/// What is shown of a consumer above its allocations.
+/// Header of `show`, above the table of allocations.
 const SHOWN: &str = "type        {consumer_type}
 project     {project_id}
 user        {user_id}
@@ -30,42 +30,42 @@ pub(crate) struct Which {
 
 #[derive(Subcommand)]
 enum Action {
-    /// Lists consumers; several conditions must all hold.
+    /// List consumers. A consumer must match all given conditions.
     List(Filters),
-    /// Shows what one consumer holds of which provider.
+    /// Show the allocations of one consumer.
     Show {
-        /// The consumer.
+        /// UUID of the consumer.
         uuid: String,
     },
-    /// Finds consumers that were forgotten, and plans to release those that Nova does not know.
+    /// Find leaked allocations, and plan the release of those that Nova does not know.
     Audit(audit::Which),
-    /// Releases the consumers of a plan, or puts them back.
+    /// Release the consumers of a plan, or restore them.
     Release(release::Which),
 }
 
-/// As the API has them.
+/// Query parameters of `GET /placementd/v1/consumers`.
 #[derive(Args, Serialize)]
 struct Filters {
-    /// That hold something of this provider, given by its UUID, its name, or the beginning of its
-    /// name.
+    /// Show only consumers with allocations on this provider, given by UUID, name, or the beginning
+    /// of its name.
     #[arg(long)]
     provider: Option<String>,
-    /// Of this project.
+    /// Show only consumers of this project.
     #[arg(long)]
     project: Option<String>,
-    /// Of this user.
+    /// Show only consumers of this user.
     #[arg(long)]
     user: Option<String>,
-    /// Of this type, such as INSTANCE.
+    /// Show only consumers of this type, such as INSTANCE.
     #[arg(long)]
     r#type: Option<String>,
-    /// That hold something of this class.
+    /// Show only consumers with allocations of this resource class.
     #[arg(long)]
     class: Option<String>,
-    /// That were last changed so long ago, such as 90s, 15m, 12h or 7d.
+    /// Show only consumers that have not changed for this long, such as 90s, 15m, 12h or 7d.
     #[arg(long, value_name = "AGE", value_parser = seconds)]
     older_than: Option<u64>,
-    /// That hold something in two or more trees, as an unfinished migration does.
+    /// Show only consumers with allocations in two or more trees, such as unfinished migrations.
     #[arg(long)]
     several_trees: bool,
 }
@@ -84,7 +84,7 @@ pub(crate) async fn run(content: &Content, which: Which) -> anyhow::Result<ExitC
         *provider = content.provider(provider).await?;
     }
     let output = &content.source.output;
-    // Rows that are to be sorted are all needed. One more shows that there are more.
+    // Sorting needs all rows. One row more than the limit shows that there are more.
     let enough = output.limit.filter(|_| output.sort.is_none());
     let filters = serde_json::to_value(filters)?;
     let mut found = Vec::new();
@@ -97,7 +97,7 @@ pub(crate) async fn run(content: &Content, which: Which) -> anyhow::Result<ExitC
     Ok(ExitCode::SUCCESS)
 }
 
-/// A row for each consumer, with what it holds altogether.
+/// A row for each consumer with the sum of its allocations.
 fn listed(mut consumers: Vec<Value>) -> Rows {
     for consumer in &mut consumers {
         let mut sum = Amounts::new();
@@ -121,7 +121,7 @@ async fn show(content: &Content, uuid: &str) -> anyhow::Result<String> {
         }
     }
     if items.is_empty() {
-        bail!("consumer {uuid:?} holds nothing, or does not exist");
+        bail!("consumer {uuid:?} does not exist or has no allocations");
     }
     let columns = "provider:name uuid class amount +root:root_provider_uuid";
     let head = phrase(SHOWN, &answer);
@@ -135,7 +135,7 @@ mod tests {
     use crate::render::Format;
 
     #[test]
-    fn a_consumer_is_a_row_with_the_sum_of_what_it_holds() {
+    fn a_consumer_is_a_row_with_the_sum_of_its_allocations() {
         let consumer = json!({"uuid": "c", "type": null, "project_id": "p", "user_id": "u", "generation": 2, "trees": 2,
             "updated_at": "2026-11-26T20:00:00Z", "allocations": [
                 {"provider": {"uuid": "1", "name": "one"}, "resources": {"VCPU": 2, "MEMORY_MB": 512}},

@@ -1,4 +1,4 @@
-//! What a partition of the cluster holds: how verbs ask for it.
+//! Requests for the content of a partition.
 
 use std::cell::Cell;
 use std::slice::from_ref;
@@ -17,35 +17,35 @@ use crate::moment::earlier;
 use crate::named::Named;
 use crate::render::{Output, list, pairs, some, warn, word};
 
-/// Where the routes are that other implementations of the API do not have.
+/// Path prefix of the routes that other implementations of the API do not have.
 pub(crate) const EXTENSIONS: &str = "/placementd/v1";
-/// Nodes ask the leader more often how far they are behind.
+/// A local read older than this is reported. Nodes ask the leader for its position more often.
 const STALE: Duration = Duration::from_secs(5);
-/// RFC 3986 section 3.4: what a query cannot have.
+/// Characters that must be escaped in a query (RFC 3986 section 3.4).
 const NOT_IN_QUERIES: &AsciiSet = &CONTROLS.add(b' ').add(b'"').add(b'#').add(b'<').add(b'>');
 
-/// What is asked, and how the answer is printed.
+/// Source and output options of verbs that read content.
 #[derive(Args)]
 #[command(next_help_heading = "Source")]
 pub(crate) struct Source {
-    /// The partition to ask.
+    /// Partition to read.
     #[arg(long, global = true, value_name = "NAME", default_value = "default")]
     pub(crate) partition: String,
-    /// Takes what the node has, with or without a quorum.
+    /// Read the local state of the node, even without a quorum; it may be out of date.
     #[arg(long, global = true)]
     pub(crate) local: bool,
-    /// The node to ask, by its number or its name, in place of the first that answers.
+    /// Node to ask, by number or name. Default: the first node that answers.
     #[arg(id = "source", long = "node", global = true, value_name = "NODE")]
     pub(crate) node: Option<Named>,
-    /// Reads what was there at an earlier moment: the token of an answer or a change, a time such
-    /// as 2026-11-27T06:00:00Z, or how long ago, such as 90s, 15m, 12h or 7d.
+    /// Read the state at an earlier time: a `Placement-Index` of a response or a change, a time
+    /// such as 2026-11-27T06:00:00Z, or an age such as 90s, 15m, 12h or 7d.
     #[arg(long, global = true, value_name = "MOMENT", value_parser = earlier)]
     pub(crate) as_of: Option<String>,
     #[command(flatten)]
     pub(crate) output: Output,
 }
 
-/// The content of one partition, at one node or at the first that answers.
+/// The content of one partition, read from one node or from the first that answers.
 pub(crate) struct Content {
     pub(crate) admin: Admin,
     pub(crate) source: Source,
@@ -77,7 +77,7 @@ impl Content {
         })
     }
 
-    /// Sends a request. A line on standard error says if there is no quorum.
+    /// Sends a request. Warns on standard error, once, if there is no quorum.
     pub(crate) async fn send(&self, request: ApiRequest) -> Result<ApiResponse, Error> {
         let answer = self.api.call(self.at_moment(request)).await?;
         if let Some(warning) = without_quorum(&answer.position())
@@ -88,7 +88,7 @@ impl Content {
         Ok(answer)
     }
 
-    /// The answer to a request, line by line.
+    /// The response to a request, line by line.
     pub(crate) async fn lines(&self, request: ApiRequest) -> Result<Lines, Error> {
         self.api.lines(self.at_moment(request)).await
     }
@@ -100,23 +100,23 @@ impl Content {
         }
     }
 
-    /// The answer to a request, in JSON.
+    /// The response to a request as JSON.
     pub(crate) async fn ask(&self, request: ApiRequest) -> Result<Value, Error> {
         self.send(request).await?.json()
     }
 
-    /// The answer at a path.
+    /// The response to GET as JSON.
     pub(crate) async fn get(&self, path: &str) -> Result<Value, Error> {
         self.ask(ApiRequest::get(path)).await
     }
 
-    /// The providers that fit the filters of `GET /resource_providers`.
+    /// The providers that match the filters of `GET /resource_providers`.
     pub(crate) async fn providers(&self, filters: Value) -> Result<Vec<Value>, Error> {
         let answer = self.ask(filtered("/resource_providers", &filters)).await?;
         Ok(list(&answer["resource_providers"]).to_vec())
     }
 
-    /// The consumers that fit the filters.
+    /// The consumers that match the filters.
     pub(crate) async fn consumers(&self, filters: &Value) -> Result<Vec<Value>, Error> {
         let mut found = Vec::new();
         let take = |consumer| {
@@ -127,7 +127,7 @@ impl Content {
         Ok(found)
     }
 
-    /// Gives the consumers that fit the filters to `take`, page by page, until that says no.
+    /// Passes the consumers that match the filters to `take`, page by page, until it returns false.
     pub(crate) async fn each_consumer(
         &self,
         filters: &Value,
@@ -146,7 +146,7 @@ impl Content {
                 _ => Vec::new(),
             };
             let all_taken = page.into_iter().all(&mut take);
-            // A page may be empty. One that leads back would have no end.
+            // A page may be empty. A marker that does not advance would loop forever.
             match answer["next"].as_str() {
                 Some(next) if all_taken && next > &*marker => marker = next.to_owned(),
                 _ => return Ok(()),
@@ -154,10 +154,10 @@ impl Content {
         }
     }
 
-    /// The UUID of a provider that is given by its UUID, its name, or the beginning of its name.
+    /// Finds a provider by UUID, name, or the beginning of its name. Returns its UUID.
     pub(crate) async fn provider(&self, given: &str) -> anyhow::Result<String> {
         let mut found = Vec::new();
-        // Names may be UUIDs, as those of Ironic's nodes.
+        // A name may be a UUID, as with Ironic nodes.
         if given.parse::<Uuid>().is_ok() {
             found = self.providers(json!({ "uuid": given })).await?;
         }
@@ -171,15 +171,18 @@ impl Content {
         match &found[..] {
             [one] => Ok(word(&one["uuid"])),
             [] if self.source.as_of.is_some() => {
-                bail!("at that moment no provider had the UUID {given:?}, or a name that begins so")
+                bail!(
+                    "at that time no provider had {given:?} as UUID or as the beginning of its name"
+                )
             }
-            [] => bail!("no provider has the UUID {given:?}, or a name that begins so"),
-            _ => bail!("{given:?} is the beginning of {count} names: {names}"),
+            [] => bail!("no provider has {given:?} as UUID or as the beginning of its name"),
+            _ => bail!("{given:?} is ambiguous; {count} names begin with it: {names}"),
         }
     }
 }
 
-/// A request with the members of an object as parameters: those in a list each, and no empty ones.
+/// A request with the members of an object as query parameters. A list becomes one parameter per
+/// element; null, false and empty strings are omitted.
 pub(crate) fn filtered(path: &str, filters: &Value) -> ApiRequest {
     let mut request = ApiRequest::get(path);
     for (key, value) in pairs(filters) {
@@ -195,20 +198,20 @@ pub(crate) fn filtered(path: &str, filters: &Value) -> ApiRequest {
     request
 }
 
-/// The providers whose names begin so.
+/// The providers whose names begin with `prefix`.
 pub(crate) fn named(mut providers: Vec<Value>, prefix: &str) -> Vec<Value> {
     let begins_so = |name: &str| name.starts_with(prefix);
     providers.retain(|one| one["name"].as_str().is_some_and(begins_so));
     providers
 }
 
-/// A query as it can be sent: alone, or behind the `?` of a URI.
+/// The escaped query: the text itself, or its part after the `?` of a URI.
 pub(crate) fn query(given: &str) -> String {
     let query = given.split_once('?').map_or(given, |(_, query)| query);
     utf8_percent_encode(query.trim(), NOT_IN_QUERIES).to_string()
 }
 
-/// What to say of an answer that no quorum confirmed lately.
+/// Warning about a response that no quorum has confirmed recently.
 fn without_quorum(position: &Position) -> Option<String> {
     let (leader, age) = (position.known_leader, position.staleness);
     let is_local = position.effective_consistency.as_deref() == Some("local");
@@ -220,7 +223,7 @@ fn without_quorum(position: &Position) -> Option<String> {
         format!("at most {age:.1?} old")
     });
     Some(format!(
-        "there is no quorum: node {node} answers with what it has, which is {age}"
+        "there is no quorum: node {node} answers from its local state, which is {age}"
     ))
 }
 

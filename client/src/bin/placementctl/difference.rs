@@ -1,4 +1,4 @@
-//! What differs between two answers of the Placement API to one request.
+//! Differences between the responses of two services to one request.
 
 use std::collections::BTreeSet;
 
@@ -6,11 +6,11 @@ use serde_json::{Map, Value, json};
 
 use crate::render::word;
 
-/// How much of an answer is shown, in characters.
+/// Maximum length of a displayed difference, in characters.
 const SHOWN_MAX: usize = 200;
 
-/// Whether `Last-Modified` is the content's. What is empty, or has no time in upstream's database,
-/// has that of the request.
+/// Whether `Last-Modified` is the time of the content. A response that is empty, or has no time in
+/// the upstream database, has the time of the request.
 pub(crate) fn has_time(path: &str, body: &Map<String, Value>) -> bool {
     let is_empty = |value: &Value| *value == json!({}) || *value == json!([]);
     let parts = ["inventories", "allocations", "traits"];
@@ -18,7 +18,7 @@ pub(crate) fn has_time(path: &str, body: &Map<String, Value>) -> bool {
     !path.contains("/usages") && !path.ends_with("/aggregates") && !parts.any(is_empty)
 }
 
-/// What must be alike of an answer: in links, not the path that the API is below.
+/// Normalizes a response for comparison: removes the path prefix of the API from links.
 pub(crate) fn normal(value: Value) -> Value {
     match value {
         Value::Array(all) => all.into_iter().map(normal).collect(),
@@ -35,7 +35,7 @@ pub(crate) fn normal(value: Value) -> Value {
     }
 }
 
-/// What a value has that another one lacks, or has otherwise. The order of a list says nothing.
+/// The parts of `one` that `other` lacks or that differ. The order of lists is ignored.
 fn lacking(one: &Value, other: &Value) -> Option<Value> {
     match (one, other) {
         (Value::Object(one), Value::Object(other)) => {
@@ -57,7 +57,7 @@ fn lacking(one: &Value, other: &Value) -> Option<Value> {
     }
 }
 
-/// A line on what differs; `None` if nothing does.
+/// A line that describes the difference; `None` if there is none.
 pub(crate) fn difference(path: &str, [a, b]: [&Value; 2]) -> Option<String> {
     let lacking = [lacking(a, b), lacking(b, a)];
     if lacking.iter().all(Option::is_none) {

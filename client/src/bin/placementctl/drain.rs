@@ -1,4 +1,4 @@
-//! `placementctl drain`: nodes get out of the way before they are stopped.
+//! `placementctl drain`: prepares nodes for a stop.
 
 use std::time::Duration;
 
@@ -10,49 +10,49 @@ use crate::named::Named;
 use crate::render::print;
 use crate::survey::survey;
 
-/// One node, or those of a region.
+/// One node, or all nodes of a region.
 #[derive(Debug, Args)]
 #[group(required = true, multiple = false)]
 pub(crate) struct Which {
-    /// The node, by its number or its name.
+    /// Node, by number or name.
     #[arg(value_name = "NODE")]
     node: Option<Named>,
-    /// All nodes of this region instead; leadership leaves it, if a node elsewhere can lead.
+    /// Drain all nodes of this region. Leadership moves to another region if a node there can lead.
     #[arg(long)]
     region: Option<String>,
 }
 
-/// Has balancers look elsewhere, and another node lead.
+/// Makes balancers avoid the nodes, and moves leadership away from them.
 pub(crate) async fn drain(admin: &Admin, which: &Which, timeout: Duration) -> anyhow::Result<()> {
     each(admin, which, timeout, async |node, id| {
         let leads = match node.drain().await? {
             Some(leader) if leader == id => {
-                "it still leads, as no other node can: stopping it stops the cluster".to_owned()
+                "it still leads because no other node can: stopping it stops the cluster".to_owned()
             }
             Some(leader) => format!("node {leader} leads"),
             None => "no leader is known".to_owned(),
         };
         Ok(format!(
-            "node {id} is drained: its /readyz says 503, and {leads}. Stop it once its balancer has \
-             noticed; started again, it takes requests again"
+            "node {id} is drained: its /readyz returns 503, and {leads}. Stop it once its balancer has \
+             noticed; it takes requests again after a restart"
         ))
     })
     .await
 }
 
-/// Takes that back.
+/// Reverts `drain`.
 pub(crate) async fn undrain(admin: &Admin, which: &Which, timeout: Duration) -> anyhow::Result<()> {
     each(admin, which, timeout, async |node, id| {
         node.undrain().await?;
         Ok(format!(
-            "node {id} takes requests again, as soon as its /readyz says so"
+            "node {id} takes requests again as soon as its /readyz returns 200"
         ))
     })
     .await
 }
 
-/// Asks those that are meant, one after the other, and prints what came of it. One that cannot be
-/// asked does not keep the others from it.
+/// Applies `ask` to the selected nodes, one after the other, and prints the results. A failure does
+/// not stop the others.
 async fn each(
     admin: &Admin,
     which: &Which,
@@ -72,8 +72,8 @@ async fn each(
     Ok(())
 }
 
-/// The members that are meant. The leader comes last: the others of its region are not to lead
-/// after it.
+/// The selected members. The leader comes last, so that leadership does not move to a node that is
+/// drained next.
 async fn meant(admin: &Admin, which: &Which, timeout: Duration) -> anyhow::Result<Vec<Member>> {
     let found = survey(admin, timeout).await?;
     let leader = found.asked.leader;
@@ -85,8 +85,8 @@ async fn meant(admin: &Admin, which: &Which, timeout: Duration) -> anyhow::Resul
     };
     let mut meant: Vec<Member> = members.filter(is_meant).collect();
     match &which.node {
-        Some(node) if meant.is_empty() => bail!("{node} is no member of the cluster"),
-        None if meant.is_empty() => bail!("no member stands in the region {region:?}"),
+        Some(node) if meant.is_empty() => bail!("{node} is not a member of the cluster"),
+        None if meant.is_empty() => bail!("no member is in region {region:?}"),
         _ => {}
     }
     meant.sort_by_key(|member| Some(member.id) == leader);

@@ -1,4 +1,4 @@
-//! `placementctl events --sql`: keeps a database of openstack-placement current.
+//! `placementctl events --sql`: keeps a database of openstack-placement up to date.
 
 use std::time::{Duration, Instant};
 
@@ -14,22 +14,23 @@ use crate::render::is_printed;
 use crate::sql::{session, transaction};
 use crate::watch::follow;
 
-/// A position without changes is written so often, so that it does not become too old.
+/// Interval at which the position is written while nothing changes, so that it does not become too
+/// old.
 const APART: Duration = Duration::from_secs(5);
 
 #[derive(Args)]
 pub(crate) struct Which {
-    /// Prints SQL for this database: for `mysql --skip-reconnect`, `psql`, or `sqlite3 -bail`.
+    /// Print SQL for this database: for `mysql --skip-reconnect`, `psql`, or `sqlite3 -bail`.
     #[arg(long, value_name = "DIALECT", value_parser = PossibleValuesParser::new(Dialect::ALL.map(Dialect::name))
         .try_map(|name| name.parse::<Dialect>()))]
     sql: Dialect,
-    /// Where the database is: the token in its table `placementd_position`.
+    /// Position of the database: the token in its table `placementd_position`.
     #[arg(long, value_name = "TOKEN", value_parser = NonEmptyStringValueParser::new())]
     after: String,
 }
 
 pub(crate) async fn run(content: &Content, which: Which) -> anyhow::Result<()> {
-    // Other times and roots follow from what was written without another value.
+    // `rewritten` reports unchanged writes, too: they change timestamps and the roots of children.
     let request = ApiRequest::get(&format!("{EXTENSIONS}/events?rewritten=true"));
     let mut database = Database {
         dialect: which.sql,
@@ -45,29 +46,27 @@ pub(crate) async fn run(content: &Content, which: Which) -> anyhow::Result<()> {
     };
     match ended {
         Err(error) if is_elsewhere(&error) => Err(error.context(
-            "the database cannot go on from its position: another node may keep more (--node); otherwise fill an empty \
-             database from a new backup (placementd export)",
+            "the changes after the position of the database are not available here: another node may keep more (--node); \
+             otherwise fill an empty database from a new backup (placementd export)",
         )),
         ended => ended,
     }
 }
 
-/// Prints what a database is to carry out.
+/// Prints statements for the database client.
 fn print(sql: &str) -> anyhow::Result<()> {
     if !is_printed(sql.as_bytes())? {
-        bail!(
-            "the client of the database has ended; the database is at its last whole transaction"
-        );
+        bail!("the database client has exited; the database is at its last complete transaction");
     }
     Ok(())
 }
 
-/// A database that is kept current.
+/// Position of the followed database.
 struct Database {
     dialect: Dialect,
-    /// The token that it has when all that was printed is carried out.
+    /// Token of the database once everything printed is executed.
     position: String,
-    /// When that was printed.
+    /// Time of the last printed position.
     written: Instant,
 }
 

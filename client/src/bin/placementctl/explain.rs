@@ -1,4 +1,4 @@
-//! `placementctl explain`: why a query has no candidates, or few.
+//! `placementctl explain`: shows why a query has no or few candidates.
 
 use std::iter::once;
 
@@ -14,8 +14,8 @@ use crate::searches::on_all_nodes;
 
 #[derive(Args)]
 pub(crate) struct Which {
-    /// The query of `GET /allocation_candidates`, the whole URI out of an access log, or a request
-    /// id (`req-…`), whose searches are looked up on all nodes.
+    /// Query of `GET /allocation_candidates`, a complete URI from an access log, or a request id
+    /// (`req-…`), whose searches are looked up on all nodes.
     #[arg(value_name = "QUERY|REQUEST_ID")]
     what: String,
 }
@@ -30,14 +30,14 @@ pub(crate) async fn run(content: &Content, Which { what }: Which) -> anyhow::Res
     let (mut searches, left_out) = on_all_nodes(content, &filters).await?;
     if searches.is_empty() {
         bail!(
-            "no node keeps a search of {what}: that request asked for no candidates, is too long ago, or came with an id of \
-             its caller's. Then searches have that id: it is the first of the two in Nova's log, [req-CALLER req-NOVA …]. \
+            "no node has a search of {what}: the request did not search for candidates, is too old, or carried the request id \
+             of its caller. In that case use the caller's id, the first of the two in Nova's log: [req-CALLER req-NOVA …]. \
              `placementctl searches --since 1h --project PROJECT` lists the searches of a project"
         );
     }
     if left_out > 0 {
         warn(&format!(
-            "{left_out} older searches of the request are left out"
+            "{left_out} older searches of the request are omitted"
         ));
     }
     searches.reverse();
@@ -45,7 +45,9 @@ pub(crate) async fn run(content: &Content, Which { what }: Which) -> anyhow::Res
         if search["candidates"] == 0 && !search["explanation"].is_object() {
             let query = word(&search["query"]);
             if query.ends_with('…') {
-                warn(&format!("the node has kept only the beginning of {query}"));
+                warn(&format!(
+                    "the query was too long to be recorded completely: {query}"
+                ));
                 continue;
             }
             let version = search["microversion"]
@@ -61,13 +63,13 @@ pub(crate) async fn run(content: &Content, Which { what }: Which) -> anyhow::Res
     output.report(&searches, None, |_| looked_up(&searches, output.is_wide()))
 }
 
-/// Explains a query on the present state.
+/// Explains a query against the current state.
 async fn now(content: &Content, given: &str, microversion: &str) -> anyhow::Result<Value> {
     let request = ApiRequest::get(&format!("{EXTENSIONS}/explain?{}", query(given)));
     Ok(content.ask(request.microversion(microversion)).await?)
 }
 
-/// All searches of a request, the oldest first. The first line says what became of it.
+/// All searches of a request, oldest first. The first line is the conclusion.
 fn looked_up(searches: &[Value], is_wide: bool) -> String {
     let (all, is_answered) = (searches.len(), |one: &&Value| one["candidates"] != 0);
     let mut explanations = searches.iter().map(|search| &search["explanation"]);
@@ -75,8 +77,8 @@ fn looked_up(searches: &[Value], is_wide: bool) -> String {
     let mut text = match searches.iter().filter(is_answered).count() {
         0 => first.map_or("no candidates".to_owned(), |one| WORDS.cause(one)) + "\n",
         answered => format!(
-            "Placement did answer: {answered} of {all} searches had candidates. If the request failed, the reason \
-             lies elsewhere: Nova's filters, or a claim that came too late (409)\n"
+            "Placement returned candidates for {answered} of {all} searches. If the request failed, the reason \
+             is elsewhere: Nova's filters, or a conflicting claim (409)\n"
         ),
     };
     for search in searches {
@@ -91,7 +93,7 @@ fn looked_up(searches: &[Value], is_wide: bool) -> String {
             &with_names(search),
         );
         if search["explained_now"] == true {
-            text += "  no explanation of then was kept; of now:\n";
+            text += "  the original explanation is not available; explained against the current state:\n";
         }
         if search["explanation"].is_object() {
             text += &indented(&explained(&search["explanation"], is_wide));
@@ -100,7 +102,7 @@ fn looked_up(searches: &[Value], is_wide: bool) -> String {
     text
 }
 
-/// The search with `user` and `project`: names, where Keystone gave them, before ids.
+/// The search with members `user` and `project`: id, preceded by the name if Keystone gave one.
 fn with_names(search: &Value) -> Value {
     let mut search = search.clone();
     for who in ["user", "project"] {
@@ -113,13 +115,13 @@ fn with_names(search: &Value) -> Value {
     search
 }
 
-/// In the words that pages use, too.
+/// The same phrases as in the web pages.
 const WORDS: Words = Words(word);
 
-/// An explanation for people. The first line names the cause.
+/// An explanation as text. The first line states the cause.
 pub(crate) fn explained(answer: &Value, is_wide: bool) -> String {
     let mut text = WORDS.cause(answer) + "\n";
-    // The first line has the first of them.
+    // The first absent name is in the first line.
     let names = WORDS.absent_names(answer).skip(1).map(|name| name + "\n");
     let title = WORDS.nearest_title(answer) + ":\n";
     for (title, part) in [
@@ -144,8 +146,8 @@ fn indented(text: &str) -> String {
     text.lines().map(line).collect()
 }
 
-/// How many trees each condition leaves; those that remove none as one row, unless all are asked
-/// for.
+/// Number of trees that remain after each condition. Conditions that remove none share one row
+/// unless `is_wide`.
 fn funnel(answer: &Value, is_wide: bool) -> String {
     let (stages, others) = match is_wide {
         true => (list(&answer["funnel"]).iter().collect(), 0),
@@ -167,13 +169,13 @@ fn funnel(answer: &Value, is_wide: bool) -> String {
     (Output::default().rows(rows)).unwrap_or_default()
 }
 
-/// What would have candidates if less were asked.
+/// Relaxed queries that would have candidates.
 fn relaxations(answer: &Value) -> String {
     let line = |one: &Value| WORDS.less(one) + &phrase("\n  {query}\n", one);
     WORDS.relaxations(answer).iter().map(line).collect()
 }
 
-/// The trees that nearly fit, and who holds what they lack.
+/// The trees that nearly fit, and the consumers of the resources that they lack.
 fn nearest(answer: &Value) -> String {
     let mut text = String::new();
     for one in list(&answer["nearest"]) {
@@ -363,7 +365,7 @@ state 1.42 of node 2
     }
 
     #[test]
-    fn an_answer_of_placement_is_not_the_cause() {
+    fn a_search_with_candidates_is_not_the_cause() {
         let search = |candidates: u64, explanation: Value| {
             json!({"at": "2026-11-26T20:00:00Z", "node": 1, "candidates": candidates, "query": "resources=VCPU:8",
                    "microversion": "1.36", "user_id": "u", "project_id": "p", "explanation": explanation})
@@ -371,7 +373,7 @@ state 1.42 of node 2
         let text = looked_up(&[search(0, answer()), search(7, Value::Null)], false);
         let first = text.lines().next().unwrap();
         assert!(
-            first.starts_with("Placement did answer: 1 of 2 searches had"),
+            first.starts_with("Placement returned candidates for 1 of 2 searches"),
             "{text}"
         );
         assert!(first.contains("Nova's filters"), "{text}");
@@ -390,7 +392,10 @@ state 1.42 of node 2
             text.starts_with("no candidates; there are some with VCPU:6"),
             "{text}"
         );
-        assert!(text.contains("no explanation of then was kept"), "{text}");
+        assert!(
+            text.contains("the original explanation is not available"),
+            "{text}"
+        );
         let named = "by user nova (u) of project service (p)\n";
         assert!(text.contains(named), "{text}");
     }

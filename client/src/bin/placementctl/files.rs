@@ -1,4 +1,4 @@
-//! Files that are read and made.
+//! Reading and writing files.
 
 use std::fs::{self, File, Permissions};
 use std::io::Write;
@@ -9,22 +9,21 @@ use anyhow::{Context, bail};
 use tempfile::NamedTempFile;
 use tokio::signal::unix::{SignalKind, signal};
 
-/// A file's content; `-` is standard input.
+/// The content of a file; `-` is standard input.
 pub(crate) fn read(file: &Path) -> anyhow::Result<Vec<u8>> {
     let is_input = file == Path::new("-");
     let path = is_input.then_some(Path::new("/dev/stdin"));
     fs::read(path.unwrap_or(file)).with_context(|| format!("cannot read {}", file.display()))
 }
 
-/// A new file with these permissions. One that exists is not changed: it may be in use.
+/// Creates a file with these permissions. Fails if it exists: it may be in use.
 pub(crate) fn create(path: &Path, mode: u32) -> anyhow::Result<File> {
     let mut options = File::options();
     let file = options.write(true).create_new(true).mode(mode).open(path);
     file.with_context(|| format!("cannot create {}", path.display()))
 }
 
-/// Writes a file with these permissions in place of the one that has the name, which stays if this
-/// fails.
+/// Replaces a file atomically, with these permissions. The old file stays if this fails.
 pub(crate) fn replace(path: &Path, mode: u32, content: &[u8]) -> anyhow::Result<()> {
     let written = || -> std::io::Result<()> {
         let mut draft = NamedTempFile::new_in(dir_of(path))?;
@@ -38,7 +37,7 @@ pub(crate) fn replace(path: &Path, mode: u32, content: &[u8]) -> anyhow::Result<
     sync_dir(path)
 }
 
-/// Brings the name of a file to the disk.
+/// Syncs the directory of a file, so that its name survives a crash.
 pub(crate) fn sync_dir(file: &Path) -> anyhow::Result<()> {
     let dir = dir_of(file);
     (File::open(dir).and_then(|dir| dir.sync_all()))
@@ -50,15 +49,15 @@ fn dir_of(file: &Path) -> &Path {
     parent.unwrap_or(Path::new("."))
 }
 
-/// What has come so far of a file for its owner alone, under a name that no other has. Removed when
-/// it is dropped.
+/// An incomplete file with a unique temporary name, readable by its owner only. Removed when
+/// dropped.
 pub(crate) struct Draft<'a> {
     pub(crate) file: NamedTempFile,
     target: &'a Path,
 }
 
 impl<'a> Draft<'a> {
-    /// Begins a file, which must not exist.
+    /// Begins a file. Fails if the target exists.
     pub(crate) fn of(target: &'a Path) -> anyhow::Result<Self> {
         if target.exists() {
             bail!("{} exists already; nothing was changed", target.display());
@@ -72,7 +71,7 @@ impl<'a> Draft<'a> {
         Ok(Self { file, target })
     }
 
-    /// Gives it its name once it is on the disk, unless another file has got that in the meantime.
+    /// Syncs the file and renames it to its target, unless that exists by now.
     pub(crate) fn finish(self) -> anyhow::Result<()> {
         let Self { file, target } = self;
         (file.as_file().sync_all())
@@ -82,7 +81,7 @@ impl<'a> Draft<'a> {
     }
 }
 
-/// Carries something out unless it is interrupted, which removes its drafts.
+/// Runs `work` unless SIGINT or SIGTERM arrives, which drops it with its drafts.
 pub(crate) async fn unless_interrupted<T>(
     work: impl Future<Output = anyhow::Result<T>>,
     left: &str,

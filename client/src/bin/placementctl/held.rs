@@ -1,4 +1,4 @@
-//! Sums of what consumers hold.
+//! Sums of allocations.
 
 use std::collections::BTreeMap;
 
@@ -6,10 +6,10 @@ use serde_json::Value;
 
 use crate::render::{list, pairs};
 
-/// Amounts by class.
+/// Amounts by resource class.
 pub(crate) type Amounts = BTreeMap<String, u64>;
 
-/// Adds all that a consumer holds.
+/// Adds all allocations of a consumer.
 pub(crate) fn add_held(sum: &mut Amounts, consumer: &Value) {
     let held = list(&consumer["allocations"]).iter();
     for (class, amount) in held.flat_map(|allocation| pairs(&allocation["resources"])) {

@@ -1,4 +1,4 @@
-//! `placementctl join-token` and `replace`: letting nodes in.
+//! `placementctl join-token` and `replace`: admits nodes to the cluster.
 
 use clap::{Args, Subcommand};
 use placement_client::{Admin, NodeStatus};
@@ -9,14 +9,14 @@ use crate::named::{Named, number};
 
 #[derive(Subcommand)]
 pub(crate) enum JoinTokenAction {
-    /// Makes a token with which one node joins the cluster, once, and shows it. The cluster keeps
+    /// Create a token that lets one node join the cluster, once, and print it. The cluster stores
     /// only its hash.
     Create(CreateToken),
-    /// Lists recent tokens and their state.
+    /// List recent tokens and their states.
     List,
-    /// Revokes a token that no node has used.
+    /// Revoke an unused token.
     Revoke {
-        /// The number of the token, before its dash.
+        /// Number of the token: the part before its dash.
         #[arg(value_name = "NUMBER")]
         id: u64,
     },
@@ -24,7 +24,7 @@ pub(crate) enum JoinTokenAction {
 
 #[derive(Args)]
 pub(crate) struct CreateToken {
-    /// The member that the node replaces, by its number or its name.
+    /// Member that the new node replaces, by number or name.
     #[arg(long, value_name = "NODE", required_if_eq("though_reachable", "true"))]
     replace: Option<Named>,
     #[command(flatten)]
@@ -33,17 +33,17 @@ pub(crate) struct CreateToken {
 
 #[derive(Args)]
 struct Terms {
-    /// How long the new node may take to join, in seconds.
+    /// Validity of the token, in seconds.
     #[arg(long, value_name = "SECONDS", default_value_t = 3600)]
     ttl: u64,
-    /// Replaces the member although it still answers.
+    /// Replace the member even if it still answers.
     #[arg(long)]
     though_reachable: bool,
 }
 
 #[derive(Args)]
 pub(crate) struct ReplaceNode {
-    /// The member to replace, by its number or its name.
+    /// Member to replace, by number or name.
     #[arg(value_name = "NODE")]
     node: Named,
     #[command(flatten)]
@@ -58,9 +58,7 @@ pub(crate) async fn run(admin: &Admin, action: JoinTokenAction) -> anyhow::Resul
         }
         JoinTokenAction::List => {
             for token in admin.join_tokens().await? {
-                let place = token
-                    .replaces
-                    .map(|old| format!(", in the place of node {old}"));
+                let place = token.replaces.map(|old| format!(", replaces node {old}"));
                 let (until, place) = (moment(token.until), place.unwrap_or_default());
                 println!(
                     "node {}: {}, expires at {until}{place}",
@@ -70,13 +68,13 @@ pub(crate) async fn run(admin: &Admin, action: JoinTokenAction) -> anyhow::Resul
         }
         JoinTokenAction::Revoke { id } => {
             admin.revoke_join_token(id).await?;
-            println!("the token for node {id} is taken back");
+            println!("token for node {id} revoked");
         }
     }
     Ok(())
 }
 
-/// Begins to replace a member: makes the token, and says what is left to do.
+/// Creates the token for a replacement, and prints the remaining steps.
 pub(crate) async fn replace(admin: &Admin, action: ReplaceNode) -> anyhow::Result<()> {
     let old = action.node.number(admin).await?;
     let status = admin.status().await?;
@@ -85,37 +83,37 @@ pub(crate) async fn replace(admin: &Admin, action: ReplaceNode) -> anyhow::Resul
     Ok(())
 }
 
-/// How the node is started that takes the place of another.
+/// Instructions for starting the new node.
 fn steps(status: &NodeStatus, old: u64, new: u64) -> String {
     let (gone, others): (Vec<_>, Vec<_>) =
         (status.members.iter()).partition(|member| member.id == old);
     let peers: Vec<&str> = others.iter().map(|member| &*member.peer).collect();
-    let mut text = format!("node {new} takes the place of node {old}:\n");
-    let mut change = "take node_id and initial_members out".to_owned();
+    let mut text = format!("To replace node {old} by node {new}:\n");
+    let mut change = "remove node_id and initial_members".to_owned();
     if status.certificate_ends.contains_key("peer") {
         let host = gone.first().and_then(|member| member.api.rsplit_once(':'));
         let host = host.map_or("HOST", |(host, _)| host);
         text += &format!(
-            "  where ca-key.pem is, create its certificate, and copy it and its key to the machine:\n    \
+            "  where ca-key.pem is stored, create the certificate, and copy it and its key to the new machine:\n    \
              placementctl tls issue node {new} --dir DIR --host {host}\n"
         );
         change += &format!(", and set [tls] to node-{new}.pem and node-{new}-key.pem");
     }
     text += &format!(
-        "  on the machine, empty the data directory, and in the configuration {change}\n  write the token to a file \
-         that only the user of the node can read, and start the node once with\n    placementd --config CONFIG --join \
-         {} --join-token-file FILE\nIt catches up as a learner; then it gets the vote and the name of node {old}, \
-         which is removed\n",
+        "  on the new machine, empty the data directory, and in the configuration {change}\n  write the token to a file \
+         that only the user of placementd can read, and start the node once with\n    placementd --config CONFIG --join \
+         {} --join-token-file FILE\nThe node catches up as a learner; then it takes over the vote and the name of node \
+         {old}, which is removed\n",
         peers.join(",")
     );
     text
 }
 
-/// The token alone goes to standard output. Gives the number of its node.
+/// Creates a token. Prints only the token to standard output. Returns the number of its node.
 async fn create(admin: &Admin, terms: &Terms, replaces: Option<u64>) -> anyhow::Result<u64> {
     let made = (admin.create_join_token(terms.ttl, replaces, terms.though_reachable)).await?;
     eprintln!(
-        "a token for one node, which will be node {}; it is shown once, and expires at {}",
+        "token for one node, which becomes node {}; it is shown only once and expires at {}",
         made.id,
         moment(made.until)
     );
@@ -145,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn a_replacement_is_started_with_the_configuration_and_under_tls_with_a_certificate() {
+    fn replacement_steps_include_a_certificate_only_with_tls() {
         let start = "placementd --config CONFIG --join 10.0.0.1:18779,10.0.0.3:18779 --join-token-file FILE\n";
         let issue = "placementctl tls issue node 7 --dir DIR --host 10.0.0.2\n";
         for has_tls in [false, true] {

@@ -1,4 +1,4 @@
-//! `placementctl`: looks at a placement cluster and what it holds, and changes its membership.
+//! `placementctl`: the command-line tool for placementd clusters.
 
 mod api;
 mod audit;
@@ -57,14 +57,13 @@ use render::{Output, warn};
 use survey::NO_QUORUM;
 use tls::TlsAction;
 
-/// Looks at a placement cluster and what it holds, and changes its membership, through the admin
-/// listener of any node.
+/// Inspect and operate a placementd cluster through the admin listener of any node.
 #[derive(Parser)]
 #[command(name = "placementctl", version, next_help_heading = "Connection")]
 struct Command {
-    /// Admin listener of a node: `unix:/path` on its own machine, or `https://host:port`
-    /// (`http://host:port` or `host:port` if it is not secured). Give several (or separate them by
-    /// commas): the first that answers is used.
+    /// Admin listener of a node: `unix:/path` on the same machine, or `https://host:port`
+    /// (`http://host:port` or `host:port` without TLS). Repeatable, or separated by commas; the
+    /// first one that answers is used.
     #[arg(
         long,
         global = true,
@@ -74,15 +73,15 @@ struct Command {
     )]
     endpoint: Vec<String>,
 
-    /// How long to try, in seconds.
+    /// How long to keep trying, in seconds.
     #[arg(long, global = true, value_name = "SECONDS", default_value_t = 15.0)]
     timeout: f64,
 
-    /// PEM file with the authorities of the cluster, for https.
+    /// PEM file with the certificate authorities of the cluster, for https.
     #[arg(long, global = true, value_name = "FILE", env = "PLACEMENTCTL_CACERT")]
     cacert: Option<PathBuf>,
 
-    /// PEM file with an operator's certificate, for https.
+    /// PEM file with the operator's certificate, for https.
     #[arg(
         long,
         global = true,
@@ -92,7 +91,7 @@ struct Command {
     )]
     cert: Option<PathBuf>,
 
-    /// PEM file with its key.
+    /// PEM file with the key of the operator's certificate.
     #[arg(
         long,
         global = true,
@@ -108,98 +107,99 @@ struct Command {
 
 #[derive(Subcommand)]
 enum Action {
-    /// Shows every member: role, version, readiness, log indexes, lag behind the leader, disk.
+    /// Show the status of every member: role, version, readiness, log indexes, lag behind the
+    /// leader, disk.
     #[command(
-        after_help = "Exits with 0 if all members are healthy, with 1 if the cluster works \
-                            but is degraded, and with 2 if it has no quorum or no node answers."
+        after_help = "Exit codes: 0 = all members are healthy; 1 = the cluster works but is degraded; \
+                            2 = there is no quorum, or no node answers."
     )]
     Status(Output),
-    /// Shows which losses the cluster survives, what reads and writes cost at each site, and what
-    /// to change.
+    /// Show which failures the cluster tolerates, and the latency of reads and writes at each site.
     #[command(
-        after_help = "Exits with 1 if a loss is not survived that `[cluster] survive` of the asked node names. A \
-                      member that does not answer counts as lost."
+        after_help = "Exits with 1 if the cluster does not tolerate the failure that `[cluster] survive` of the queried node names. A \
+                      member that does not answer counts as failed."
     )]
     Topology(Output),
     #[command(flatten)]
     Content(verbs::Verb),
-    /// Forms a cluster, once, of nodes that run without `initial_members` and belong to none.
+    /// Form a cluster, once, from nodes that run without `initial_members` and belong to no
+    /// cluster.
     Init {
-        /// A founding member and the address of its peer listener; give one for each. Without any,
-        /// the node at the first endpoint that answers forms a cluster of its own.
+        /// Founding member with the address of its peer listener; repeat for each. Without this
+        /// option, the node at the first endpoint that answers forms a cluster by itself.
         #[arg(long = "member", value_name = "ID=HOST:PORT", value_parser = founder)]
         members: Vec<(u64, String)>,
     },
-    /// Changes the membership.
+    /// Change the cluster membership.
     #[command(subcommand)]
     Members(MembersAction),
-    /// Join tokens, with which nodes join the cluster.
+    /// Manage join tokens, which admit nodes to the cluster.
     #[command(subcommand)]
     JoinToken(JoinTokenAction),
-    /// Replaces a node that has lost its data by one with its name and a new number: makes a join
-    /// token, and prints what to run on its machine. The leader does the rest.
+    /// Replace a node that lost its data by a new node with the same name and a new number: creates
+    /// a join token and prints the commands for the new machine. The leader does the rest.
     Replace(ReplaceNode),
-    /// Lists, creates, routes and deletes partitions: separate clouds in one cluster.
+    /// Manage partitions, which are separate clouds in one cluster.
     Partitions {
         #[command(subcommand)]
         action: Option<PartitionsAction>,
         #[command(flatten)]
         output: Output,
     },
-    /// Hands leadership over, to a voter of the leader's choice if none is named.
+    /// Transfer leadership to a node, or to a voter of the leader's choice.
     TransferLeader {
-        /// The node to lead. It must answer the leader and have caught up.
+        /// New leader. It must be reachable for the leader and caught up.
         #[arg(long, value_name = "NODE")]
         to: Option<Named>,
     },
-    /// Prepares a node for a stop: its `/readyz` is 503, so that balancers use other nodes, and
-    /// another node leads. It still answers requests.
+    /// Prepare a node for a stop: `/readyz` returns 503, so that balancers use other nodes, and
+    /// leadership moves away. The node still answers requests.
     Drain(drain::Which),
-    /// Reverts `drain`.
+    /// Revert `drain`.
     Undrain(drain::Which),
-    /// Recounts the state of each member, one after the other, and compares all states.
+    /// Verify the state of each member, one after the other, and compare all states.
     #[command(
-        after_help = "Exits with 0 if all members are sound, with 1 if something is wrong, and with 2 if \
-                      nothing is wrong but a member could not be checked. Notices do not change \
-                      it. A member needs as much memory again as its state for a moment."
+        after_help = "Exit codes: 0 = all members are sound; 1 = a check failed; 2 = no check failed, but a \
+                      member could not be checked. Notices do not affect the exit code. During the check a member \
+                      needs as much memory again as its state."
     )]
     Check,
-    /// Asks two services of the Placement API, clusters or openstack-placement, for all that they
-    /// hold, and prints what differs. `--endpoint` does not matter for it.
+    /// Read all data of two services of the Placement API, clusters or openstack-placement, and
+    /// print the differences. `--endpoint` is not used.
     #[command(
-        after_help = "Exits with 0 if there are no differences, with 1 if there are, and with 2 if a service cannot be \
-                      asked. What differs is asked for a second time before it is printed."
+        after_help = "Exit codes: 0 = no differences; 1 = differences; 2 = a service cannot be read. Differing data is \
+                      read a second time before it is reported."
     )]
     Compare(compare::Which),
-    /// What explains an incident to a person who was not there.
+    /// Collect data for the analysis of an incident.
     #[command(subcommand)]
     Debug(DebugAction),
-    /// Compacts the log of the node at the first endpoint that answers: flushes its state and drops
-    /// the log entries that it covers. This is not a backup.
+    /// Compact the log of the node at the first endpoint that answers: flush its state and drop the
+    /// log entries that it covers. This is not a backup.
     Compact,
-    /// Shows pages of the cluster and what it holds in a browser of this machine, read-only: prints
-    /// an address that opens once.
+    /// Serve the read-only web pages of the cluster to a browser on this machine. Prints an address
+    /// that works once.
     Web(web::Which),
-    /// Makes the certificate authority of a cluster, and certificates.
+    /// Create the certificate authority of a cluster, and certificates.
     #[command(subcommand)]
     Tls(TlsAction),
-    /// Prints what completes command lines in a shell, for its folder of completions.
+    /// Print the completion script for a shell.
     Completion { shell: Shell },
-    /// Writes the manual pages into a folder.
+    /// Write the manual pages to a directory.
     Man { directory: PathBuf },
-    /// Takes a backup of the running cluster, with everything that was acknowledged before.
+    /// Take a backup of the running cluster. It includes every write that was acknowledged before.
     #[command(
-        after_help = "`placementd restore` makes a new cluster of it. Exits with 1 if the \
-                            file cannot be written, and with 2 if no node sends a whole backup; \
-                            then there is no file."
+        after_help = "`placementd restore` forms a new cluster from a backup. Exit codes: 0 = success; \
+                            1 = the file cannot be written; 2 = no node sent a complete backup. No \
+                            file is left after a failure."
     )]
     Backup {
-        /// The file, which must not exist; `-` for standard output.
+        /// File to create; it must not exist. `-` writes to standard output.
         file: PathBuf,
     },
 }
 
-/// Errors are printed as one line, without a backtrace, whatever `RUST_BACKTRACE` says.
+/// Prints errors without a backtrace, regardless of `RUST_BACKTRACE`.
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> ExitCode {
     let command = Command::parse();
@@ -218,7 +218,7 @@ async fn main() -> ExitCode {
     }
 }
 
-/// Whether no node or no quorum answers.
+/// Whether the error means that no node or no quorum answers.
 fn is_unanswered(error: &anyhow::Error) -> bool {
     matches!(
         error.downcast_ref(),
@@ -228,7 +228,7 @@ fn is_unanswered(error: &anyhow::Error) -> bool {
 
 async fn run(command: Command) -> anyhow::Result<ExitCode> {
     let timeout = Duration::try_from_secs_f64(command.timeout)
-        .context("--timeout is a number of seconds, such as 15")?;
+        .context("--timeout must be a number of seconds, such as 15")?;
     match command.action {
         Action::Tls(action) => tls::run(action)?,
         Action::Completion { shell } => manual::complete(shell)?,
@@ -238,7 +238,7 @@ async fn run(command: Command) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// What asks a node.
+/// Runs the commands that talk to a node.
 async fn ask(command: Command, timeout: Duration) -> anyhow::Result<ExitCode> {
     let trust = Trust {
         ca_file: command.cacert,
@@ -283,7 +283,7 @@ async fn ask(command: Command, timeout: Duration) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// `ID=HOST:PORT`.
+/// Parses `ID=HOST:PORT`.
 fn founder(text: &str) -> Result<(u64, String), String> {
     let parsed = match text.split_once('=') {
         Some((id, address)) if !address.is_empty() => id.parse().ok().zip(Some(address.to_owned())),
@@ -301,9 +301,9 @@ async fn init(admin: &Admin, members: BTreeMap<u64, String>) -> anyhow::Result<(
         false => members.keys().map(u64::to_string).collect(),
     };
     let named = ids.join(", ");
-    println!("cluster {cluster} is formed; its members are {named}");
+    println!("cluster {cluster} is formed with members {named}");
     if ids.len() == 1 {
-        println!("it survives no loss: `placementctl join-token create` brings further nodes in");
+        println!("it tolerates no failure; add nodes with `placementctl join-token create`");
     }
     Ok(())
 }

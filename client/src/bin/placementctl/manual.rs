@@ -1,4 +1,4 @@
-//! `placementctl completion` and `man`: what shells and `man` know of it.
+//! `placementctl completion` and `man`: shell completion and manual pages.
 
 use std::fs;
 use std::path::Path;
@@ -16,7 +16,7 @@ pub(crate) fn complete(shell: Shell) -> anyhow::Result<()> {
     print(&String::from_utf8(text)?)
 }
 
-/// Writes a page for each verb.
+/// Writes a manual page for each command.
 pub(crate) fn write(directory: &Path) -> anyhow::Result<()> {
     let written = fs::create_dir_all(directory)
         .and_then(|()| clap_mangen::generate_to(Command::command(), directory));

@@ -1,4 +1,4 @@
-//! `placementctl members`: the members of the cluster.
+//! `placementctl members`: changes the membership of the cluster.
 
 use std::io::{BufRead, IsTerminal, Write};
 use std::time::Duration;
@@ -13,13 +13,13 @@ use crate::survey::survey;
 
 #[derive(Subcommand)]
 pub(crate) enum MembersAction {
-    /// Makes a caught-up learner a voter.
+    /// Make a caught-up learner a voter.
     Promote(Change),
-    /// Makes a voter a learner, which serves reads and counts for no majority.
+    /// Make a voter a learner, which serves reads and does not count towards the majority.
     Demote(Change),
-    /// Removes a node. Its number is never used again.
+    /// Remove a node. Its number is never used again.
     Remove {
-        /// Does not ask if the cluster survives no loss afterwards.
+        /// Do not ask for confirmation if the cluster tolerates no further failure afterwards.
         #[arg(long)]
         yes: bool,
         #[command(flatten)]
@@ -29,10 +29,11 @@ pub(crate) enum MembersAction {
 
 #[derive(Args)]
 pub(crate) struct Change {
-    /// The node, by its number or its name.
+    /// Node, by number or name.
     #[arg(value_name = "NODE")]
     node: Named,
-    /// Even if the cluster then does not survive the loss that `[cluster] survive` names.
+    /// Change it even if the cluster then does not tolerate the failure that `[cluster] survive`
+    /// names.
     #[arg(long)]
     force: bool,
 }
@@ -74,16 +75,16 @@ async fn remove(
     admin.remove_member(id, force).await?;
     println!("node {id} removed");
     match left {
-        Some(0) => println!("the cluster survives no further loss now"),
-        Some(1) => println!("the cluster survives the loss of 1 more node"),
-        Some(left) => println!("the cluster survives the loss of {left} more nodes"),
+        Some(0) => println!("the cluster tolerates no further failure"),
+        Some(1) => println!("the cluster tolerates the failure of 1 more node"),
+        Some(left) => println!("the cluster tolerates the failure of {left} more nodes"),
         None => {}
     }
     Ok(())
 }
 
-/// How many voters may still be lost once `id` is gone; `None` if it has no vote, so that nothing
-/// changes.
+/// Number of voters that may still fail after the removal of `id`; `None` if it has no vote, so
+/// that nothing changes.
 fn losses_left(mut survey: Survey, id: u64) -> Option<usize> {
     let gone = survey.members.extract_if(.., |(member, _)| member.id == id);
     let gone: Vec<_> = gone.collect();
@@ -93,15 +94,15 @@ fn losses_left(mut survey: Survey, id: u64) -> Option<usize> {
     had_vote.then(|| Health::of(&survey).can_lose)
 }
 
-/// Asks at the terminal, if there is one.
+/// Asks for confirmation on the terminal; fails without one.
 fn confirm(id: u64) -> anyhow::Result<()> {
     let warning = format!(
-        "without node {id} the cluster survives no further loss: one more failing node stops all \
-         writes and reads"
+        "without node {id} the cluster tolerates no further failure: the loss of one more node stops \
+         all writes and reads"
     );
     let mut input = std::io::stdin().lock();
     if !input.is_terminal() {
-        bail!("{warning}. Nothing was changed; say --yes if that is what you want");
+        bail!("{warning}. Nothing was changed; use --yes to confirm");
     }
     eprint!("{warning}.\nRemove it? [y/N] ");
     std::io::stderr().flush()?;

@@ -1,14 +1,14 @@
-//! Moments as people read them.
+//! Formatting and parsing of times.
 
 use time::format_description::well_known::Rfc3339;
 use time::{Duration, OffsetDateTime};
 
-/// A moment in seconds since 1970 as RFC 3339 in UTC, and how far it is from now.
+/// A time in seconds since 1970, as RFC 3339 in UTC with the distance from now.
 pub(crate) fn moment(seconds: i64) -> String {
     moment_from(seconds, OffsetDateTime::now_utc().unix_timestamp())
 }
 
-/// A moment as RFC 3339 in UTC, and how many days it is from now.
+/// A time as RFC 3339 in UTC with the distance from now in days.
 pub(crate) fn day(seconds: i64, now: i64) -> String {
     let (text, days) = (rfc3339(seconds), seconds.abs_diff(now) / 86_400);
     let plural = if days == 1 { "" } else { "s" };
@@ -20,7 +20,7 @@ pub(crate) fn day(seconds: i64, now: i64) -> String {
 
 fn rfc3339(seconds: i64) -> String {
     let at = OffsetDateTime::from_unix_timestamp(seconds).ok();
-    // It may be later than a calendar of four digits.
+    // The year may have more than four digits.
     (at.and_then(|at| at.format(&Rfc3339).ok()))
         .unwrap_or_else(|| format!("{seconds} seconds after 1970"))
 }
@@ -33,7 +33,7 @@ fn moment_from(seconds: i64, now: i64) -> String {
     }
 }
 
-/// A length of time with its two largest units.
+/// A duration with its two largest units.
 pub(crate) fn span(seconds: u64) -> String {
     match (seconds / 86_400, seconds / 3600 % 24, seconds / 60 % 60) {
         (0, 0, 0) => format!("{seconds} s"),
@@ -43,7 +43,7 @@ pub(crate) fn span(seconds: u64) -> String {
     }
 }
 
-/// A length of time in seconds, with or without a unit.
+/// Parses a duration with an optional unit into seconds.
 pub(crate) fn seconds(text: &str) -> Result<u64, String> {
     let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
     let unit = match &text[digits.len()..] {
@@ -62,7 +62,7 @@ pub(crate) fn seconds(text: &str) -> Result<u64, String> {
     })
 }
 
-/// An earlier moment as the API takes it: a length of time becomes the time so long ago.
+/// Parses a time in the past for the API: a token, a time, or an age, which becomes a time.
 pub(crate) fn earlier(text: &str) -> Result<String, String> {
     let ago = seconds(text).ok().and_then(|ago| i64::try_from(ago).ok());
     let Some(ago) = ago else {
@@ -71,7 +71,7 @@ pub(crate) fn earlier(text: &str) -> Result<String, String> {
         return match is_token || OffsetDateTime::parse(text, &Rfc3339).is_ok() {
             true => Ok(text.to_owned()),
             false => Err(
-                "expected a Placement-Index such as 7.1234, a time such as 2026-11-27T06:00:00Z, or how long ago, \
+                "expected a Placement-Index such as 7.1234, a time such as 2026-11-27T06:00:00Z, or an age \
                  such as 90s, 15m, 12h or 7d"
                     .to_owned(),
             ),
@@ -79,7 +79,7 @@ pub(crate) fn earlier(text: &str) -> Result<String, String> {
     };
     let at = OffsetDateTime::now_utc().checked_sub(Duration::seconds(ago));
     let at = at.and_then(|at| at.format(&Rfc3339).ok());
-    at.ok_or_else(|| "it is longer ago than the calendar has years".to_owned())
+    at.ok_or_else(|| "this age is before the first year of the calendar".to_owned())
 }
 
 #[cfg(test)]

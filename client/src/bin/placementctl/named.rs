@@ -1,11 +1,11 @@
-//! Nodes as operators name them.
+//! Nodes by number or name.
 
 use std::fmt;
 
 use anyhow::bail;
 use placement_client::{Admin, Member};
 
-/// A node by its number or its name. No name is a number.
+/// A node by number or name. A name is never a number.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Named {
     Number(u64),
@@ -28,7 +28,7 @@ impl fmt::Display for Named {
 }
 
 impl Named {
-    /// Whether this member is meant.
+    /// Whether this is the given member.
     pub(crate) fn is(&self, member: &Member) -> bool {
         match self {
             Self::Number(number) => member.id == *number,
@@ -36,7 +36,7 @@ impl Named {
         }
     }
 
-    /// The number. A name is looked up at the first node that answers.
+    /// The number of the node. A name is looked up at the first node that answers.
     pub(crate) async fn number(&self, admin: &Admin) -> anyhow::Result<u64> {
         if let Self::Number(number) = self {
             return Ok(*number);
@@ -44,18 +44,18 @@ impl Named {
         Ok(self.member(admin).await?.id)
     }
 
-    /// The member, as the first node that answers knows it.
+    /// The member as the first answering node knows it.
     pub(crate) async fn member(&self, admin: &Admin) -> anyhow::Result<Member> {
         let members = admin.status().await?.members;
         if let Some(member) = members.iter().find(|member| self.is(member)) {
             return Ok(member.clone());
         }
         let names: Vec<_> = members.iter().map(|member| &*member.name).collect();
-        bail!("no member is called {self}; they are {}", names.join(", "));
+        bail!("no member is named {self}; members: {}", names.join(", "));
     }
 }
 
-/// The number of a node that may be named.
+/// The number of an optional node.
 pub(crate) async fn number(named: Option<Named>, admin: &Admin) -> anyhow::Result<Option<u64>> {
     match named {
         Some(named) => Ok(Some(named.number(admin).await?)),

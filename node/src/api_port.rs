@@ -13,14 +13,14 @@ use placement_model::cluster::RoutedBy;
 use placement_model::types::{PartitionId, PartitionName, RESERVED_SEGMENTS};
 use tokio::time::Instant;
 
-use crate::cluster::Running;
-use crate::cluster::slot::Slot;
-use crate::cluster::standards::LACKING;
 use crate::metrics::Metrics;
 use crate::partitions::{Face, Partitions};
 use crate::serve::Answers;
 use placement_api::access::Peer;
 use placement_api::http::{Misdirected, PathPrefix, PublicAddress, Served};
+use placement_cluster::Running;
+use placement_cluster::slot::Slot;
+use placement_cluster::standards::LACKING;
 
 /// The service on the API's port.
 #[derive(Clone)]

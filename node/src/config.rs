@@ -13,15 +13,9 @@ use std::path::PathBuf;
 use uuid::Uuid;
 
 use crate::admin::AdminSection;
-use crate::bucket::BackupS3Section;
-use crate::cluster::{
-    self, BackupSection, ClusterSection, DiskSection, InitialMember, NodeSection, RaftSection,
-};
 use crate::logging::LogSection;
 use crate::metrics::MetricsSection;
 pub use crate::partitions::PartitionSection;
-use crate::rpc::PeerSection;
-use crate::tls::{AdminTls, PeerTls, TlsSection, Wanted};
 use crate::traces::TraceSection;
 use crate::web::WebSection;
 pub(crate) use document::sample;
@@ -32,7 +26,13 @@ use placement_api::http::{
     PolicySettings, ReadsSection,
 };
 use placement_api::keystone::KeystoneSection;
-use placement_api::settings::{Invalid, Setting, Text, check_address, settings};
+use placement_base::settings::{Invalid, Setting, Text, check_address, settings};
+use placement_cluster::bucket::BackupS3Section;
+use placement_cluster::{
+    self, BackupSection, ClusterSection, DiskSection, InitialMember, NodeSection, RaftSection,
+};
+use placement_peer::rpc::PeerSection;
+use placement_peer::tls::{AdminTls, PeerTls, TlsSection, Wanted};
 
 settings! {
     /// Settings at the top of the file, outside tables.
@@ -121,8 +121,8 @@ impl Config {
     }
 
     /// The part for the cluster.
-    pub(crate) fn for_cluster(&self) -> cluster::Settings {
-        cluster::Settings {
+    pub(crate) fn for_cluster(&self) -> placement_cluster::Settings {
+        placement_cluster::Settings {
             node_id: self.node_id,
             data_dir: self.data_dir.clone(),
             initial_members: self.initial_members.clone(),

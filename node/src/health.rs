@@ -13,14 +13,14 @@ use futures::future::BoxFuture;
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
-use crate::cluster::replica::{REMOVED, Replica};
-use crate::cluster::slot::Slot;
-use crate::cluster::standards::LACKING;
-use crate::cluster::{Running, Settings};
-use crate::disk_space;
 use crate::recent::Recent;
-use crate::tasks::Tasks;
-use placement_api::backend::Readiness;
+use placement_base::backend::Readiness;
+use placement_base::tasks::Tasks;
+use placement_cluster::replica::{REMOVED, Replica};
+use placement_cluster::slot::Slot;
+use placement_cluster::standards::LACKING;
+use placement_cluster::{Running, Settings};
+use placement_raft_store::disk_space;
 
 /// How long a check waits for a leader and for its answer together. Load balancers give a check two
 /// seconds.

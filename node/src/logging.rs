@@ -21,7 +21,7 @@ use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{EnvFilter, Layer, Registry, fmt, reload};
 
 use crate::{panics, traces};
-use placement_api::settings::settings;
+use placement_base::settings::settings;
 
 settings! {
     /// Logs on standard error.

@@ -11,7 +11,7 @@ mod providers;
 
 pub(crate) use self::collector::{Metrics, Sources};
 pub(crate) use self::providers::text as of_providers;
-use placement_api::settings::settings;
+use placement_base::settings::settings;
 
 settings! {
     /// The listener for monitoring.

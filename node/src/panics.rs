@@ -4,12 +4,11 @@
 //! continues. The work of anything else (replication, apply, a connection, a watcher) would be
 //! missing in a node that continues without it; a supervisor restarts the whole node.
 
-use std::time::Duration;
-
 use placement_raft_store::LogId;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-use placement_api::contain;
+use placement_base::contain;
+use placement_base::runtime::end_process;
 
 /// The longest core dump, in bytes. Not 0: that applies only to files, and a program that collects
 /// dumps would still get one; for this value the kernel makes none at all. Source: Linux,
@@ -33,9 +32,6 @@ pub(crate) fn leave_no_core() {
     }
 }
 
-/// How long the process waits until the lines with the reason are logged.
-const LAST_WORDS: Duration = Duration::from_millis(500);
-
 /// Logs panics, and ends the process unless the panic happened in a request. The standard hook
 /// writes to standard error itself and could block there. The message of a panic may contain a
 /// client's text, so it is a field, which is escaped.
@@ -57,7 +53,7 @@ pub(crate) fn end_the_process() {
         if let Some(id) = placement_raft_store::applying() {
             tracing::error!("{}", way_around(id));
         }
-        end_now();
+        end_process();
     }));
 }
 
@@ -71,16 +67,6 @@ fn way_around(id: LogId) -> String {
     )
 }
 
-/// Ends the process, for a reason that is logged already.
-#[expect(
-    clippy::disallowed_methods,
-    reason = "no simulated process ends like this"
-)]
-pub(crate) fn end_now() -> ! {
-    std::thread::sleep(LAST_WORDS);
-    std::process::abort();
-}
-
 #[cfg(test)]
 mod tests {
     use std::process::Command;
@@ -89,7 +75,7 @@ mod tests {
 
     use super::*;
     use crate::logging::{LogFormat, Logging};
-    use placement_api::contain::{Panicked, contain};
+    use placement_base::contain::{Panicked, contain};
 
     /// Runs a test in a child process.
     fn child(name: &str) -> std::process::Output {

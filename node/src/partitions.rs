@@ -20,12 +20,12 @@ use prometheus_client::metrics::counter::Counter;
 pub(crate) use self::face::Face;
 pub use self::settings::PartitionSection;
 pub(crate) use self::settings::own_policies;
-use crate::cluster::StartError;
-use crate::cluster::backend::partition::PartitionBackend;
-use crate::cluster::backend::write::Writes;
 use crate::health::HealthChecks;
-use placement_api::backend::{ReadBackend, WriteBackend};
 use placement_api::http::{Api, Policy, PolicyError, PolicySettings, PublicAddress, Service};
+use placement_base::backend::{ReadBackend, WriteBackend};
+use placement_cluster::StartError;
+use placement_cluster::backend::partition::PartitionBackend;
+use placement_cluster::backend::write::Writes;
 
 /// Maximum number of kept faces of a partition, which has only a few routes; faces of removed
 /// routes are dropped together with all others.

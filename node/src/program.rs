@@ -14,9 +14,9 @@ use tokio::signal::unix::{SignalKind, signal};
 use self::commands::Task;
 use self::given::Given;
 use crate::logging::{self, Logging};
-use crate::permissions::{self, check_data_dir};
 use crate::traces::Traces;
 use crate::{Config, Env, Node, descriptors, panics, supervisor};
+use placement_base::permissions::{self, check_data_dir};
 
 /// Threads for Raft and the connections between nodes. If one of them is blocked for a while, the
 /// other serves heartbeats.
@@ -187,8 +187,8 @@ mod tests {
     use anyhow::Context;
 
     use super::*;
-    use crate::cluster::StartError;
-    use placement_api::settings::Invalid;
+    use placement_base::settings::Invalid;
+    use placement_cluster::StartError;
 
     #[test]
     fn error_names_each_cause_once() {

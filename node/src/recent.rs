@@ -7,7 +7,7 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::{Instant, timeout};
 
-use crate::tasks::Tasks;
+use placement_base::tasks::Tasks;
 
 /// Maximum age of a returned value. Prometheus uses a sample for as long.
 const OLD: Duration = Duration::from_secs(300);

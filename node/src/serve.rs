@@ -36,12 +36,12 @@ use self::connections::Connections;
 use self::paced::{Announced, Paced};
 use self::streams::Streams;
 use self::under_way::UnderWay;
-use crate::newest::Newest;
-use crate::tasks::Tasks;
-use crate::tls::{Admitted, Gate, Refused};
 use placement_api::access::{self, Encrypted, Peer};
 use placement_api::http::{GRACE, Within};
-use placement_api::net::{BoxStream, Listener};
+use placement_base::net::{BoxStream, Listener};
+use placement_base::newest::Newest;
+use placement_base::tasks::Tasks;
+use placement_peer::tls::{Admitted, Gate, Refused};
 
 /// Maximum number of connections beyond the limits: a health check is answered at once and does not
 /// need its connection for long.
@@ -357,7 +357,7 @@ mod tests {
     use http_body_util::{BodyExt, Empty};
     use hyper::client::conn::http2::SendRequest;
     use hyper_util::rt::TokioExecutor;
-    use placement_raft_store::runtime;
+    use placement_base::runtime;
     use tokio::task::JoinHandle;
     use tokio::time::Instant;
 

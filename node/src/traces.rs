@@ -33,7 +33,7 @@ use tracing_subscriber::registry::LookupSpan;
 use self::collector::Collector;
 pub(crate) use self::settings::TraceSection;
 use crate::version::VERSION;
-use placement_api::trace;
+use placement_base::trace;
 
 /// Maximum number of queued spans: some 5 MB.
 const QUEUE_MAX_SPANS: usize = 8192;
@@ -69,7 +69,7 @@ impl SpanProcessor for Queue {
     }
 }
 
-/// Exports `tracing` spans that belong to a traced request ([`placement_api::trace`]). Events are
+/// Exports `tracing` spans that belong to a traced request ([`placement_base::trace`]). Events are
 /// not exported: their texts are for the log.
 pub(crate) fn layer<S>(tracer: SdkTracer) -> impl Layer<S>
 where

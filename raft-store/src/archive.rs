@@ -34,10 +34,10 @@ use crate::machine::{
     AppliedState, BackupInfo, SnapshotError, backup_time, check_backup, check_history, read_backup,
     read_frame, write_backup, write_record,
 };
-use crate::runtime;
 use crate::synced::Synced;
 use crate::types::{Entry, Payload};
 use crate::wire::{self, RecordVersion, WireEntry};
+use placement_base::runtime;
 
 const DRAFT: &str = "draft";
 const MAGIC: &[u8; 8] = b"PLACELOG";

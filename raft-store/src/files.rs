@@ -4,7 +4,7 @@ use std::fs::{File, OpenOptions};
 use std::io;
 use std::path::Path;
 
-use crate::platform::{PowerFails, here};
+use placement_base::platform::{PowerFails, here};
 
 /// Maps a missing file to `None`.
 pub(crate) fn if_there<T>(done: io::Result<T>) -> io::Result<Option<T>> {

@@ -7,7 +7,7 @@ use std::sync::{Arc, OnceLock};
 use tokio::sync::watch;
 
 use crate::error::io_error;
-use crate::platform::here;
+use placement_base::platform::here;
 
 /// The first failure of this node's storage. A failure is final: the node must be restarted after
 /// the cause is removed. Clones share it.

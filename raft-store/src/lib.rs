@@ -13,17 +13,15 @@
 //!   and the whole state in memory, and builds and installs snapshots.
 //! * [`Views`] gives readers an immutable state and waits for an applied index.
 //! * [`wire`] defines the encoding of everything that is stored or sent.
-//! * [`coverage`] names rare code paths, which simulations count.
-//! * [`runtime`] is the async runtime, and [`Platform`] the machine below it; simulations replace
-//!   the platform.
+//! * [`disk_space`] measures how much room the data take and the disk has left.
 
 mod applier;
 mod archive;
 mod base;
 mod blob;
 mod counters;
-pub mod coverage;
 mod data_dir;
+pub mod disk_space;
 mod disk_wait;
 mod error;
 mod files;
@@ -40,11 +38,10 @@ mod machine;
 mod metrics;
 mod observer;
 mod options;
-mod platform;
 mod recover;
 mod restore;
 mod rocks;
-pub mod runtime;
+mod runtime;
 mod skip;
 mod store;
 mod synced;
@@ -76,7 +73,6 @@ pub use machine::{
 pub use metrics::{DatabaseNumbers, StoreMetrics};
 pub use observer::{LogEvent, LogObserver};
 pub use options::StoreOptions;
-pub use platform::{Installed, Platform, PowerFails, Steps, install};
 pub use recover::{Plan, RecoverError, Recovered, plan_recovery, recover};
 pub use restore::{Backup, NewCluster, RestoreError};
 pub use skip::{SkipError, Skipped, skip_entry, skipped};

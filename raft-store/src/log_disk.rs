@@ -6,8 +6,8 @@ use futures::FutureExt;
 use futures::future::{BoxFuture, ready};
 use rocksdb::DB;
 
-use crate::platform::here;
 use crate::types::Vote;
+use placement_base::platform::here;
 
 /// The disk of the log. The default methods are the product's; simulations override them.
 pub trait LogDisk: fmt::Debug + Send + Sync + 'static {

@@ -11,8 +11,8 @@ use rocksdb::{
 use serde::de::DeserializeOwned;
 
 use crate::error::{OpenError, Result};
-use crate::platform::here;
 use crate::wire;
+use placement_base::platform::here;
 
 /// Number of databases of a node: log and state. All databases of a process share the flush threads
 /// and the compaction threads.

@@ -51,7 +51,7 @@ mod tests {
     use std::rc::Rc;
 
     use super::*;
-    use crate::platform::{Platform, install};
+    use placement_base::platform::{Platform, install};
 
     /// Length of the file at its last sync.
     #[derive(Default)]

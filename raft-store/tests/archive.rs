@@ -5,8 +5,8 @@ use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
 use crate::common::{applied, apply, history, identity, new_dir, opened, run, stamp};
+use placement_base::runtime::Limits;
 use placement_machine::{Lateness, simulate_within};
-use placement_raft_store::runtime::Limits;
 use placement_raft_store::wire::RecordVersion;
 use placement_raft_store::{
     AppliedState, Backup, BackupDir, Entry, RestoreError, Rules, Until, inspect_kept_log,

@@ -13,10 +13,10 @@ use crate::common::{
     read_all, run, run_here,
 };
 use crate::recovering::{NEW, survivor};
-use placement_raft_store::runtime::Limits;
+use placement_base::platform::{Platform, install as put_here};
+use placement_base::runtime::Limits;
 use placement_raft_store::{
-    Identity, LogDisk, Platform, StoreOptions, former_clusters, inspect, install as put_here, open,
-    recover,
+    Identity, LogDisk, StoreOptions, former_clusters, inspect, open, recover,
 };
 use rocksdb::DB;
 use tempfile::TempDir;

@@ -4,6 +4,8 @@
 use std::cell::Cell;
 use std::rc::Rc;
 
+use placement_base::platform::{Platform, install};
+use placement_base::runtime::Limits;
 use placement_model::Command;
 use placement_model::command::{
     CapacityRule, ConsumerAllocations, ConsumerGeneration, ConsumerTypeUpdate, CreateProvider,
@@ -13,8 +15,7 @@ use placement_model::command::{
 use placement_model::types::{
     ConsumerUuid, Generation, Given, Inventory, ProviderUuid, ResourceClassName,
 };
-use placement_raft_store::runtime::Limits;
-use placement_raft_store::{Entry, Payload, Platform, Store, StoreOptions, install, open};
+use placement_raft_store::{Entry, Payload, Store, StoreOptions, open};
 use tokio::task::JoinHandle;
 use uuid::Uuid;
 

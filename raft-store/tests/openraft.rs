@@ -21,10 +21,11 @@ use openraft::raft::{
     VoteRequest, VoteResponse,
 };
 use parking_lot::Mutex;
+use placement_base::runtime;
 use placement_machine::{SimulatedDisk, simulate};
 use placement_raft_store::{
     Entry, LogEvent, LogId, LogObserver, Member, Raft, Snapshot, SnapshotData, Store, StoreOptions,
-    TypeConfig, Views, Vote, create, open, runtime,
+    TypeConfig, Views, Vote, create, open,
 };
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 use tokio::sync::oneshot;

@@ -10,10 +10,12 @@ use crate::common::{
     options, provider, read_all, run, run_here, stamp,
 };
 use openraft::storage::RaftLogStorage;
+use placement_base::platform::Installed;
+use placement_base::runtime;
 use placement_machine::{POINTS, START_POINTS, SimulatedDisk, simulate};
 use placement_raft_store::wire::RecordVersion;
 use placement_raft_store::{
-    Backup, BackupDir, Installed, Rules, Store, StoreOptions, Until, boots, create, open, runtime,
+    Backup, BackupDir, Rules, Store, StoreOptions, Until, boots, create, open,
 };
 use tempfile::TempDir;
 

@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use crate::common::{apply, history, new_dir, opened, provider, run};
-use placement_raft_store::{Stopped, runtime};
+use placement_base::runtime;
+use placement_raft_store::Stopped;
 
 #[test]
 fn view_is_immutable_and_waiter_gets_a_newer_one() {

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
 
+use placement_base::coverage::RarePath;
 use placement_machine::coverage::Counted;
-use placement_raft_store::coverage::RarePath;
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::faults::{Planned, drawn};

@@ -10,11 +10,11 @@ use std::sync::Arc;
 use std::time::Duration;
 use std::{fs, io};
 
-use placement_api::settings::Text;
+use placement_base::settings::Text;
+use placement_cluster::InitialMember;
 use placement_machine::{Gate, SimulatedDisk};
 use placement_model::command::SyncStandards;
 use placement_model::state::Digest;
-use placement_node::cluster::InitialMember;
 use placement_node::{Config, Env, Node};
 use placement_raft_store::{
     Backup, NewCluster, StoreOptions, Until, boots, identity, write_backup,

@@ -13,7 +13,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use placement_api::backend::{Consistency, ReadBackend, Unavailable, WriteBackend, Written};
+use placement_base::backend::{Consistency, ReadBackend, Unavailable, WriteBackend, Written};
 use placement_model::command::{CreatePartition, DeletePartition, RoutePartition};
 use placement_model::types::{PartitionName, Route, Routes};
 use placement_model::{Command, Outcome, Refusal};

@@ -12,7 +12,7 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use futures::future::BoxFuture;
-use placement_api::net::{BoxStream, Listener, Net};
+use placement_base::net::{BoxStream, Listener, Net};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Sleep, sleep};
 use turmoil::net::TcpStream;

@@ -5,8 +5,8 @@ use std::time::{Duration, SystemTime};
 
 use futures::future::BoxFuture;
 use parking_lot::Mutex;
-use placement_api::world::{Clock, Offload, UuidSource};
-use placement_raft_store::runtime;
+use placement_base::runtime;
+use placement_base::world::{Clock, Offload, UuidSource};
 use rand::rngs::SmallRng;
 use uuid::Uuid;
 

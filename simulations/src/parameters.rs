@@ -3,10 +3,10 @@
 
 use std::time::Duration;
 
+use placement_base::runtime::Limits;
 use placement_machine::Lateness;
 use placement_model::types::PartitionId;
 use placement_node::Config;
-use placement_raft_store::runtime::Limits;
 use rand::Rng;
 
 use crate::choice::one_of;

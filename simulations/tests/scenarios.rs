@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
+use placement_base::coverage::RarePath;
 use placement_machine::{POINTS, START_POINTS};
-use placement_raft_store::coverage::RarePath;
 use placement_simulations::faults::{Fault, Happened, Planned, drawn};
 use placement_simulations::operation::{Level, Operation};
 use placement_simulations::operator::{Done, Order};

@@ -12,7 +12,7 @@ use std::io::Write;
 use std::ops::Range;
 use std::time::{Duration, Instant};
 
-use placement_raft_store::coverage::RarePath;
+use placement_base::coverage::RarePath;
 use placement_simulations::campaign::{Subject, fresh};
 use placement_simulations::faults::Fault;
 use placement_simulations::operation::Asked;

@@ -10,7 +10,7 @@ use std::process::Command;
 use serde::Deserialize;
 
 /// Crate, and the crates that it must not depend on, directly or indirectly.
-const MUST_NOT_REACH: [(&str, &[&str]); 7] = [
+const MUST_NOT_REACH: [(&str, &[&str]); 10] = [
     (
         "placement-model",
         &[
@@ -22,8 +22,26 @@ const MUST_NOT_REACH: [(&str, &[&str]); 7] = [
             "serde_json",
         ],
     ),
-    ("placement-raft-store", &["axum", "hyper"]),
-    ("placement-api", &["openraft", "rocksdb"]),
+    (
+        "placement-base",
+        &["axum", "hyper", "openraft", "rocksdb", "serde_json"],
+    ),
+    (
+        "placement-raft-store",
+        &["axum", "hyper", "placement-api", "placement-peer"],
+    ),
+    (
+        "placement-peer",
+        &["axum", "hyper", "placement-api", "placement-cluster"],
+    ),
+    (
+        "placement-cluster",
+        &["axum", "placement-api", "placement-node", "placement-web"],
+    ),
+    (
+        "placement-api",
+        &["openraft", "rocksdb", "placement-peer", "placement-cluster"],
+    ),
     (
         "placement-transfer",
         &["tokio", "openraft", "rocksdb", "serde_json"],
@@ -138,6 +156,10 @@ fn injected_bugs() -> Vec<String> {
         "model/src",
         "raft-store/src",
         "node/src",
+        "node/base/src",
+        "node/outgoing/src",
+        "node/peer/src",
+        "node/cluster/src",
         "node/api/src",
         "node/transfer/src",
         "node/web/src",

@@ -478,7 +478,10 @@ fn invalid_arguments_are_refused_before_anything_is_built() {
         ("package --release", "does not know \"--release\""),
         ("book --from a", "does not know \"--from a\""),
         ("book --to /usr", "/usr exists and is not a book"),
-        ("install --prefix /dev/null", "/dev/null/bin cannot be created"),
+        (
+            "install --prefix /dev/null",
+            "/dev/null/bin cannot be created",
+        ),
         ("install --prefix a --from none", "none contains no program"),
     ] {
         let (script, arguments) = line.split_once(' ').unwrap();

@@ -20,7 +20,7 @@ use axum::extract::Request;
 use memory::Memory;
 use placement_api::audit::Audit;
 use placement_api::http::{Api, ApiSettings, Policy, Service};
-use placement_api::world::RealWorld;
+use placement_base::world::RealWorld;
 
 fn settings() -> ApiSettings {
     let mut settings = ApiSettings::default();

@@ -9,10 +9,10 @@ use parking_lot::Mutex;
 use placement_model::ledger::LedgerEntry;
 use placement_model::{Command, Stamped};
 
-use crate::backend::{
+use placement_base::backend::{
     Consistency, Position, ReadBackend, Unavailable, View, WriteBackend, Written, uuid_of_request,
 };
-use crate::world::{Clock, micros};
+use placement_base::world::{Clock, micros};
 
 /// A modifiable copy of the partition of a view.
 pub struct Fork {

@@ -1,18 +1,11 @@
 //! The REST edge: the OpenStack Placement API over HTTP.
 //!
-//! It depends on the model and, through the traits of [`backend`], on the cluster: one trait for
+//! It depends on the model and, through the traits of [`placement_base::backend`], on the cluster: one trait for
 //! writes, one for reads. It does not depend on openraft or RocksDB.
 
 pub mod access;
 pub mod audit;
-pub mod backend;
-pub mod contain;
 pub mod fork;
 pub mod http;
 mod identity;
 pub mod keystone;
-pub mod net;
-pub mod outgoing;
-pub mod settings;
-pub mod trace;
-pub mod world;

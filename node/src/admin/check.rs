@@ -8,8 +8,8 @@ use placement_model::state::audit::{self, Audit};
 use placement_wire::{CheckReport, Finding};
 use tokio::sync::OwnedMutexGuard;
 
-use crate::cluster::replica::Replica;
-use placement_api::world::{Offload, compute};
+use placement_base::world::{Offload, compute};
+use placement_cluster::replica::Replica;
 
 /// Number of recent digests that are reported, besides the digest of the checked state.
 const DIGESTS: usize = 64;

@@ -12,12 +12,12 @@ use axum::body::Body;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use axum::response::IntoResponse;
-use placement_api::backend::{Consistency, Unavailable, WriteBackend};
-use placement_api::world::compute;
+use placement_base::backend::{Consistency, Unavailable, WriteBackend};
+use placement_base::runtime;
+use placement_base::world::compute;
 use placement_model::command::{Command, FillPartition, Filled};
 use placement_model::types::{PartitionId, PartitionName};
 use placement_model::{Cluster, Level, Outcome, Refusal, State as Model};
-use placement_raft_store::runtime;
 use placement_transfer::content_digest;
 use placement_wire::ImportReport;
 use tokio::sync::mpsc;
@@ -26,8 +26,8 @@ use tokio::time::{Instant, sleep};
 use super::partitions::no_partition;
 use super::upload::Turn;
 use super::{Admin, Answer, Failed, detailed, failed, upload};
-use crate::cluster::Refused;
 use crate::partitions::PartitionSection;
+use placement_cluster::Refused;
 
 /// Approximate bytes per log entry, so that other clients' writes do not wait long.
 const PIECE_BYTES: usize = 256 * 1024;

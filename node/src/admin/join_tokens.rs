@@ -10,7 +10,7 @@ use serde::Deserialize;
 use time::OffsetDateTime;
 
 use super::{Admin, Answer, Failed, detailed, done, failed, read_or_default};
-use crate::cluster::members::join_tokens::{Issued, seconds};
+use placement_cluster::members::join_tokens::{Issued, seconds};
 
 /// Longest validity of a token, in seconds: a month.
 const TTL_MAX_S: u64 = 31 * 24 * 3600;

@@ -12,7 +12,7 @@ use http::uri::Authority;
 use http::{Method, Request, StatusCode};
 
 use super::{Answer, Failed, failed, media_type};
-use crate::tls::Shown;
+use placement_peer::tls::Shown;
 
 /// Access control of the admin listener.
 #[derive(Clone)]

@@ -20,11 +20,11 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
 use tower::ServiceExt;
 
-use crate::tls::Shown;
 use placement_api::access::Peer;
 use placement_api::http::{Policy, Target, WEB};
 use placement_api::keystone::Token;
-use placement_raft_store::runtime;
+use placement_base::runtime;
+use placement_peer::tls::Shown;
 
 /// Deadline of a request by a page: longer than a request waits for a leader by default.
 const DEADLINE: Duration = Duration::from_secs(10);

@@ -12,9 +12,9 @@ use placement_wire::Partition;
 use serde::Deserialize;
 
 use super::{Admin, Answer, Failed, Forced, User, detailed, done, failed, read};
-use crate::cluster::Refused;
 use crate::partitions::PartitionSection;
-use placement_api::backend::Unavailable;
+use placement_base::backend::Unavailable;
+use placement_cluster::Refused;
 
 /// A partition as operators see it: its name, its state, its routes and its table in the settings
 /// of this node.

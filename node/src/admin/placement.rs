@@ -10,11 +10,11 @@ use super::pages::User;
 use super::partitions::no_partition;
 use super::trail::operator;
 use super::{Admin, Answer, Failed};
-use crate::cluster::Refused;
 use crate::partitions::FOR_OPERATORS;
 use placement_api::audit::Listener;
-use placement_api::backend::{Consistency, View};
 use placement_api::http::Identity;
+use placement_base::backend::{Consistency, View};
+use placement_cluster::Refused;
 
 /// Calls the API of the partition in the path.
 pub(super) async fn ask(State(admin): State<Admin>, request: Request) -> Answer {

@@ -18,11 +18,11 @@ use tower::ServiceExt;
 use super::pages::User;
 use super::trail::{Recording, Relayed, operator, recorded};
 use super::{Admin, Answer, Failed, failed, media_type, no_such_route, of_one_node};
-use crate::cluster::peer_service::Operated;
 use crate::partitions::FOR_OPERATORS;
-use crate::rpc::channel::CallError;
-use crate::rpc::message::{self, Headers, Order, OrderReply};
-use crate::tls::OWNER_MAX;
+use placement_cluster::peer_service::Operated;
+use placement_peer::rpc::channel::CallError;
+use placement_peer::rpc::message::{self, Headers, Order, OrderReply};
+use placement_peer::tls::OWNER_MAX;
 
 /// Deadline of any order; the recount of a large state takes minutes.
 const DEADLINE: Duration = Duration::from_secs(600);

@@ -1,7 +1,7 @@
 //! Declares the settings of `[admin]`.
 
-use crate::tls::{AdminTls, CertificateFiles, TlsSection};
-use placement_api::settings::{Invalid, is_loopback, settings};
+use placement_base::settings::{Invalid, is_loopback, settings};
+use placement_peer::tls::{AdminTls, CertificateFiles, TlsSection};
 
 settings! {
     /// The admin listener. `placementctl` on this machine connects to the Unix socket `admin.sock`

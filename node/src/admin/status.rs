@@ -10,13 +10,13 @@ use placement_wire::{MeasuredRoundTrip, Member, MemberRole, NodeRole, NodeStatus
 
 use super::Admin;
 use super::partitions::covers;
-use crate::cluster::leadership::round_trips::too_long;
-use crate::cluster::replica::index;
-use crate::cluster::start::Bootstrap;
-use crate::disk_space::nearly_full;
 use crate::partitions::PartitionSection;
-use crate::topology::ms;
 use crate::version::VERSION;
+use placement_cluster::leadership::round_trips::too_long;
+use placement_cluster::replica::index;
+use placement_cluster::start::Bootstrap;
+use placement_cluster::topology::ms;
+use placement_raft_store::disk_space::nearly_full;
 
 /// How long summing up a large directory, or a hanging disk, may delay an answer.
 const DISK_WAIT: Duration = Duration::from_secs(1);

@@ -3,7 +3,7 @@
 use std::fs::read_to_string;
 
 use axum::extract::State;
-use placement_raft_store::runtime;
+use placement_base::runtime;
 
 use super::Admin;
 use crate::logging;

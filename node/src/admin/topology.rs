@@ -11,9 +11,9 @@ use placement_wire::{NodeStatus, Topology};
 use super::pages::User;
 use super::status::node_status;
 use super::{Admin, Answer, relay};
-use crate::cluster::replica::Replica;
-use crate::rpc::message::Order;
-use crate::topology::{RoundTrips, Standing, topology_of};
+use placement_cluster::replica::Replica;
+use placement_cluster::topology::{RoundTrips, Standing, topology_of};
+use placement_peer::rpc::message::Order;
 
 /// A member that does not answer within this counts as lost.
 const PROBE: Duration = Duration::from_secs(3);

@@ -11,11 +11,11 @@ use tokio::time::Instant;
 
 use super::failed;
 use super::pages::User;
-use crate::cluster::internal_actions::{ActionLog, InternalAction};
-use crate::tls::Shown;
 use placement_api::access::{NamedClient, Recorded};
 use placement_api::audit::{Asked, Audit, Caller, Listener, Origin, Outcome, Record};
-use placement_api::world::UuidSource;
+use placement_base::world::UuidSource;
+use placement_cluster::internal_actions::{ActionLog, InternalAction};
+use placement_peer::tls::Shown;
 
 /// Requests that change nothing but return the cluster's state, names from this node's log, or its
 /// configuration: they are recorded.

@@ -1,7 +1,7 @@
 //! Generates a sample file and `docs/configuration.md` from the declarations of the settings.
 
 use super::{Config, PartitionSection};
-use placement_api::settings::Table;
+use placement_base::settings::Table;
 
 /// All tables, in the order of the file.
 fn tables() -> Vec<Table> {
@@ -45,7 +45,7 @@ pub(crate) fn sample() -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use placement_api::settings::Setting;
+    use placement_base::settings::Setting;
 
     /// Settings of a typical cloud; the other defaults fit.
     const COMMON: [&str; 14] = [

@@ -5,8 +5,8 @@ use std::path::Path;
 use strsim::levenshtein;
 
 use super::{Config, value};
-use crate::permissions::{Exposed, check_secret_file};
-use placement_api::settings::{Invalid, Kind, Setting};
+use placement_base::permissions::{Exposed, check_secret_file};
+use placement_base::settings::{Invalid, Kind, Setting};
 
 /// The configuration is rejected.
 #[derive(Debug, thiserror::Error)]

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::{Config, PartitionSection, value};
-use placement_api::settings::Kind;
+use placement_base::settings::Kind;
 
 /// Sections whose settings are all shared.
 const SECTIONS: [&str; 3] = ["auth", "callers", "candidates"];
@@ -72,7 +72,7 @@ impl Config {
 mod tests {
     use super::*;
     use crate::partitions::PartitionSection;
-    use placement_api::settings::Text;
+    use placement_base::settings::Text;
 
     #[test]
     fn shared_settings_exist_and_hold_no_secrets() {

@@ -7,9 +7,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use openraft::ServerState;
+use placement_base::runtime;
 use placement_model::query::capacity::CapacitySums;
 use placement_model::state::Sizes;
-use placement_raft_store::{DatabaseNumbers, LogId, StoreMetrics, Views, runtime};
+use placement_raft_store::{DatabaseNumbers, LogId, StoreMetrics, Views};
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{
     DescriptorEncoder, EncodeCounterValue, EncodeGaugeValue, EncodeLabelValue, EncodeMetric,
@@ -23,18 +24,18 @@ use super::catalog::*;
 use super::holdings::{self, Holdings, Rows};
 use super::http::HttpMetrics;
 use super::{exposition, process};
-use crate::cluster::leadership::round_trips;
-use crate::cluster::replica::{Replica, index};
-use crate::cluster::{ReadMetrics, Running};
-use crate::disk_space::DiskSpace;
 use crate::health::{HealthChecks, SOON};
 use crate::partitions::Partitions;
 use crate::recent::Recent;
-use crate::tls::Certificates;
 use crate::version::VERSION;
 use placement_api::audit::Numbers;
 use placement_api::http::Policy;
 use placement_api::keystone::Keystone;
+use placement_cluster::leadership::round_trips;
+use placement_cluster::replica::{Replica, index};
+use placement_cluster::{ReadMetrics, Running};
+use placement_peer::tls::Certificates;
+use placement_raft_store::disk_space::DiskSpace;
 
 /// Maximum age of the inventory metrics, if the state has changed since.
 const COUNT_AGE_MAX: Duration = Duration::from_secs(5);

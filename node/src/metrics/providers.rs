@@ -10,9 +10,9 @@ use std::time::Duration;
 use axum::body::Body;
 use futures::SinkExt;
 use futures::channel::mpsc;
-use placement_api::backend::SharedState;
+use placement_base::backend::SharedState;
+use placement_base::runtime;
 use placement_model::state::tree::{Node, Stock};
-use placement_raft_store::runtime;
 use tokio::sync::OwnedMutexGuard;
 use tokio::time::timeout;
 

@@ -2,12 +2,12 @@
 
 use placement_model::types::PartitionName;
 
-use crate::cluster::{Addresses, StartError};
 use crate::config::Config;
-use crate::env::Env;
 use crate::serve::local;
-use crate::tasks::Tasks;
-use placement_api::net::Listener;
+use placement_base::net::Listener;
+use placement_base::tasks::Tasks;
+use placement_cluster::env::Env;
+use placement_cluster::{Addresses, StartError};
 
 /// Unix socket for operators on this machine, in the data directory.
 const SOCKET: &str = "admin.sock";

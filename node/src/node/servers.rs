@@ -12,19 +12,19 @@ use tokio::sync::Semaphore;
 use super::listeners::Listeners;
 use crate::admin::{Admin, Inner, NetworkListener, Recording, enter, recorded};
 use crate::api_port::ApiPort;
-use crate::cluster::peer_service::PeerService;
 use crate::config::Config;
 use crate::descriptors;
-use crate::rpc;
 use crate::serve::{Drain, HttpServer};
-use crate::tasks::Tasks;
-use crate::tls::{Gate, Gates};
 use crate::web;
 use placement_api::access;
 use placement_api::audit;
 use placement_api::http::PublicAddress;
 use placement_api::keystone::Keystone;
-use placement_api::net::Listener;
+use placement_base::net::Listener;
+use placement_base::tasks::Tasks;
+use placement_cluster::peer_service::PeerService;
+use placement_peer::rpc;
+use placement_peer::tls::{Gate, Gates};
 
 /// Deadline for the head of a request, counted from the end of the previous answer. It also closes
 /// idle connections, including those of HTTP/2.

@@ -12,8 +12,8 @@ use tempfile::NamedTempFile;
 use tokio::time::sleep;
 
 use super::restore;
-use crate::bucket::{Bucket, BucketError, Stored};
 use crate::{Config, Env};
+use placement_cluster::bucket::{Bucket, BucketError, Stored};
 
 /// Attempts per file, and the pause after a failure.
 const ATTEMPTS: u32 = 5;

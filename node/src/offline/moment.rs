@@ -8,7 +8,7 @@ use placement_model::Command;
 use placement_model::ledger::LedgerEntry;
 use placement_model::types::Timestamp;
 
-use placement_api::backend::{
+use placement_base::backend::{
     Consistency, Floor, LedgerBackend, LedgerUnavailable, PlacementIndex, Position, ReadBackend,
     Readiness, Unavailable, View, WriteBackend, Written,
 };

@@ -31,14 +31,14 @@ use crate::Env;
 use crate::admin::{NetworkListener, backup_report, enter};
 use crate::partitions::prefix_for_operators;
 use crate::serve::{Drain, HttpServer};
-use crate::tasks::Tasks;
-use crate::tls::Gate;
 use placement_api::access::Peer;
 use placement_api::audit::{Audit, Listener};
-use placement_api::backend::{PlacementIndex, Position, View};
 use placement_api::http::{Api, ApiSettings, Identity, Policy, Service, openapi};
-use placement_api::settings::is_loopback;
-use placement_api::world;
+use placement_base::backend::{PlacementIndex, Position, View};
+use placement_base::settings::is_loopback;
+use placement_base::tasks::Tasks;
+use placement_base::world;
+use placement_peer::tls::Gate;
 
 /// How often a long read reports its progress.
 const PROGRESS: Duration = Duration::from_secs(2);

@@ -14,10 +14,10 @@ use uuid::Uuid;
 use super::given::Given;
 use crate::offline::{fetch, inspect, policy, print, recover, replay, restore, transfer};
 use crate::partitions::own_policies;
-use crate::permissions::check_data_dir;
-use crate::tls::Secured;
 use crate::{Config, Env, config, logging};
 use placement_api::http::{CallingService, Identity, Policy};
+use placement_base::permissions::check_data_dir;
+use placement_peer::tls::Secured;
 
 #[derive(Subcommand)]
 pub(super) enum Task {

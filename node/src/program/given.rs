@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use clap::{Arg, ArgMatches, Args, Command, Error, FromArgMatches};
 
 use crate::Config;
-use crate::cluster::settle_number;
-use placement_api::settings::{Kind, Setting};
+use placement_base::settings::{Kind, Setting};
+use placement_cluster::settle_number;
 
 // No doc comment: clap would use it for the command.
 #[derive(Args)]

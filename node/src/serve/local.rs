@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use futures::future::BoxFuture;
 use tokio::net::{UnixListener, UnixStream};
 
-use placement_api::net::{BoxStream, Listener};
+use placement_base::net::{BoxStream, Listener};
 
 /// Address of a client of the socket: this machine's.
 const HERE: SocketAddr = SocketAddr::V4(SocketAddrV4::new(Ipv4Addr::LOCALHOST, 0));

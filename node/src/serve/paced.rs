@@ -12,7 +12,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, Sleep, sleep_until};
 
 use placement_api::http::{GRACE, MIN_BYTES_PER_S};
-use placement_api::net::BoxStream;
+use placement_base::net::BoxStream;
 
 /// How long further input is read after the answer.
 const LINGER: Duration = Duration::from_secs(1);

@@ -8,7 +8,7 @@ use hyper::rt::Executor;
 use tokio::sync::oneshot;
 use tokio::time::{Instant, sleep_until};
 
-use placement_raft_store::runtime;
+use placement_base::runtime;
 
 tokio::task_local! {
     /// Tells the task of a stream when its answer is due.

@@ -16,8 +16,8 @@ use opentelemetry_proto::tonic::trace::v1::ResourceSpans;
 use prost::Message;
 
 use super::TraceSection;
-use placement_api::net::TokioNet;
-use placement_api::outgoing::{self, Outgoing};
+use placement_base::net::TokioNet;
+use placement_outgoing::Outgoing;
 
 /// Deadline of a batch.
 const ANSWER_MAX: Duration = Duration::from_secs(5);
@@ -39,7 +39,7 @@ impl Collector {
         let Some(uri) = settings.uri() else {
             return Ok(None);
         };
-        let tls = (uri.scheme() == Some(&Scheme::HTTPS)).then(|| outgoing::tls(None));
+        let tls = (uri.scheme() == Some(&Scheme::HTTPS)).then(|| placement_outgoing::tls(None));
         let tls = tls.transpose().map_err(anyhow::Error::msg);
         let tls = tls.context("trace.otlp_endpoint")?;
         let headers = settings.headers_file.as_deref().map(read_headers);

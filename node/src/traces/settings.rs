@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use http::Uri;
 
-use placement_api::settings::{Invalid, settings};
+use placement_base::settings::{Invalid, settings};
 
 settings! {
     /// Traces: spans of requests, sent to a collector by OTLP over HTTP.

@@ -11,7 +11,7 @@ use tokio::time::timeout;
 
 use super::refusal::Refusal;
 use placement_api::keystone::Credentials;
-use placement_api::settings::Secret;
+use placement_base::settings::Secret;
 
 /// Longest form, in bytes.
 const BODY_BYTES_MAX: usize = 8 * 1024;

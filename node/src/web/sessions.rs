@@ -9,8 +9,8 @@ use axum::http::header::COOKIE;
 use parking_lot::{Mutex, MutexGuard};
 use ring::digest::{SHA256, digest};
 
-use placement_api::settings::Secret;
-use placement_api::world::{Clock, UuidSource};
+use placement_base::settings::Secret;
+use placement_base::world::{Clock, UuidSource};
 
 /// Maximum number of sessions, in total and of one user. A further session ends the oldest one, of
 /// the same user if that user has too many.
@@ -133,7 +133,7 @@ mod tests {
     use std::time::SystemTime;
 
     use super::*;
-    use placement_api::world::RealWorld;
+    use placement_base::world::RealWorld;
 
     /// A clock that shows a number of hours, until a test changes it.
     struct StandingClock(Mutex<u64>);

@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
-use crate::tls::{CertificateFiles, TlsSection};
 use placement_api::http::AuthStrategy;
-use placement_api::settings::{Invalid, is_loopback, settings};
+use placement_base::settings::{Invalid, is_loopback, settings};
+use placement_peer::tls::{CertificateFiles, TlsSection};
 
 settings! {
     /// Read-only pages for browsers, with a login by Keystone: `[auth] strategy` must be

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use placement_api::backend::Consistency;
-use placement_api::world::{Clock, RealWorld};
+use placement_base::backend::Consistency;
+use placement_base::world::{Clock, RealWorld};
 
 use crate::fixture::{Machine, cluster_of, machines, settled, uuid};
 

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use placement_api::backend::{Consistency, Unavailable, View, Written};
-use placement_api::settings::Text;
+use placement_base::backend::{Consistency, Unavailable, View, Written};
+use placement_base::settings::Text;
 use placement_model::command::{Command, CreateProvider};
 use placement_model::types::ProviderUuid;
 use placement_model::{Outcome, Reply, State};

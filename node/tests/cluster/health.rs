@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use futures::future::BoxFuture;
-use placement_api::net::{BoxStream, Listener, Net, TokioNet};
+use placement_base::net::{BoxStream, Listener, Net, TokioNet};
 use tokio::net::TcpStream;
 
 use crate::fixture::{cluster_of, eventually, machines};

@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use placement_api::backend::{Consistency, Unavailable};
+use placement_base::backend::{Consistency, Unavailable};
 use placement_wire::NodeRole;
 
 use crate::fixture::{Machine, cluster, eventually, settled};

@@ -3,7 +3,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use placement_api::backend::Consistency;
+use placement_base::backend::Consistency;
 use placement_machine::SimulatedDisk;
 use tokio::time::timeout;
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use placement_api::backend::{Consistency, Unavailable};
+use placement_base::backend::{Consistency, Unavailable};
 use placement_model::cluster::ClusterChanges;
 use placement_model::command::Command;
 use placement_model::{Cluster, Outcome, Reply, Stamped};

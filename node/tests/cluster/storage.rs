@@ -1,4 +1,4 @@
-use placement_api::backend::{Consistency, Unavailable};
+use placement_base::backend::{Consistency, Unavailable};
 
 use placement_model::Level;
 use placement_raft_store::wire::{self, RecordVersion, WireLogId, WireVote};
@@ -98,14 +98,14 @@ async fn send_newer_entry(from: &Machine, to: &Machine) -> String {
 pub(crate) async fn connected(from: &Machine, to: &Machine) -> TcpStream {
     #[derive(Serialize)]
     struct Hello {
-        oldest: u16,
-        newest: u16,
-        cluster: Option<uuid::Uuid>,
-        from: u64,
-        to: Option<u64>,
-        introduction: bool,
-        level: Level,
-        region: String,
+        pub oldest: u16,
+        pub newest: u16,
+        pub cluster: Option<uuid::Uuid>,
+        pub from: u64,
+        pub to: Option<u64>,
+        pub introduction: bool,
+        pub level: Level,
+        pub region: String,
     }
     let mut stream = TcpStream::connect(&to.config.peer.listen).await.unwrap();
     let hello = Hello {

@@ -27,12 +27,12 @@ use self::reached::{Mark, Reached};
 use self::tail::Tail;
 use self::writer::{Job, Shared};
 use crate::base::Base;
-use crate::coverage::RarePath;
 use crate::error::{OpenError, Result, io_error};
 use crate::observer::LogEvent;
-use crate::runtime::Worker;
 use crate::types::{Entry, LogId, Payload, TypeConfig, Vote};
 use crate::wire::{self, RecordVersion, WireEntry};
+use placement_base::coverage::RarePath;
+use placement_base::runtime::Worker;
 
 /// Bytes of entries read in one step for a follower or for apply.
 const STEP_BYTES: usize = 1 << 20;

@@ -21,8 +21,8 @@ use crate::base::Base;
 use crate::files;
 use crate::health::Failure;
 use crate::observer::LogEvent;
-use crate::runtime::{self, Worker};
 use crate::types::{LogId, TypeConfig, Vote};
+use placement_base::runtime::{self, Worker};
 
 /// Longer syncs are logged.
 const SLOW_SYNC: Duration = Duration::from_millis(500);

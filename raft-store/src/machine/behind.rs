@@ -23,8 +23,8 @@ use super::views::AppliedState;
 use crate::base::Base;
 use crate::error::{OpenError, Result};
 use crate::health::Failure;
-use crate::platform::here;
-use crate::runtime::{self, Worker};
+use placement_base::platform::here;
+use placement_base::runtime::{self, Worker};
 
 /// Multiple of [`Due`] that may be pending. Beyond it, the next apply waits for the disk.
 const BEHIND_MOST: usize = 8;

@@ -24,12 +24,12 @@ use super::snapshot_file::{Snapshot, SnapshotData, SnapshotFile, WrittenSnapshot
 use super::snapshot_format::SnapshotError;
 use super::views::{AppliedState, Publisher, Views};
 use crate::base::Base;
-use crate::coverage::RarePath;
 use crate::error::{OpenError, Result, io_error};
 use crate::files;
 use crate::health::Failure;
-use crate::runtime;
 use crate::types::{Applied, LogId, Payload, SnapshotMeta, StoredMembership, TypeConfig};
+use placement_base::coverage::RarePath;
+use placement_base::runtime;
 
 /// Maximum number of steps to apply on the calling thread.
 const CHEAP_STEPS: usize = 128;

@@ -19,16 +19,16 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::views::AppliedState;
-use crate::coverage::RarePath;
 use crate::data_dir::STATE_DIR;
 use crate::error::{OpenError, Result};
 use crate::files;
 use crate::options::StoreOptions;
 use crate::rocks::{self, Database};
-use crate::runtime;
 use crate::tables::{self, Table};
 use crate::types::{LogId, StoredMembership};
 use crate::wire::{self, RecordVersion, WireError, WireLogId, WireStoredMembership};
+use placement_base::coverage::RarePath;
+use placement_base::runtime;
 
 /// Column families of the state.
 pub(crate) const FAMILIES: [&str; 1] = [ROWS];

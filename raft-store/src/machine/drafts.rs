@@ -8,7 +8,7 @@ use placement_model::mutant;
 
 use super::core::Core;
 use super::snapshot_file::{Snapshot, SnapshotData, SnapshotFile};
-use crate::runtime;
+use placement_base::runtime;
 
 /// Builds snapshots of this node's state. Cheap to clone; does not keep the database open.
 #[derive(Clone)]

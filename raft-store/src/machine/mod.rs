@@ -32,8 +32,8 @@ use rocksdb::DB;
 use self::core::Core;
 use crate::base::Base;
 use crate::error::Result;
-use crate::runtime;
 use crate::types::{LogId, Payload, SnapshotMeta, StoredMembership, TypeConfig};
+use placement_base::runtime;
 
 pub use self::core::applying;
 pub use backup::{BackupInfo, check_backup, imported, receive_backup};

@@ -14,7 +14,6 @@ use super::snapshot_file::{SnapshotFile, SnapshotReceiver, WrittenSnapshot};
 use super::snapshot_format::{self, Header, SnapshotError};
 use super::views::AppliedState;
 use crate::base::Base;
-use crate::coverage::RarePath;
 use crate::data_dir::SNAPSHOT_DIR;
 use crate::error::{OpenError, Result};
 use crate::files;
@@ -23,6 +22,7 @@ use crate::observer::LogEvent;
 use crate::options::StoreOptions;
 use crate::synced::Synced;
 use crate::types::{LogId, SnapshotMeta};
+use placement_base::coverage::RarePath;
 
 /// Name prefix of a snapshot to send; the covered entry follows.
 const SNAPSHOT: &str = "snapshot-";

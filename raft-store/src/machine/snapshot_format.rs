@@ -22,9 +22,9 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use super::views::AppliedState;
 use crate::identity::Identity;
-use crate::runtime;
 use crate::tables::{self, Table};
 use crate::wire::{self, RecordVersion, WireError, WireSnapshotMeta};
+use placement_base::runtime;
 
 const MAGIC: &[u8; 8] = b"PLACSNAP";
 

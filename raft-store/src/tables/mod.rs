@@ -16,8 +16,8 @@ use placement_model::{Change, Cluster};
 pub(crate) use self::key::prefix;
 use self::key::{numbers, text};
 pub(crate) use self::table::Table;
-use crate::runtime;
 use crate::wire::{RecordVersion, WireError, decode, encode};
+use placement_base::runtime;
 
 /// A row to put or delete.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 
-use placement_raft_store::coverage::RarePath;
+use placement_base::coverage::RarePath;
 
 thread_local! {
     static RAN: RefCell<Option<Counted>> = const { RefCell::new(None) };

@@ -10,7 +10,7 @@ use std::io;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
-use placement_raft_store::PowerFails;
+use placement_base::platform::PowerFails;
 
 use crate::gate::Gate;
 

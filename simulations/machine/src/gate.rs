@@ -7,8 +7,8 @@ use std::sync::Arc;
 use std::task::{Context, Waker};
 
 use parking_lot::Mutex;
-use placement_raft_store::Steps;
-use placement_raft_store::runtime::Stepped;
+use placement_base::platform::Steps;
+use placement_base::runtime::Stepped;
 
 thread_local! {
     static CURRENT: RefCell<Option<Gate>> = const { RefCell::new(None) };
@@ -43,7 +43,7 @@ impl Gate {
     }
 
     /// Runs the first task of a process. Tasks that it spawns through
-    /// [`placement_raft_store::runtime`] belong to the process too.
+    /// [`placement_base::runtime`] belong to the process too.
     pub fn around<F: Future>(&self, future: F) -> impl Future<Output = F::Output> + use<F> {
         Stepped::new(Rc::new(self.clone()), future)
     }
@@ -94,7 +94,7 @@ impl Drop for Inside {
 mod tests {
     use std::time::Duration;
 
-    use placement_raft_store::runtime;
+    use placement_base::runtime;
     use tokio::task::LocalSet;
     use tokio::time::{Instant, sleep};
 

@@ -11,9 +11,9 @@ use std::time::Duration;
 
 use futures::FutureExt;
 use futures::future::BoxFuture;
-use placement_raft_store::coverage::RarePath;
-use placement_raft_store::runtime::{self, Limits};
-use placement_raft_store::{Installed, Platform, Steps};
+use placement_base::coverage::RarePath;
+use placement_base::platform::{Installed, Platform, Steps};
+use placement_base::runtime::{self, Limits};
 use rand_openraft::rngs::StdRng;
 use rand_openraft::{Rng, SeedableRng};
 use tokio::task::JoinHandle;
@@ -61,7 +61,7 @@ pub fn simulate_within(seed: u64, limits: Limits, lateness: Lateness) -> Install
         limits,
         lateness,
     };
-    placement_raft_store::install(Rc::new(simulation))
+    placement_base::platform::install(Rc::new(simulation))
 }
 
 struct Simulation {
@@ -158,7 +158,7 @@ async fn scheduled(lateness: Lateness) {
 
 #[cfg(test)]
 mod tests {
-    use placement_raft_store::runtime::random_u64;
+    use placement_base::runtime::random_u64;
 
     use super::*;
 

@@ -9,9 +9,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 use std::time::Duration;
 
+use placement_base::coverage::RarePath;
 use placement_machine::coverage;
 use placement_model::Stamped;
-use placement_raft_store::coverage::RarePath;
 use turmoil::Sim;
 
 use crate::client::{work, work_in_the_neighbour};

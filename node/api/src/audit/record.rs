@@ -9,8 +9,8 @@ use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
 use crate::access::{self, ID_MAX_BYTES, Peer, URI_MAX_BYTES, WORD_MAX_BYTES, bounded};
-use crate::backend::PlacementIndex;
 use crate::identity::Identity;
+use placement_base::backend::PlacementIndex;
 
 /// Maximum number of recorded roles; under `noauth2` the caller chooses them.
 const ROLES_MAX: usize = 32;

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use crate::settings::{Invalid, settings};
+use placement_base::settings::{Invalid, settings};
 
 settings! {
     /// Settings of the audit log.

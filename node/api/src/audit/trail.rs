@@ -14,8 +14,8 @@ use super::record::{Outcome, Record};
 use super::settings::{AuditMode, AuditSection, Target};
 use super::sink::{Sink, Stderr};
 use super::writer::Writer;
-use crate::settings::Invalid;
-use crate::world::Clock;
+use placement_base::settings::Invalid;
+use placement_base::world::Clock;
 
 /// How long a stopping node waits for the remaining records.
 const FLUSH_MAX: Duration = Duration::from_secs(2);
@@ -168,7 +168,7 @@ mod tests {
 
     use super::super::record::tests::{claim, unauthenticated};
     use super::*;
-    use crate::world::RealWorld;
+    use placement_base::world::RealWorld;
 
     /// A disk whose state a test controls.
     #[derive(Default)]

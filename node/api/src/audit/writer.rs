@@ -10,7 +10,7 @@ use tokio::sync::oneshot;
 
 use super::queue::{Item, State};
 use super::sink::Sink;
-use crate::world::Clock;
+use placement_base::world::Clock;
 
 /// Bytes of a batch, which one record may exceed.
 const BATCH_BYTES: usize = 256 * 1024;

@@ -10,7 +10,7 @@ use time::format_description::well_known::Rfc3339;
 
 use super::access_rules::AccessRules;
 use crate::identity::{CallingService, Identity};
-use crate::settings::Secret;
+use placement_base::settings::Secret;
 
 /// A token after its validation.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -19,8 +19,8 @@ use parking_lot::Mutex;
 use serde_json::{Value, json};
 
 use super::Keystone;
-use crate::net::{BoxStream, Listener, Net};
-use crate::world::Clock;
+use placement_base::net::{BoxStream, Listener, Net};
+use placement_base::world::Clock;
 
 /// The time of a second in these tests.
 pub(crate) fn at(second: u64) -> SystemTime {

@@ -25,10 +25,10 @@ pub use self::documents::{Credentials, Token};
 pub use self::session::Away;
 use self::session::{QUESTION_MAX, Session};
 pub use self::settings::KeystoneSection;
-use crate::net::Net;
-use crate::outgoing::{self, Outgoing};
-use crate::settings::{Invalid, Secret};
-use crate::world::Clock;
+use placement_base::net::Net;
+use placement_base::settings::{Invalid, Secret};
+use placement_base::world::Clock;
+use placement_outgoing::Outgoing;
 
 /// Maximum length of a validation response, with many roles or a catalog of many regions.
 const ANSWER_BYTES_MAX: usize = 4 << 20;
@@ -75,7 +75,7 @@ impl Keystone {
         clock: Arc<dyn Clock>,
     ) -> Result<Self, Invalid> {
         section.check()?;
-        let tls = outgoing::tls(section.cafile.as_deref());
+        let tls = placement_outgoing::tls(section.cafile.as_deref());
         // Without a trusted CA, plain HTTP still works.
         let is_encrypted = |url: &String| url.starts_with("https:");
         let tls = match section.cafile.is_some() || section.auth_urls().iter().any(is_encrypted) {

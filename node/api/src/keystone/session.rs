@@ -14,8 +14,8 @@ use tokio::time::timeout;
 
 use super::documents::{Answer, Credentials, Refusal, Token};
 use super::settings::{KeystoneSection, base_url};
-use crate::outgoing::Outgoing;
-use crate::world::Clock;
+use placement_base::world::Clock;
+use placement_outgoing::Outgoing;
 
 const AUTH_TOKEN: HeaderName = HeaderName::from_static("x-auth-token");
 const SUBJECT_TOKEN: HeaderName = HeaderName::from_static("x-subject-token");

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 use super::documents::Credentials;
-use crate::settings::{Invalid, Secret, settings};
+use placement_base::settings::{Invalid, Secret, settings};
 
 settings! {
     /// Connection to Keystone, for `[auth] strategy = "keystone"`. Most settings have the names of

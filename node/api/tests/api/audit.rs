@@ -5,9 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use placement_api::audit::{Audit, AuditSection, Target};
-use placement_api::backend::Unavailable;
 use placement_api::http::ApiSettings;
-use placement_api::world::RealWorld;
+use placement_base::backend::Unavailable;
+use placement_base::world::RealWorld;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 

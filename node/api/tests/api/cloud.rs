@@ -14,7 +14,7 @@ use http_body_util::BodyExt;
 use placement_api::access::Peer;
 use placement_api::audit::{Audit, Listener};
 use placement_api::http::{Api, ApiSettings, Identity, Policy, Service};
-use placement_api::world::{Clock, Offload, RealWorld};
+use placement_base::world::{Clock, Offload, RealWorld};
 use serde_json::{Value, json};
 
 use crate::memory::Memory;

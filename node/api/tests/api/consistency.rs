@@ -1,6 +1,6 @@
 //! Read promises, positions of answers, and answers without a leader.
 
-use placement_api::backend::Unavailable;
+use placement_base::backend::Unavailable;
 use serde_json::json;
 
 use crate::cloud::Cloud;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use placement_api::http::ApiSettings;
-use placement_api::world::Clock;
+use placement_base::world::Clock;
 use serde_json::{Value, json};
 
 use crate::cloud::{Cloud, Counting, uuid};

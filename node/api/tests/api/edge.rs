@@ -1,6 +1,6 @@
 //! Stages before a handler: order of the checks, formats, headers.
 
-use placement_api::backend::Unavailable;
+use placement_base::backend::Unavailable;
 use serde_json::json;
 
 use crate::cloud::{Cloud, uuid};

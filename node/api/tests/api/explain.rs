@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use placement_api::backend::ReadBackend;
+use placement_base::backend::ReadBackend;
 use serde_json::{Value, json};
 
 use crate::cloud::{Cloud, uuid};

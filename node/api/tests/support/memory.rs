@@ -4,12 +4,12 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use futures::future::{BoxFuture, FutureExt, pending, ready};
-use placement_api::backend::{
+use placement_api::fork::Fork;
+use placement_base::backend::{
     Consistency, Floor, LedgerBackend, LedgerUnavailable, PlacementIndex, Position, ReadBackend,
     Readiness, Unavailable, View, WriteBackend, Written,
 };
-use placement_api::fork::Fork;
-use placement_api::world::RealWorld;
+use placement_base::world::RealWorld;
 use placement_model::ledger::LedgerEntry;
 use placement_model::types::Timestamp;
 use placement_model::{Cluster, Command, standard};

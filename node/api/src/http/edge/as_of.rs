@@ -14,8 +14,8 @@ use super::consistency::parse_token;
 use super::headers;
 use super::ledger::Ledger;
 use super::patience::Patience;
-use crate::backend::{PlacementIndex, View};
 use crate::http::errors::{ApiError, code};
+use placement_base::backend::{PlacementIndex, View};
 
 const AS_OF: HeaderName = HeaderName::from_static("placement-as-of");
 /// The policy rule that such a read needs in addition to the rule of its operation, because it

@@ -15,8 +15,8 @@ use http::HeaderMap;
 use http::header::{HeaderName, HeaderValue};
 
 use super::headers;
-use crate::backend::{Consistency, PlacementIndex, Position};
 use crate::http::errors::ApiError;
+use placement_base::backend::{Consistency, PlacementIndex, Position};
 
 const CONSISTENCY: HeaderName = HeaderName::from_static("placement-consistency");
 const MIN_INDEX: HeaderName = HeaderName::from_static("placement-min-index");

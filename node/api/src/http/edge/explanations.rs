@@ -1,6 +1,5 @@
 //! Explanations of candidate requests, on request and for empty answers.
 
-use std::fmt;
 use std::time::Duration;
 
 use placement_model::query::candidates::CandidateRequest;
@@ -8,11 +7,11 @@ use placement_model::query::explain::Explanation;
 use placement_wire::explain as wire;
 
 use super::patience::Patience;
-use crate::backend::{PlacementIndex, Position, View};
 use crate::http::errors::ApiError;
 use crate::http::wire::explanation;
 use crate::http::wire::microversion::Microversion;
 use crate::http::wire::query::{Query, parse_candidates, spell_candidates};
+use placement_base::backend::{Position, View};
 
 /// After this time an explanation stops and reports its progress.
 pub(crate) const DEADLINE: Duration = Duration::from_secs(2);
@@ -76,12 +75,5 @@ impl Asked {
         let query = Query::parse_at_most(usize::MAX, &spelled).ok()?;
         parse_candidates(&query, self.version).ok()?;
         Some(spelled)
-    }
-}
-
-/// The form of the header `Placement-Index`.
-impl fmt::Display for PlacementIndex {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}.{}", self.epoch, self.index)
     }
 }

@@ -6,7 +6,7 @@ use std::borrow::Cow;
 
 use http::header::{AsHeaderName, HeaderMap, HeaderName, HeaderValue};
 
-use crate::backend::uuid_of_request;
+use placement_base::backend::uuid_of_request;
 
 /// Response header with the id of this request, and request header with the id of the caller's own
 /// request that led to this one.

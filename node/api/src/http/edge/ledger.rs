@@ -5,8 +5,8 @@ use std::sync::Arc;
 use placement_model::ledger::LedgerEntry;
 use placement_model::types::PartitionId;
 
-use crate::backend::{Floor, LedgerBackend, LedgerUnavailable, PlacementIndex, View};
 use crate::http::errors::ApiError;
+use placement_base::backend::{Floor, LedgerBackend, LedgerUnavailable, PlacementIndex, View};
 
 /// Bytes of entries per forward read, for streams, which share what one of them reads. As JSON the
 /// entries are several times as large.

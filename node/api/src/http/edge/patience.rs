@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use crate::world::Clock;
+use placement_base::world::Clock;
 
 /// A deadline, and the client that waits for the result.
 #[derive(Clone)]

@@ -23,7 +23,7 @@ use crate::http::errors::ApiError;
 use crate::http::wire::microversion::Microversion;
 use crate::http::wire::spelling;
 use crate::identity::Identity;
-use crate::world::micros;
+use placement_base::world::micros;
 
 /// A request in progress.
 pub(super) struct Progress<'a> {

@@ -22,13 +22,13 @@ use super::searches::Searched;
 use super::settings::RequestLimits;
 use super::state::Server;
 use crate::audit;
-use crate::backend::{Consistency, PlacementIndex, Position, Unavailable, View};
 use crate::http::errors::{ApiError, Varies, WriteKind, not_found, refused};
 use crate::http::wire::json::Json;
 use crate::http::wire::microversion::Microversion;
 use crate::http::wire::query::Query;
 use crate::http::wire::schema;
-use crate::world;
+use placement_base::backend::{Consistency, PlacementIndex, Position, Unavailable, View};
+use placement_base::world;
 
 /// Longest body that is parsed on the thread that serves the request; this takes some 2 ms.
 const READ_AT_ONCE_MAX_BYTES: usize = 100_000;

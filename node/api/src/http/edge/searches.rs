@@ -15,7 +15,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::explanations::Asked;
 use super::patience::Patience;
-use crate::world::{Clock, Offload};
+use placement_base::world::{Clock, Offload};
 
 /// Maximum number of searches kept.
 const KEPT_MAX: usize = 4096;

@@ -49,13 +49,13 @@ use super::state::Server;
 use super::{as_of, auth, consistency, cors, headers, searches};
 use crate::access::{Peer, WORD_MAX_BYTES, bounded};
 use crate::audit::Listener;
-use crate::contain::contain;
 use crate::http::errors::{ApiError, Asked, Format, Varies, code, not_found};
 use crate::http::wire::microversion::Microversion;
 use crate::http::wire::query::Query;
 use crate::http::wire::spelling;
 use crate::identity::Identity;
-use crate::trace;
+use placement_base::contain::contain;
+use placement_base::trace;
 
 /// A response with its route.
 pub struct Served {

@@ -12,9 +12,9 @@ use placement_model::query::candidates::GenerationStrategy;
 use serde::{Deserialize, Serialize};
 
 use super::public_address::{PathPrefix, PublicAddress, PublicUrl};
-use crate::backend::Consistency;
 use crate::keystone::KeystoneSection;
-use crate::settings::{Invalid, Text, is_loopback, settings};
+use placement_base::backend::Consistency;
+use placement_base::settings::{Invalid, Text, is_loopback, settings};
 
 /// Memory that a byte of a complete body counts for, as parsing takes that much.
 pub(crate) const BODY_COST: usize = 8;

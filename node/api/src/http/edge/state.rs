@@ -11,9 +11,9 @@ use super::searches::Searches;
 use super::settings::ApiSettings;
 use super::tail::Tail;
 use crate::audit::Audit;
-use crate::backend::{LedgerBackend, ReadBackend, Readiness, WriteBackend};
 use crate::keystone::Keystone;
-use crate::world::{Background, Clock, Offload, UuidSource};
+use placement_base::backend::{LedgerBackend, ReadBackend, Readiness, WriteBackend};
+use placement_base::world::{Background, Clock, Offload, UuidSource};
 
 /// The backends, the outside world and the settings of an API.
 #[derive(Clone)]

@@ -8,7 +8,7 @@ use http::header::{ALLOW, HeaderName, WWW_AUTHENTICATE};
 use placement_model::types::Timestamp;
 
 use super::code;
-use crate::backend::{PlacementIndex, Unavailable};
+use placement_base::backend::{PlacementIndex, Unavailable};
 
 /// An error that a client receives.
 #[derive(Debug, Clone, PartialEq, Eq)]

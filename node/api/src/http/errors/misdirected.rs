@@ -5,7 +5,7 @@ use placement_model::types::{PartitionName, PathPrefix, RoutePrefix};
 
 use super::code;
 use super::error::ApiError;
-use crate::backend::Unavailable;
+use placement_base::backend::Unavailable;
 
 /// Longest part of a host or a path that an error repeats, in characters.
 const SHOWN_MAX: usize = 200;

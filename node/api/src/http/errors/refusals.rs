@@ -187,7 +187,7 @@ pub(crate) fn refused(write: WriteKind<'_>, refusal: Refusal) -> ApiError {
             ApiError::unavailable(code::NO_PARTITION, message)
         }
         // On a retry the request is routed again.
-        Refusal::RoutesChanged(_) => crate::backend::Unavailable::Rerouted.into(),
+        Refusal::RoutesChanged(_) => placement_base::backend::Unavailable::Rerouted.into(),
         // Refusals of operators' commands, which no request of the API causes.
         Refusal::PartitionNotFound(_)
         | Refusal::PartitionExists(_)

@@ -16,7 +16,6 @@ use placement_model::types::{
 use serde::Serialize;
 
 use super::{invalid_json, listed};
-use crate::backend::SharedState;
 use crate::http::edge::answer::Answer;
 use crate::http::edge::request_context::RequestContext;
 use crate::http::errors::{ApiError, WriteKind, not_found};
@@ -25,6 +24,7 @@ use crate::http::wire::json::Json;
 use crate::http::wire::microversion::Microversion;
 use crate::http::wire::spelling;
 use crate::http::wire::values::Members;
+use placement_base::backend::SharedState;
 
 /// Project and user of allocations from before 1.8. Such requests name neither.
 const UNKNOWN_OWNER: &str = "00000000-0000-0000-0000-000000000000";

@@ -19,10 +19,6 @@ use tokio::sync::mpsc::{self, OwnedPermit, Receiver, Sender};
 use tokio::time::{Instant, sleep, sleep_until, timeout, timeout_at};
 
 use super::bad_value;
-use crate::backend::{
-    Consistency, LedgerUnavailable, PlacementIndex, SharedState, Unavailable, View,
-};
-use crate::contain::contain;
 use crate::http::edge::accept::Accept;
 use crate::http::edge::admission::Memory;
 use crate::http::edge::answer::{Answer, Stream};
@@ -37,7 +33,11 @@ use crate::http::errors::{ApiError, code};
 use crate::http::wire::changes::{Filter, each_value, line};
 use crate::http::wire::chunks::put;
 use crate::http::wire::query::Query;
-use crate::world;
+use placement_base::backend::{
+    Consistency, LedgerUnavailable, PlacementIndex, SharedState, Unavailable, View,
+};
+use placement_base::contain::contain;
+use placement_base::world;
 
 /// Maximum duration of a stream. It bounds how long a revoked token stays usable.
 const LIFETIME: Duration = Duration::from_secs(300);

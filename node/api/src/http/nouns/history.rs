@@ -9,7 +9,7 @@ use serde_json::value::{RawValue, to_raw_value};
 
 use super::events::{parse_filter, parse_place};
 use super::parse_limit;
-use crate::backend::Consistency;
+use placement_base::backend::Consistency;
 use crate::http::edge::answer::Answer;
 use crate::http::edge::explanations::{DEADLINE, WAIT};
 use crate::http::edge::ledger::Ledger;

@@ -15,7 +15,7 @@ use super::errors::{ApiError, code, joined};
 use super::wire::json::Json;
 use super::wire::query::Query;
 use super::wire::spelling;
-use crate::world::micros;
+use placement_base::world::micros;
 
 pub(crate) mod aggregates;
 pub(crate) mod allocation_candidates;

@@ -15,7 +15,6 @@ use serde_json::value::RawValue;
 
 use super::{CONTENT_ROWS_MAX, capacity, explain, unknown_name};
 use crate::audit::Audit;
-use crate::backend::View;
 use crate::fork::Fork;
 use crate::http::edge::answer::Answer;
 use crate::http::edge::explanations::{self, Asked, Explained};
@@ -25,6 +24,7 @@ use crate::http::edge::route::is_own;
 use crate::http::edge::state::{Api, Server};
 use crate::http::errors::ApiError;
 use crate::http::wire::microversion::Microversion;
+use placement_base::backend::View;
 
 /// Maximum size of a body, in bytes.
 pub(crate) const BODY_MAX_BYTES: usize = 1024 * 1024;

@@ -23,7 +23,7 @@ use placement_wire::events::{
 use serde::Serialize;
 
 use super::values::Members;
-use crate::backend::PlacementIndex;
+use placement_base::backend::PlacementIndex;
 
 /// Look-up of ids; `None` for an unknown id.
 pub(crate) trait Meanings {

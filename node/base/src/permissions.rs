@@ -1,0 +1,98 @@
+//! Checks file permissions of the data directory and of files with secrets. The rules are
+//! PostgreSQL's.
+
+use std::fs::{self, Metadata};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::Mode;
+use rustix::process::{geteuid, umask};
+
+/// A directory or file has unsafe permissions.
+#[derive(Debug, thiserror::Error)]
+pub enum Exposed {
+    /// Other users have access to it.
+    #[error(
+        "{path} is open to others than its owner (mode {mode:04o}); run `chmod {right} {path}`"
+    )]
+    Mode {
+        /// The directory or file.
+        path: PathBuf,
+        /// Permission bits of the directory or file.
+        mode: u32,
+        /// The permissions to set.
+        right: &'static str,
+    },
+    /// Another user owns it.
+    #[error(
+        "{path} belongs to user {owner}, but this process runs as user {own}; run it as the owner, \
+        e.g. with `runuser`, or give it to that user with `chown -R`"
+    )]
+    Owner {
+        /// The directory or file.
+        path: PathBuf,
+        /// User id of its owner.
+        owner: u32,
+        /// User id of this process.
+        own: u32,
+    },
+}
+
+/// Makes this process create files that only its own user can access.
+pub fn keep_to_oneself() {
+    umask(Mode::RWXG | Mode::RWXO);
+}
+
+/// The data directory must belong to this user; no one else may write to it, and only its group may
+/// read it: 0700 or 0750. A missing directory is created with these permissions.
+pub fn check_data_dir(dir: &Path) -> Result<(), Exposed> {
+    match fs::metadata(dir) {
+        Ok(found) => is_ours(dir, &found).and_then(|()| is_closed(dir, &found, 0o027, "0700")),
+        // Opening it reports why it is inaccessible.
+        Err(_) => Ok(()),
+    }
+}
+
+/// A file with secrets must belong to this user, without access for others (0600), or to root with
+/// read access for its group (0640): other readers of such a file are in that group. Root reads the
+/// files of all users.
+pub fn check_secret_file(path: &Path) -> Result<(), Exposed> {
+    let Ok(found) = fs::metadata(path) else {
+        return Ok(());
+    };
+    if found.uid() == 0 {
+        return is_closed(path, &found, 0o037, "0640");
+    }
+    if !geteuid().is_root() {
+        is_ours(path, &found)?;
+    }
+    is_closed(path, &found, 0o077, "0600")
+}
+
+fn is_ours(path: &Path, found: &Metadata) -> Result<(), Exposed> {
+    let (owner, own) = (found.uid(), geteuid().as_raw());
+    match owner == own {
+        true => Ok(()),
+        false => Err(Exposed::Owner {
+            path: path.to_owned(),
+            owner,
+            own,
+        }),
+    }
+}
+
+fn is_closed(
+    path: &Path,
+    found: &Metadata,
+    forbidden: u32,
+    right: &'static str,
+) -> Result<(), Exposed> {
+    match found.mode() & forbidden {
+        0 => Ok(()),
+        _ => Err(Exposed::Mode {
+            path: path.to_owned(),
+            mode: found.mode() & 0o7777,
+            right,
+        }),
+    }
+}

@@ -1,0 +1,218 @@
+//! The machine that the store and the node run on, except its network and clock. In the product
+//! this is the operating system; `simulations/machine` installs another platform for one thread.
+
+use std::cell::RefCell;
+use std::fs::File;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+use std::task::Context;
+use std::thread;
+
+use futures::executor::block_on;
+use futures::future::BoxFuture;
+use rand_openraft::Rng;
+use tokio::task::JoinHandle;
+
+use crate::coverage::RarePath;
+
+/// Sizes at which work is split, in bytes. The product has one set; simulations draw smaller ones,
+/// so that small states reach the code for large ones.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// Longer frames between nodes are sent in pieces of this size.
+    pub piece: usize,
+    /// Rows per frame of a snapshot or backup, in encoded form.
+    pub snapshot_frame: usize,
+    /// Encoded rows per batch when a whole state is replaced.
+    pub install_batch: usize,
+    /// Encoded log entries per batch.
+    pub log_batch: usize,
+    /// A file of the archived log is closed at this length.
+    pub archive_file: u64,
+    /// Messages with longer entries are decoded off the async threads.
+    pub read_inline: usize,
+    /// Batches with longer command records are applied off the async threads.
+    pub apply_inline: usize,
+    /// Unflushed rows that trigger a flush. In the product RocksDB flushes its write buffers in its
+    /// own threads, and the content on disk would depend on their timing.
+    pub rows_buffer: usize,
+    /// Up to this snapshot length, each scheduled snapshot purges the log. With a longer snapshot,
+    /// the log is purged only when it has half the length of the snapshot.
+    pub light_snapshot: u64,
+}
+
+impl Limits {
+    /// The limits of the product.
+    pub const PRODUCT: Self = Self {
+        piece: 16 << 10,
+        snapshot_frame: 1 << 20,
+        install_batch: 4 << 20,
+        log_batch: 16 << 20,
+        archive_file: 8 << 20,
+        read_inline: 64 << 10,
+        apply_inline: 16 << 10,
+        rows_buffer: usize::MAX,
+        light_snapshot: 16 << 20,
+    };
+}
+
+/// Niceness of threads for [`Platform::yielding`] work: they get about a tenth of the processor
+/// time of other threads.
+pub(crate) const NICENESS: i32 = 10;
+
+/// The machine, as seen by a thread of the node. The default methods are the product's.
+#[expect(clippy::disallowed_methods, reason = "this is the one place that may")]
+pub trait Platform {
+    /// Sizes at which work is split.
+    fn limits(&self) -> Limits {
+        Limits::PRODUCT
+    }
+
+    /// Lends the random number source.
+    fn random(&self, draw: &mut dyn FnMut(&mut dyn Rng)) {
+        draw(&mut rand_openraft::rng());
+    }
+
+    /// Controls each step of tasks that stay on the thread that spawns them. `None`: tokio's
+    /// workers run tasks.
+    fn steps(&self) -> Option<Rc<dyn Steps>> {
+        None
+    }
+
+    /// Delay before a thread starts its work. `None`: real threads have their own delay.
+    fn scheduled(&self) -> Option<BoxFuture<'static, ()>> {
+        None
+    }
+
+    /// Runs blocking work off the async threads.
+    fn blocking(&self, work: Box<dyn FnOnce() + Send>) -> JoinHandle<()> {
+        tokio::task::spawn_blocking(work)
+    }
+
+    /// Runs long work on a low-priority thread and waits for it.
+    fn yielding(&self, work: &mut (dyn FnMut() + Send)) {
+        let done = thread::scope(|scope| {
+            let thread = scope.spawn(|| {
+                // On Linux this affects only the calling thread. If it fails, the work competes
+                // with other threads.
+                let _ = rustix::process::setpriority_process(None, NICENESS);
+                work();
+            });
+            thread.join()
+        });
+        done.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+    }
+
+    /// Runs a future that blocks on the disk, on a dedicated thread. `None`: it runs as a task.
+    ///
+    /// # Errors
+    /// The thread cannot be started.
+    fn thread(
+        &self,
+        name: &'static str,
+        work: BoxFuture<'static, ()>,
+    ) -> io::Result<Option<thread::JoinHandle<()>>> {
+        let thread = thread::Builder::new().name(name.to_owned());
+        thread.spawn(move || block_on(work)).map(Some)
+    }
+
+    /// Runs a watchdog on a dedicated thread, by the machine's real clock.
+    ///
+    /// # Panics
+    /// If the thread cannot be started.
+    fn watchdog(&self, name: &'static str, watch: Box<dyn FnOnce() + Send>) {
+        let thread = thread::Builder::new().name(name.to_owned());
+        let started = thread.spawn(watch);
+        started.expect("a process that starts has room for one more thread");
+    }
+
+    /// Makes a file's content durable, with the metadata needed to read it.
+    ///
+    /// # Errors
+    /// File system errors.
+    fn sync(&self, file: &File) -> io::Result<()> {
+        file.sync_data()
+    }
+
+    /// Makes the entries of a directory durable, through `handle` if it is open already.
+    ///
+    /// # Errors
+    /// File system errors.
+    fn sync_dir(&self, handle: Option<&File>, dir: &Path) -> io::Result<()> {
+        match handle {
+            Some(handle) => handle.sync_all(),
+            None => File::open(dir)?.sync_all(),
+        }
+    }
+
+    /// Whether the machine loses its power at this point of its work on `path`.
+    fn power_fails(&self, _point: &'static str, _path: &Path) -> bool {
+        false
+    }
+
+    /// The form of a path in messages.
+    fn shown(&self, path: &Path) -> PathBuf {
+        path.to_owned()
+    }
+
+    /// Records that a rare code path runs.
+    fn ran(&self, _path: RarePath) {}
+
+    /// RocksDB options in addition to the common ones.
+    fn rocksdb_options(&self) -> &'static str {
+        ""
+    }
+}
+
+/// Controls when tasks that stay on one thread take their steps.
+pub trait Steps {
+    /// Polls a task once, or calls its waker when it may continue.
+    fn step(&self, context: &mut Context<'_>, poll: &mut dyn FnMut(&mut Context<'_>));
+}
+
+/// Panic payload that unwinds the work of a machine that loses its power.
+#[derive(Debug)]
+pub struct PowerFails;
+
+struct OperatingSystem;
+
+impl Platform for OperatingSystem {}
+
+thread_local! {
+    static INSTALLED: RefCell<Option<Rc<dyn Platform>>> = const { RefCell::new(None) };
+}
+
+/// Calls the platform of the calling thread.
+pub fn here<R>(ask: impl FnOnce(&dyn Platform) -> R) -> R {
+    match INSTALLED.with_borrow(Clone::clone) {
+        Some(platform) => ask(&*platform),
+        None => ask(&OperatingSystem),
+    }
+}
+
+/// Installs a platform for the calling thread until the guard is dropped.
+pub fn install(platform: Rc<dyn Platform>) -> Installed {
+    let before = INSTALLED.replace(Some(platform));
+    Installed { before }
+}
+
+/// Restores the previous platform when dropped.
+#[must_use = "the platform goes when this is dropped"]
+pub struct Installed {
+    // `Rc` keeps the guard on its thread.
+    before: Option<Rc<dyn Platform>>,
+}
+
+impl Drop for Installed {
+    fn drop(&mut self) {
+        INSTALLED.set(self.before.take());
+    }
+}
+
+impl RarePath {
+    /// Records that the path runs.
+    pub fn ran(self) {
+        here(|platform| platform.ran(self));
+    }
+}

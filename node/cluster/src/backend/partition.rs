@@ -1,0 +1,88 @@
+//! Reads and writes of one partition, isolated from the others.
+//!
+//! A request belongs to the partition that had the name, or the route, when the request arrived. A
+//! write carries the id of that partition and the count of its route changes so far. If the
+//! partition is deleted or routed again before the write's turn comes, apply refuses the write:
+//! this node may lag, and the request may belong to another partition.
+
+use std::sync::Arc;
+
+use futures::future::BoxFuture;
+use placement_model::Command;
+use placement_model::cluster::RoutedBy;
+use placement_model::types::{PartitionId, PartitionName};
+use tracing::Instrument;
+
+use super::write::Writes;
+use placement_base::backend::{
+    Consistency, Position, ReadBackend, Unavailable, View, WriteBackend, Written,
+};
+
+/// One partition as its API sees it.
+pub struct PartitionBackend {
+    /// `None`: whichever partition has the name at the moment.
+    pub id: Option<PartitionId>,
+    pub name: PartitionName,
+    /// The route that led requests here; `None`: they arrive through the partition's own listener
+    /// or from this process.
+    pub by: Option<RoutedBy>,
+    /// Reads of the whole node, not only of this partition.
+    pub read: Arc<dyn ReadBackend>,
+    /// Writes of the whole node, not only to this partition.
+    pub write: Arc<Writes>,
+}
+
+impl PartitionBackend {
+    async fn seen(&self, consistency: Consistency) -> Result<View, Unavailable> {
+        let view = self.read.view(consistency).await?;
+        let view = match self.id {
+            Some(id) => (view.of(id)).ok_or_else(|| Unavailable::NoPartition(self.name.clone()))?,
+            None => view.within(&self.name)?,
+        };
+        match &self.by {
+            Some(by) if !view.is_routed(by) => Err(Unavailable::Rerouted),
+            _ => Ok(view),
+        }
+    }
+
+    async fn submitted(
+        &self,
+        command: Command,
+        request_id: String,
+    ) -> Result<Written, Unavailable> {
+        // This is the node's local view; apply checks again.
+        let view = match self.seen(Consistency::Local).await {
+            // This node may lag behind the node that created the partition.
+            Err(Unavailable::NoPartition(_)) => self.seen(Consistency::Linearizable).await?,
+            seen => seen?,
+        };
+        (self.write)
+            .write(view.destination(), command, request_id)
+            .await
+    }
+}
+
+impl ReadBackend for PartitionBackend {
+    fn view(&self, consistency: Consistency) -> BoxFuture<'_, Result<View, Unavailable>> {
+        Box::pin(self.seen(consistency))
+    }
+
+    fn position(&self) -> Position {
+        self.read.position()
+    }
+}
+
+impl WriteBackend for PartitionBackend {
+    fn has_room(&self) -> Result<(), Unavailable> {
+        self.write.has_room()
+    }
+
+    fn submit(
+        &self,
+        command: Command,
+        request_id: String,
+    ) -> BoxFuture<'_, Result<Written, Unavailable>> {
+        let span = tracing::debug_span!("submit", request_id = %request_id, partition = %self.name);
+        Box::pin(self.submitted(command, request_id).instrument(span))
+    }
+}

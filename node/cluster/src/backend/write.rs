@@ -1,0 +1,68 @@
+//! Writes: commits a command and returns the state of this node that contains it.
+
+use std::sync::Arc;
+
+use futures::future::BoxFuture;
+use placement_base::coverage::RarePath;
+use placement_model::Command;
+use placement_model::types::Destination;
+use tokio::time::Instant;
+use tracing::Instrument;
+
+use crate::backlog::Backlog;
+use crate::slot::Slot;
+use placement_base::backend::{Unavailable, WriteBackend, Written};
+
+/// Writes of one node: commands of the whole cluster, and, through
+/// [`PartitionBackend`](super::partition::PartitionBackend), those of each partition.
+pub struct Writes {
+    slot: Arc<Slot>,
+    backlog: Backlog,
+}
+
+impl Writes {
+    /// `backlog` bounds the writes that wait here.
+    pub fn new(slot: Arc<Slot>, backlog: Backlog) -> Self {
+        Self { slot, backlog }
+    }
+
+    /// Commits a command in one partition.
+    pub(crate) async fn write(
+        &self,
+        destination: Destination,
+        command: Command,
+        request_id: String,
+    ) -> Result<Written, Unavailable> {
+        // The size of the record is not known yet; the leader's backlog counts it.
+        let permit = self.backlog.permit(0).map_err(busy)?;
+        let deadline = Instant::now() + self.slot.wait();
+        let node = self.slot.running(deadline).await?;
+        // Once the names are in the state of this node, they precede this write in the log.
+        node.wait_for_standards(deadline).await?;
+        let written = node.commit_in(destination, command, request_id, deadline);
+        let written = written.await?;
+        permit.answered();
+        Ok(written)
+    }
+}
+
+fn busy(reason: String) -> Unavailable {
+    RarePath::WriteBusy.ran();
+    Unavailable::Busy(reason)
+}
+
+impl WriteBackend for Writes {
+    fn has_room(&self) -> Result<(), Unavailable> {
+        self.backlog.permit(0).map(drop).map_err(busy)
+    }
+
+    fn submit(
+        &self,
+        command: Command,
+        request_id: String,
+    ) -> BoxFuture<'_, Result<Written, Unavailable>> {
+        let span = tracing::debug_span!("submit", request_id = %request_id);
+        let written = self.write(Destination::DEFAULT, command, request_id);
+        Box::pin(written.instrument(span))
+    }
+}

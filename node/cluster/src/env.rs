@@ -1,0 +1,51 @@
+//! The outside world, injected: network, clock, ids, long computations, and how the store is
+//! opened. The binary passes the real one, the simulations theirs; the node cannot tell them apart.
+
+use std::sync::Arc;
+
+use placement_model::command::SyncStandards;
+use placement_raft_store::StoreOptions;
+use tokio::runtime::Handle;
+
+use placement_base::net::{Net, TokioNet};
+use placement_base::world::{Clock, Offload, RealWorld, UuidSource};
+
+/// Everything that a node needs from the outside world.
+#[derive(Clone)]
+pub struct Env {
+    /// Opens listeners and connections.
+    pub net: Arc<dyn Net>,
+    /// The wall clock, whose time the leader stamps on commands. Timers are tokio's.
+    pub clock: Arc<dyn Clock>,
+    /// Source of random UUIDs.
+    pub ids: Arc<dyn UuidSource>,
+    /// The runtime that serves HTTP, so that requests share no thread with Raft; `None`: the
+    /// runtime on which the node is started, which runs everything else.
+    pub requests: Option<Handle>,
+    /// Runs long searches, off the threads that serve requests.
+    pub offload: Arc<dyn Offload>,
+    /// How the store is opened: disk access and the rules of commands. The directory and the node
+    /// come from the configuration.
+    pub storage: StoreOptions,
+    /// The standard resource classes and traits: those of this binary. Tests simulate a newer one.
+    pub standards: SyncStandards,
+    /// Whether HTTP responses carry a `Date` header, which is read from the system's clock.
+    pub http_date: bool,
+}
+
+impl Env {
+    /// The real world, without a separate runtime for HTTP.
+    pub fn production() -> Self {
+        let world = Arc::new(RealWorld::default());
+        Self {
+            net: Arc::new(TokioNet),
+            clock: world.clone(),
+            ids: world.clone(),
+            requests: None,
+            offload: world,
+            storage: StoreOptions::new(""),
+            standards: SyncStandards::of_this_binary(),
+            http_date: true,
+        }
+    }
+}

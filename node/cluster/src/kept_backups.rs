@@ -1,0 +1,274 @@
+//! State of the backups that this node makes by itself.
+
+use std::collections::BTreeMap;
+use std::fmt::Display;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use parking_lot::Mutex;
+use tokio::sync::Notify;
+use tokio::time::Instant;
+
+/// A backup is overdue after this many intervals without a good one: one attempt may fail or take
+/// long.
+const OVERDUE_AFTER: u32 = 2;
+
+/// A part of the backups of a node.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Part {
+    /// Backups of the whole state.
+    Backups,
+    /// The log since the oldest backup.
+    Log,
+    /// Copies of both in a bucket.
+    Copies,
+}
+
+/// The backups of a node; its backup tasks coordinate through it.
+#[derive(Debug, Default)]
+pub struct Kept {
+    due: Notify,
+    standing: Mutex<Standing>,
+}
+
+/// Numbers for status and metrics. Counters start at zero with the process.
+#[derive(Debug, Default, Clone, Copy)]
+pub struct Numbers {
+    /// Time of the last good backup, in seconds since 1970.
+    pub last: Option<u64>,
+    /// Index of the last entry in the archived log.
+    pub logged: u64,
+    /// Failed backups, and failures to archive entries.
+    pub failures: u64,
+    /// Gaps in the archived log.
+    pub gaps: u64,
+    /// When the bucket last had a copy of everything, in seconds since 1970.
+    pub copied: Option<u64>,
+    /// Failed attempts to copy to the bucket.
+    pub copy_failures: u64,
+}
+
+#[derive(Debug, Default)]
+struct Standing {
+    numbers: Numbers,
+    /// `None` if this node makes no backups.
+    schedule: Option<Schedule>,
+    /// Why a part fails at the moment.
+    problems: BTreeMap<Part, String>,
+    /// When the bucket last had a copy of everything, at first when copying began. `None` if this
+    /// node makes no copies.
+    copied: Option<Instant>,
+    /// The first and the last entry that are neither in the archived log nor in a backup.
+    gap: Option<(u64, u64)>,
+}
+
+/// When the next backup is expected.
+#[derive(Debug)]
+struct Schedule {
+    every: Duration,
+    /// A moment, and the age of the last good backup then; without a backup, the time already
+    /// waited for one.
+    seen: (Instant, Duration),
+    has_one: bool,
+}
+
+impl Schedule {
+    fn age(&self) -> Duration {
+        self.seen.0.elapsed() + self.seen.1
+    }
+
+    fn is_overdue(&self) -> bool {
+        self.age() > self.every * OVERDUE_AFTER
+    }
+}
+
+impl Kept {
+    pub fn numbers(&self) -> Numbers {
+        self.standing.lock().numbers
+    }
+
+    /// Whether the last good backup is missing or older than it should be.
+    pub fn is_overdue(&self) -> bool {
+        let standing = self.standing.lock();
+        standing.schedule.as_ref().is_some_and(Schedule::is_overdue)
+    }
+
+    /// The problems of backups on this node, as text.
+    pub fn problem(&self) -> Option<String> {
+        let standing = self.standing.lock();
+        let mut words = Vec::new();
+        if let Some(schedule) = standing.schedule.as_ref().filter(|one| one.is_overdue()) {
+            let (age, every) = (schedule.age().as_secs(), schedule.every.as_secs());
+            words.push(match schedule.has_one {
+                true => {
+                    format!("the last good backup is {age} s old; backups are due every {every} s")
+                }
+                false => format!("no backup was made for {age} s; backups are due every {every} s"),
+            });
+        }
+        words.extend(standing.problems.values().cloned());
+        if let Some(age) = standing.copies_overdue() {
+            let age = age.as_secs();
+            words.push(format!("the bucket has lacked copies for {age} s"));
+        }
+        if let Some((from, to)) = standing.gap {
+            words.push(format!(
+                "the archived log lacks entries {from} to {to}, and no backup was made since"
+            ));
+        }
+        (!words.is_empty()).then(|| words.join("; "))
+    }
+
+    /// From now on a backup is due every `every`.
+    pub(super) fn begin(&self, every: Duration) {
+        self.standing.lock().schedule = Some(Schedule {
+            every,
+            seen: (Instant::now(), Duration::ZERO),
+            has_one: false,
+        });
+    }
+
+    pub(super) fn failed(&self, part: Part, what: &str, error: &dyn Display) {
+        let mut standing = self.standing.lock();
+        match part {
+            Part::Copies => standing.numbers.copy_failures += 1,
+            Part::Backups | Part::Log => standing.numbers.failures += 1,
+        }
+        standing.problems.insert(part, format!("{what}: {error}"));
+    }
+
+    pub(super) fn is_well(&self, part: Part) {
+        self.standing.lock().problems.remove(&part);
+    }
+
+    /// From now on the bucket should have copies.
+    pub(super) fn begin_copies(&self) {
+        self.standing.lock().copied = Some(Instant::now());
+    }
+
+    /// Notes that the bucket has a copy of everything.
+    pub(super) fn all_copied(&self, at: SystemTime) {
+        let mut standing = self.standing.lock();
+        standing.numbers.copied = Some(seconds(at));
+        standing.copied = Some(Instant::now());
+    }
+
+    pub(super) fn is_logged_up_to(&self, index: u64) {
+        self.standing.lock().numbers.logged = index;
+    }
+
+    /// Notes a gap in the archived log: the next backup is made at once.
+    pub(super) fn misses(&self, from: u64, to: u64) {
+        let mut standing = self.standing.lock();
+        standing.numbers.failures += 1;
+        standing.numbers.gaps += 1;
+        standing.gap = Some((standing.gap.map_or(from, |(first, _)| first), to));
+        self.due.notify_one();
+    }
+
+    /// Waits until a backup should be made at once.
+    pub(super) async fn is_due(&self) {
+        self.due.notified().await;
+    }
+
+    /// Notes a good backup of an earlier run, `age` old.
+    pub(super) fn found(&self, at: SystemTime, age: Duration) {
+        let mut standing = self.standing.lock();
+        standing.numbers.last = Some(seconds(at));
+        if let Some(schedule) = &mut standing.schedule {
+            schedule.seen = (Instant::now(), age);
+            schedule.has_one = true;
+        }
+    }
+
+    /// Notes a good backup made now, of the state after entry `index`.
+    pub(super) fn made(&self, at: SystemTime, index: u64) {
+        self.found(at, Duration::ZERO);
+        self.is_well(Part::Backups);
+        let gap = &mut self.standing.lock().gap;
+        *gap = gap.filter(|(_, to)| *to > index);
+    }
+}
+
+impl Standing {
+    /// How long the bucket has lacked something, if that is too long.
+    fn copies_overdue(&self) -> Option<Duration> {
+        let allowed = self.schedule.as_ref()?.every * OVERDUE_AFTER;
+        let age = self.copied?.elapsed();
+        (age > allowed).then_some(age)
+    }
+}
+
+fn seconds(at: SystemTime) -> u64 {
+    at.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_late_backup_is_reported_until_one_is_made() {
+        let kept = Kept::default();
+        tokio::time::advance(Duration::from_secs(1_000)).await;
+        assert!(!kept.is_overdue(), "this node makes no backups");
+
+        kept.begin(Duration::from_secs(60));
+        tokio::time::advance(Duration::from_secs(120)).await;
+        assert_eq!((kept.is_overdue(), kept.problem()), (false, None));
+        tokio::time::advance(Duration::from_secs(1)).await;
+        let words = kept.problem().unwrap();
+        assert!(words.contains("no backup was made for 121 s"), "{words}");
+
+        kept.found(UNIX_EPOCH, Duration::from_secs(100));
+        assert!(!kept.is_overdue());
+        tokio::time::advance(Duration::from_secs(21)).await;
+        let words = kept.problem().unwrap();
+        assert!(words.contains("is 121 s old"), "{words}");
+        kept.made(UNIX_EPOCH + Duration::from_secs(5), 7);
+        assert_eq!((kept.is_overdue(), kept.problem()), (false, None));
+        assert_eq!(kept.numbers().last, Some(5));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_store_without_recent_copies_is_reported() {
+        let kept = Kept::default();
+        kept.begin(Duration::from_secs(60));
+        kept.begin_copies();
+        tokio::time::advance(Duration::from_secs(121)).await;
+        kept.made(UNIX_EPOCH, 1);
+        let words = kept.problem().unwrap();
+        assert!(words.contains("for 121 s"), "{words}");
+        assert_eq!(kept.numbers().copied, None);
+        kept.all_copied(UNIX_EPOCH + Duration::from_secs(7));
+        assert_eq!((kept.problem(), kept.numbers().copied), (None, Some(7)));
+    }
+
+    #[test]
+    fn a_failure_is_reported_until_it_ends_and_a_gap_until_the_next_backup() {
+        let kept = Kept::default();
+        kept.failed(Part::Backups, "no backup is made", &"full");
+        kept.failed(Part::Log, "the log is not kept", &"gone");
+        let words = kept.problem().unwrap();
+        assert_eq!(words, "no backup is made: full; the log is not kept: gone");
+        kept.is_well(Part::Log);
+        kept.made(UNIX_EPOCH, 1);
+        assert_eq!((kept.problem(), kept.numbers().failures), (None, 2));
+
+        kept.failed(Part::Copies, "the store gets no copies", &"403");
+        let words = kept.problem().unwrap();
+        assert_eq!(words, "the store gets no copies: 403");
+        assert_eq!(
+            (kept.numbers().failures, kept.numbers().copy_failures),
+            (2, 1)
+        );
+        kept.is_well(Part::Copies);
+
+        kept.misses(5, 7);
+        kept.misses(9, 20);
+        kept.made(UNIX_EPOCH, 19);
+        let words = kept.problem().unwrap();
+        assert!(words.contains("lacks entries 5 to 20"), "{words}");
+        kept.made(UNIX_EPOCH, 20);
+        assert_eq!((kept.problem(), kept.numbers().gaps), (None, 2));
+    }
+}

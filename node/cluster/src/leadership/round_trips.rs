@@ -1,0 +1,93 @@
+//! Measures round trips to the other members. Each node pings each voter, so that the round trips
+//! between any two possible leaders are known. Learners are too many to ping each other; a leader
+//! measures them on the connections that it has anyway.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::sleep;
+
+use crate::replica::Replica;
+use crate::running::Running;
+use placement_base::tasks::Tasks;
+use placement_peer::rpc::message::Lane;
+use placement_peer::rpc::round_trips::RoundTrips;
+
+/// Interval between measurements of the same voter.
+const EVERY: Duration = Duration::from_secs(2);
+/// Connections to voters with longer round trips are opened before they are needed: opening takes
+/// several round trips, and a change of leadership should not wait for them.
+const FAR: Duration = Duration::from_millis(10);
+
+/// Why the election timeouts do not fit the measured round trips, if they do not. Only a hint: a
+/// measurement may be wrong, and round trips of learners do not affect elections.
+pub fn too_long(replica: &Replica, ways: &RoundTrips) -> Option<String> {
+    let voters = replica.voters();
+    if !voters.contains(&replica.me) {
+        return None;
+    }
+    let limit = replica.config.raft.round_trip_max_ms();
+    let ways = ways.all().into_iter();
+    let measured = ways.filter(|(node, _)| voters.contains(node));
+    let (node, way) = measured.max_by_key(|(_, way)| way.least)?;
+    let took = way.least.as_millis() as u64;
+    // With a quarter of headroom for queues on the way, rounded up to tens.
+    let set = (took + took / 4).next_multiple_of(10);
+    (took > limit).then(|| {
+        format!(
+            "the round trip to node {node} takes {took} ms, and the election timeouts allow \
+            {limit} ms: set raft.round_trip_ms to {set} on all voters"
+        )
+    })
+}
+
+/// Measures as long as this node runs.
+pub(crate) async fn measure(node: Arc<Running>, tasks: Tasks) {
+    let Running { replica, peers, .. } = &*node;
+    let (mut has_warned, mut wrong_clock) = (false, None);
+    loop {
+        sleep(EVERY).await;
+        let problem = node.clock_problem();
+        match problem {
+            Some(problem) if !problem.is_still(wrong_clock) => tracing::warn!("{problem}"),
+            None if wrong_clock.is_some() => tracing::info!("clocks agree again"),
+            _ => {}
+        }
+        wrong_clock = problem;
+        if !has_warned && let Some(words) = too_long(replica, &peers.round_trips) {
+            tracing::warn!("{words}");
+            has_warned = true;
+        }
+        let (members, voters) = (replica.members(), replica.voters());
+        (peers.round_trips).keep(|node| members.contains_key(&node));
+        for (id, member) in members {
+            if id == replica.me {
+                continue;
+            }
+            if !voters.contains(&id) {
+                peers.measure_if_connected(id);
+                continue;
+            }
+            let (peers, address) = (peers.clone(), member.peer);
+            // The lanes that a leader needs, and that requests to the next leader need.
+            let lanes: &[Lane] = match voters.contains(&replica.me) {
+                true => &[Lane::Log, Lane::Forward],
+                false => &[Lane::Forward],
+            };
+            // In a task of its own, so that an unreachable node does not delay the others.
+            tasks.spawn(async move {
+                let Ok(channel) = peers.channel(id, &address, Lane::Control).await else {
+                    return;
+                };
+                channel.ping();
+                let way = peers.round_trips.to(id);
+                if way.is_some_and(|way| way.least >= FAR) {
+                    for lane in lanes {
+                        // On failure the connection is opened when it is needed.
+                        let _ = peers.channel(id, &address, *lane).await;
+                    }
+                }
+            });
+        }
+    }
+}

@@ -1,0 +1,76 @@
+//! Nodes' descriptions of themselves, as the leader accepts them. A node may describe itself
+//! freely, with two limits: its name must be unique, and it must be reachable at its address.
+
+use std::collections::BTreeMap;
+
+use placement_raft_store::{Member, NodeName};
+
+use super::membership::Membership;
+use crate::error::Refused;
+use crate::replica::older_copy;
+
+impl Membership<'_> {
+    /// Records a node's description of itself. The address changes only if the node is reachable at
+    /// the new one and no longer at the old one, so a mistake in one configuration costs no voter,
+    /// and an address that only the others know stays.
+    pub(crate) async fn describe(
+        &self,
+        id: u64,
+        mut own: Member,
+        start: Option<u64>,
+    ) -> Result<(), Refused> {
+        let (unchanged, _) = self.now();
+        let mut members = self.replica().members();
+        let Some(known) = members.remove(&id) else {
+            return Err(Refused::NotFound(format!("node {id} is not a member")));
+        };
+        if own.name.as_str().is_empty() {
+            own.name.clone_from(&known.name);
+        }
+        must_be_free(&members, id, &own.name_of(id))?;
+        if own.peer != known.peer {
+            own.peer = match self.is_at(&known.peer, id).await {
+                true => known.peer.clone(),
+                false => self.moved(id, own.peer, start).await?,
+            };
+        }
+        if own == known {
+            return Ok(());
+        }
+        self.set_member(unchanged, id, own).await
+    }
+
+    /// The new address, after a check that this node answers there.
+    async fn moved(&self, id: u64, to: String, start: Option<u64>) -> Result<String, Refused> {
+        if let Some(start) = start {
+            // Its writes under another leader may not be applied here yet.
+            self.0.catch_up().await?;
+            let last = self.replica().last_start(id);
+            if let Some(last) = last.filter(|last| *last >= start) {
+                return Err(Refused::Conflict(older_copy(start, last)));
+            }
+        }
+        if !self.is_at(&to, id).await {
+            return Err(Refused::Conflict(format!(
+                "node {id} gives {to} as its address but does not answer there"
+            )));
+        }
+        tracing::info!(node = id, address = to, "a node has a new address");
+        Ok(to)
+    }
+}
+
+/// Refuses a name that another member has.
+pub(crate) fn must_be_free(
+    others: &BTreeMap<u64, Member>,
+    id: u64,
+    name: &NodeName,
+) -> Result<(), Refused> {
+    let mut others = others.iter().filter(|(other, _)| **other != id);
+    match others.find(|(other, member)| member.name_of(**other) == *name) {
+        None => Ok(()),
+        Some((other, _)) => Err(Refused::Conflict(format!(
+            "node {other} already has the name {name}"
+        ))),
+    }
+}

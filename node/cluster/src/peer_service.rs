@@ -1,0 +1,669 @@
+//! Handles the calls of other nodes.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures::future::BoxFuture;
+use futures::{StreamExt, stream};
+use openraft::errors::Fatal;
+use openraft::raft::{
+    AppendEntriesRequest, StreamAppendError, StreamAppendResult, TransferLeaderRequest, VoteRequest,
+};
+use parking_lot::Mutex;
+use placement_model::mutant;
+use placement_model::types::Timestamp;
+use placement_raft_store::wire::{self, RecordVersion, WireError, WireLogId};
+use placement_raft_store::{LogId, Raft, TypeConfig, Vote};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use tokio::sync::mpsc;
+use tokio::time::sleep;
+
+use super::error::Refused;
+use super::internal_actions::InternalAction;
+use super::leadership::preference;
+use super::members::membership::{DEADLINE, Membership, MembershipChange};
+use super::read::index;
+use super::running::Running;
+use super::start::Bootstrap;
+use super::upkeep::snapshot_intake::Intake;
+use placement_base::world::micros;
+use placement_peer::rpc::denied::Denied;
+use placement_peer::rpc::message::{
+    AppendReply, Hello, JoinCall, Method, Order, OrderReply, SnapshotCall, TransferCall, VoteCall,
+    VoteReply, Welcome,
+};
+use placement_peer::rpc::server::{Caller, Forwarder, Handler, Reply, StreamedAppend};
+
+/// Delay after an unknown token, during which no other unknown token is checked.
+const GUESS: Duration = Duration::from_secs(1);
+
+/// The admin API of this node, for requests that another node forwards.
+pub trait Operated: Send + Sync {
+    /// Carries out an order that node `from` has forwarded.
+    fn carry_out(&self, from: u64, order: Order) -> BoxFuture<'_, OrderReply>;
+}
+
+/// Handles the calls of all other nodes.
+pub struct PeerService {
+    bootstrap: Arc<Bootstrap>,
+    operated: Arc<dyn Operated>,
+    intake: Intake,
+    /// Held while a node with a known token is admitted: one at a time.
+    joining: tokio::sync::Mutex<()>,
+    /// Held while an unknown token is checked: this makes guessing slow without delaying known
+    /// tokens.
+    guessing: tokio::sync::Mutex<()>,
+}
+
+impl PeerService {
+    pub fn new(bootstrap: Arc<Bootstrap>, operated: Arc<dyn Operated>) -> Self {
+        Self {
+            bootstrap,
+            operated,
+            intake: Intake::default(),
+            joining: tokio::sync::Mutex::default(),
+            guessing: tokio::sync::Mutex::default(),
+        }
+    }
+
+    /// Removes what other nodes began and did not complete.
+    pub fn clean(&self) -> impl Future<Output = ()> + use<> {
+        self.intake.clone().clean()
+    }
+
+    fn running(&self) -> Result<Arc<Running>, Denied> {
+        self.bootstrap.slot.get().ok_or(Denied::NoCluster)
+    }
+
+    /// Admits a node with a token, or forwards its call to the leader.
+    async fn join(&self, from: u64, call: JoinCall) -> Result<Result<(), Refused>, Denied> {
+        let running = self.running()?;
+        let replica = &running.replica;
+        let is_direct = from == call.node;
+        if !is_direct && !replica.is_member(from) {
+            return Err(Denied::Misused("a node asks for itself to be let in"));
+        }
+        if let Err(refused) = Membership::must_be_well_formed(&call) {
+            return Ok(Err(refused));
+        }
+        let turns = match Membership(&running).knows_token(&call) {
+            true => &self.joining,
+            false => &self.guessing,
+        };
+        let Ok(_turn) = turns.try_lock() else {
+            let reason = "another node is being admitted: retry";
+            return Ok(Err(Refused::Unavailable(reason.to_owned())));
+        };
+        if !replica.leads() {
+            let Some(leader) = replica.leader().filter(|_| is_direct) else {
+                return Ok(Err(Refused::NotLeader));
+            };
+            let peers = &self.bootstrap.peers;
+            let passed_on = peers.call(leader.id, &leader.address, Method::Join, &call, DEADLINE);
+            return Ok(passed_on.await.unwrap_or_else(|error| {
+                Err(Refused::Unavailable(format!("the leader: {error}")))
+            }));
+        }
+        let (id, member) = (call.node, call.member.clone());
+        let done = Membership(&running).let_in(call).await;
+        running.actions.record(InternalAction {
+            actor: format!("node {id}"),
+            path: format!("/v1/join-tokens/{id}/redeem"),
+            detail: match &done {
+                Ok(()) => format!("admitted as learner, {member}"),
+                Err(refused) => format!("not admitted, {member}: {refused}"),
+            },
+            done: done.is_ok(),
+        });
+        if let Err(refused) = &done {
+            tracing::warn!(node = id, %refused, "a node was not admitted");
+            if matches!(refused, Refused::NotFound(_)) {
+                sleep(GUESS).await;
+            }
+        }
+        Ok(done)
+    }
+
+    async fn vote(&self, from: u64, method: Method, call: VoteCall) -> Result<VoteReply, Denied> {
+        must_be_own(from, call.vote.node)?;
+        let running = self.running()?;
+        let mut request = VoteRequest::new(Vote::from(call.vote), call.last.map(LogId::from));
+        request.leadership_transfer = call.transfer;
+        if mutant!("vote-for-any-log") {
+            let furthest = WireLogId {
+                term: u64::MAX,
+                node: u64::MAX,
+                index: u64::MAX,
+            };
+            request.last_log_id = Some(furthest.into());
+        }
+        let answer = match method {
+            Method::PreVote => running.replica.raft.pre_vote(request).await,
+            _ => running.replica.raft.vote(request).await,
+        }
+        .map_err(Denied::stopped)?;
+        Ok(VoteReply {
+            vote: (&answer.vote).into(),
+            granted: answer.vote_granted,
+            last: answer.last_log_id.as_ref().map(WireLogId::from),
+        })
+    }
+
+    async fn transfer(&self, from: u64, call: TransferCall) -> Result<(), Denied> {
+        must_be_own(from, call.from.node)?;
+        let request =
+            TransferLeaderRequest::new(Vote::from(call.from), call.to, call.last.map(LogId::from));
+        let running = self.running()?;
+        let answer = running.replica.raft.handle_transfer_leader(request).await;
+        let answer = answer.map_err(Denied::stopped)?;
+        answer.map_err(|error| Denied::Refused(error.to_string()))
+    }
+}
+
+/// A candidate asks for votes for itself, and a leader sends its own entries and snapshots: a member
+/// cannot make others follow a third node, or count for it.
+fn must_be_own(from: u64, voted_for: u64) -> Result<(), Denied> {
+    match from == voted_for {
+        true => Ok(()),
+        false => Err(Denied::Misused("a node stands and leads for itself only")),
+    }
+}
+
+/// Reads an append. `None` ends the stream: an append that cannot be read, or is sent in another
+/// node's name, has been answered.
+async fn read_append(
+    from: u64,
+    append: StreamedAppend,
+) -> Option<(AppendEntriesRequest<TypeConfig>, Reply)> {
+    let (request, reply) = append.read().await?;
+    match must_be_own(from, request.vote.leader_id().node_id) {
+        Ok(()) => Some((request, reply)),
+        Err(denied) => {
+            reply.send(Err(denied));
+            None
+        }
+    }
+}
+
+fn read<T: DeserializeOwned>(body: &[u8]) -> Result<T, Denied> {
+    Ok(wire::decode(body)?)
+}
+
+fn reply<T: Serialize>(records: RecordVersion, answer: T) -> Result<Vec<u8>, Denied> {
+    Ok(wire::encode(records, &answer))
+}
+
+impl PeerService {
+    /// Rejects a removed node, whose number is never reused.
+    fn must_not_be_removed(&self, node: u64) -> Result<(), Denied> {
+        let removal = (self.bootstrap.slot.get()).and_then(|here| here.replica.removal_of(node));
+        removal.map_or(Ok(()), |index| Err(Denied::Removed { node, index }))
+    }
+
+    /// Rejects a caller that belongs to another cluster or to none, that was removed, or whose
+    /// version is older than the cluster's feature level.
+    fn greet_member(&self, hello: &Hello) -> Result<(), Denied> {
+        let (slot, peers) = (&self.bootstrap.slot, &self.bootstrap.peers);
+        let (me, from) = (self.bootstrap.config.node_id, hello.from);
+        let reason = match (peers.cluster(), hello.cluster) {
+            (Some(mine), Some(theirs)) if mine == theirs => {
+                self.must_not_be_removed(from)?;
+                if let Some(here) = slot.get() {
+                    (here.replica.must_agree(from, hello.level)).map_err(Denied::Refused)?;
+                }
+                peers.note_level(from, hello.level);
+                return Ok(());
+            }
+            // This cluster's id is not disclosed.
+            (Some(_), Some(theirs)) => {
+                format!("node {me} belongs to another cluster than node {from}, whose is {theirs}")
+            }
+            (None, _) => format!("node {me} does not belong to a cluster yet"),
+            (_, None) => format!("node {from} does not belong to a cluster yet"),
+        };
+        Err(Denied::Refused(reason))
+    }
+}
+
+impl Handler for PeerService {
+    fn greet(&self, hello: &Hello, version: u16) -> Result<Welcome, Denied> {
+        let (me, peers) = (self.bootstrap.config.node_id, &self.bootstrap.peers);
+        if let Some(to) = hello.to.filter(|to| *to != me) {
+            return Err(Denied::Refused(format!(
+                "this is node {me}, not node {to}: check the addresses of both"
+            )));
+        }
+        if !hello.introduction {
+            self.greet_member(hello)?;
+        }
+        Ok(Welcome {
+            version,
+            node: me,
+            level: peers.level(),
+            region: peers.region.clone(),
+        })
+    }
+
+    fn admits(&self, from: u64, method: Method) -> Result<(), Denied> {
+        self.must_not_be_removed(from)?;
+        let is_raft = matches!(
+            method,
+            Method::Append
+                | Method::Vote
+                | Method::PreVote
+                | Method::TransferLeader
+                | Method::Snapshot
+        );
+        let here = self.bootstrap.slot.get();
+        let failure = here.as_ref().and_then(|here| here.replica.failure());
+        if let Some(failure) = failure.filter(|_| is_raft) {
+            // openraft would log an error for each call.
+            return Err(Denied::Stopped(failure.to_string().into()));
+        }
+        match here {
+            Some(here) if method.is_order() => match here.replica.membership_without(from) {
+                Some(index) => Err(Denied::NotAMember { node: from, index }),
+                None => Ok(()),
+            },
+            _ => Ok(()),
+        }
+    }
+
+    fn clock(&self) -> Timestamp {
+        micros(self.bootstrap.env.clock.now())
+    }
+
+    fn call(
+        &self,
+        caller: Caller,
+        method: Method,
+        body: Bytes,
+    ) -> BoxFuture<'_, Result<Vec<u8>, Denied>> {
+        Box::pin(async move {
+            let body: &[u8] = &body;
+            let records = caller.records;
+            match method {
+                Method::Append => Err(Denied::Misused("appends arrive as a stream")),
+                Method::Vote | Method::PreVote => {
+                    reply(records, self.vote(caller.node, method, read(body)?).await?)
+                }
+                Method::TransferLeader => {
+                    reply(records, self.transfer(caller.node, read(body)?).await?)
+                }
+                Method::Snapshot => {
+                    let running = self.running()?;
+                    let call: SnapshotCall = read(body)?;
+                    must_be_own(caller.node, call.vote.node)?;
+                    let taken = self.intake.take(&running, caller.node, call);
+                    reply(records, taken.await?)
+                }
+                Method::Write => Err(Denied::Misused("writes are queued")),
+                Method::ReadIndex => reply(records, self.running()?.confirm().await),
+                Method::Admin => {
+                    let change: MembershipChange = read(body)?;
+                    if matches!(&change, MembershipChange::Describe { id, .. } if *id != caller.node)
+                    {
+                        return Err(Denied::Misused("a node describes itself only"));
+                    }
+                    reply(records, Membership(&*self.running()?).change(change).await)
+                }
+                Method::Checkpoint => {
+                    let digest = (self.running()?.replica.views.checkpoints()).at(read(body)?);
+                    reply(records, digest.map(|digest| digest.to_string()))
+                }
+                Method::IsShort => reply(records, self.running()?.is_short_of_room().await),
+                Method::MayLead => {
+                    let running = self.running()?;
+                    let reason = preference::why_not(&self.bootstrap.slot, &running);
+                    reply(records, reason.await)
+                }
+                Method::HeldVote => {
+                    let held = index::held_vote(&self.running()?.replica).await;
+                    reply(records, held.ok_or(Denied::GivenUp)?)
+                }
+                Method::ReadPoint => reply(records, index::point(&self.running()?.replica).await),
+                Method::LastStart => {
+                    reply(records, self.running()?.replica.last_start(read(body)?))
+                }
+                Method::Operate => {
+                    let order: Order = read(body)?;
+                    reply(records, self.operated.carry_out(caller.node, order).await)
+                }
+                Method::Join => reply(records, self.join(caller.node, read(body)?).await?),
+                Method::Probe => reply(records, self.bootstrap.introduction()),
+                Method::Invite => reply(records, self.bootstrap.accept(read(body)?).await?),
+            }
+        })
+    }
+
+    fn write(
+        self: Arc<Self>,
+        from: u64,
+        body: &[u8],
+        forwarder: Forwarder,
+    ) -> Option<BoxFuture<'static, ()>> {
+        let taken = (self.running()).and_then(|running| Ok((running, read(body)?)));
+        match taken {
+            Ok((running, call)) => running.propose_for(from, call, forwarder),
+            Err(denied) => {
+                forwarder.refuse(Err(denied));
+                None
+            }
+        }
+    }
+
+    fn outgrown(&self, by: u64, error: &WireError) {
+        if let Ok(running) = self.running() {
+            running.outgrown(by, error);
+        }
+    }
+
+    fn append_stream(
+        &self,
+        from: u64,
+        mut appends: mpsc::UnboundedReceiver<StreamedAppend>,
+    ) -> BoxFuture<'_, ()> {
+        let Ok(running) = self.running() else {
+            // Appends that are dropped answer themselves.
+            return Box::pin(std::future::ready(()));
+        };
+        Box::pin(async move {
+            let raft = &running.replica.raft;
+            let Some(first) = appends.recv().await else {
+                return;
+            };
+            let is_alone = first.is_alone();
+            let Some((mut request, reply)) = read_append(from, first).await else {
+                return;
+            };
+            if mutant!("heartbeat-agrees")
+                && request.entries.is_empty()
+                && let Ok(last) = raft
+                    .with_raft_state(|state| state.log_ids.last().copied())
+                    .await
+            {
+                request.prev_log_id = last;
+            }
+            if is_alone && request.entries.is_empty() {
+                return heartbeat(raft, request, reply).await;
+            }
+            let replies = Arc::new(Mutex::new(VecDeque::new()));
+            let due = replies.clone();
+            let first = Some((request, reply));
+            let requests = stream::unfold((first, appends), move |(first, mut appends)| {
+                let due = due.clone();
+                async move {
+                    let (request, reply) = match first {
+                        Some(first) => first,
+                        None => read_append(from, appends.recv().await?).await?,
+                    };
+                    due.lock().push_back(reply);
+                    Some((request, (None, appends)))
+                }
+            });
+            let mut results = std::pin::pin!(raft.stream_append(requests));
+            while let Some(result) = results.next().await {
+                let reply = replies.lock().pop_front();
+                if let Some(reply) = reply {
+                    answer_append(reply, result);
+                }
+            }
+        })
+    }
+}
+
+/// Answers a heartbeat without waiting for the disk.
+///
+/// openraft answers a heartbeat only when the newest accepted log write is on disk, so a sync of
+/// two seconds would cost the leader its lease and every read its round. The answer tells the
+/// leader only that this node still followed it after the heartbeat was sent; the durable log
+/// position reaches it through the stream of appends. So it is enough that openraft's own task
+/// reports, after the heartbeat has arrived, that its vote is the leader's: a later leader needs a
+/// vote that this node gives afterwards. The durability of the vote matters only to the vote
+/// itself, whose answer does wait.
+async fn heartbeat(raft: &Raft, request: AppendEntriesRequest<TypeConfig>, reply: Reply) {
+    let (vote, matching) = (request.vote, request.prev_log_id);
+    let requests = stream::once(std::future::ready(request));
+    let mut results = std::pin::pin!(raft.stream_append(requests));
+    let mut result = results.next();
+    let follows = raft.with_raft_state(move |state| *state.vote_ref() == vote);
+    let early = tokio::select! {
+        biased;
+        // A refusal does not wait for the disk.
+        result = &mut result => Err(result),
+        follows = follows => Ok(matches!(follows, Ok(true))),
+    };
+    let result = match early {
+        Ok(true) => {
+            answer_append(reply, Ok(Ok(matching)));
+            // openraft still has to process the heartbeat; its answer is discarded.
+            let _ = result.await;
+            return;
+        }
+        Ok(false) => result.await,
+        Err(result) => result,
+    };
+    if let Some(result) = result {
+        answer_append(reply, result);
+    }
+}
+
+fn answer_append(reply: Reply, result: Result<StreamAppendResult<TypeConfig>, Fatal<TypeConfig>>) {
+    let answer = match result {
+        Ok(Ok(flushed)) => Ok(AppendReply::Flushed(flushed.as_ref().map(WireLogId::from))),
+        Ok(Err(StreamAppendError::Conflict(id))) => Ok(AppendReply::Conflict((&id).into())),
+        Ok(Err(StreamAppendError::HigherVote(vote))) => Ok(AppendReply::HigherVote((&vote).into())),
+        Err(fatal) => Err(Denied::stopped(fatal)),
+    };
+    let records = reply.records;
+    reply.send(answer.map(|answer| wire::encode(records, &answer)));
+}
+
+#[cfg(test)]
+mod tests {
+    use placement_model::Level;
+    use placement_raft_store::Member;
+    use placement_raft_store::wire::WireVote;
+    use tokio::time::Instant;
+    use uuid::Uuid;
+
+    use super::*;
+    use crate::fixtures::Alone;
+    use crate::replica::Replica;
+
+    struct NoOperators;
+
+    impl Operated for NoOperators {
+        fn carry_out(&self, _: u64, _: Order) -> BoxFuture<'_, OrderReply> {
+            unreachable!("no order is given in these tests")
+        }
+    }
+
+    async fn service() -> (Alone, PeerService) {
+        let alone = Alone::start().await;
+        let service = PeerService::new(alone.bootstrap.clone(), Arc::new(NoOperators));
+        (alone, service)
+    }
+
+    fn hello(alone: &Alone, from: u64) -> Hello {
+        Hello {
+            oldest: 1,
+            newest: 1,
+            cluster: alone.bootstrap.peers.cluster(),
+            from,
+            to: Some(1),
+            introduction: false,
+            level: Level::NEWEST,
+            region: String::new(),
+        }
+    }
+
+    #[tokio::test]
+    async fn calls_of_a_removed_node_and_commands_of_an_unknown_one_are_rejected() {
+        let (alone, service) = service().await;
+        let running = &alone.running;
+        let set_members = async |ids: &[u64]| {
+            let membership = Membership(running);
+            let mut members = running.replica.members();
+            members.retain(|id, _| ids.contains(id));
+            for id in ids {
+                members.entry(*id).or_default();
+            }
+            let (now, voters) = membership.now();
+            membership
+                .set_membership(now, voters, members)
+                .await
+                .unwrap();
+            let is_set = |replica: &Replica| replica.members().keys().eq(ids);
+            alone.becomes("one of these members", is_set).await;
+        };
+        set_members(&[1, 2, 3]).await;
+        for node in [1, 2, 3] {
+            service.greet(&hello(&alone, node), 1).unwrap();
+            service.admits(node, Method::Admin).unwrap();
+        }
+        // This node may lag behind: a node that it does not know may be a new member, and may even
+        // lead.
+        for method in [
+            Method::Append,
+            Method::Vote,
+            Method::Snapshot,
+            Method::ReadIndex,
+        ] {
+            service.admits(4, method).unwrap();
+        }
+        for method in [Method::Admin, Method::Operate] {
+            let refused = service.admits(4, method);
+            assert!(matches!(refused, Err(Denied::NotAMember { node: 4, .. })));
+        }
+
+        set_members(&[1, 2]).await;
+        Membership(running).retire(3).await.unwrap();
+        for method in [
+            Method::Append,
+            Method::Vote,
+            Method::PreVote,
+            Method::TransferLeader,
+            Method::Snapshot,
+            Method::Write,
+            Method::ReadIndex,
+            Method::Admin,
+            Method::Operate,
+        ] {
+            let refused = service.admits(3, method).unwrap_err();
+            assert!(
+                matches!(refused, Denied::Removed { node: 3, .. }),
+                "{method:?}"
+            );
+        }
+        let refused = service.greet(&hello(&alone, 3), 1).unwrap_err();
+        assert!(
+            refused.to_string().starts_with("node 3 was removed"),
+            "{refused}"
+        );
+        service.greet(&hello(&alone, 2), 1).unwrap();
+        alone.stop().await;
+    }
+
+    #[tokio::test]
+    async fn node_may_describe_only_itself() {
+        let (alone, service) = service().await;
+        let describe = |id| MembershipChange::Describe {
+            id,
+            member: Box::default(),
+            start: Some(1),
+        };
+        let admin = async |from, change: MembershipChange| {
+            let caller = Caller {
+                node: from,
+                records: RecordVersion::NEWEST,
+            };
+            let body = wire::encode(RecordVersion::NEWEST, &change);
+            service.call(caller, Method::Admin, body.into()).await
+        };
+        // A member that describes another one could redirect that node's address to itself.
+        for (from, of) in [(2, 1), (1, 2)] {
+            let refused = admin(from, describe(of)).await.unwrap_err();
+            assert!(matches!(refused, Denied::Misused(_)), "{refused}");
+        }
+        admin(1, describe(1)).await.unwrap();
+
+        // A member that stands or leads in another's name could count for it, or depose a leader.
+        let vote = WireVote {
+            term: 99,
+            node: 1,
+            committed: false,
+        };
+        let call = VoteCall {
+            vote,
+            last: None,
+            transfer: false,
+        };
+        for method in [Method::PreVote, Method::Vote] {
+            let refused = service.vote(2, method, call.clone()).await.unwrap_err();
+            assert!(matches!(refused, Denied::Misused(_)), "{refused}");
+        }
+        let call = TransferCall {
+            from: vote,
+            to: 1,
+            last: None,
+        };
+        let refused = service.transfer(2, call).await.unwrap_err();
+        assert!(matches!(refused, Denied::Misused(_)), "{refused}");
+
+        let call = JoinCall {
+            node: 8,
+            token: String::new(),
+            nonce: Uuid::from_u128(9),
+            member: Member::default(),
+        };
+        let refused = service.join(9, call).await.unwrap_err();
+        assert!(matches!(refused, Denied::Misused(_)), "{refused}");
+        alone.stop().await;
+    }
+
+    #[tokio::test]
+    async fn guesses_do_not_delay_a_node_with_a_token() {
+        let (alone, service) = service().await;
+        let fresh = [Uuid::from_u128(7), Uuid::from_u128(8)];
+        let (token, _) = (alone.bootstrap.slot)
+            .issue_token(fresh, 600, None)
+            .await
+            .unwrap();
+        let (node, secret) = token.split_once('-').unwrap();
+        let node: u64 = node.parse().unwrap();
+        let come = async |token: &str| {
+            let call = JoinCall {
+                node,
+                token: token.to_owned(),
+                nonce: Uuid::from_u128(9),
+                member: Member {
+                    peer: "127.0.0.1:2".to_owned(),
+                    ..Member::default()
+                },
+            };
+            let joined = service.join(node, call).await.unwrap();
+            joined.unwrap_err().to_string()
+        };
+        let begun = Instant::now();
+        // A text without the form of a token is rejected without a lookup.
+        assert!(come("no token").await.contains("no node is awaited"));
+        assert!(begun.elapsed() < GUESS / 2);
+        let guesses = futures::future::join_all((0..20).map(|_| come("guess")));
+        let known = async {
+            sleep(GUESS / 10).await;
+            come(secret).await
+        };
+        let (guesses, known) = futures::join!(guesses, known);
+        assert!(known.starts_with("the new node at"), "{known}");
+        let looked_up = guesses
+            .iter()
+            .filter(|words| words.contains("no node is awaited"));
+        assert_eq!(looked_up.count(), 1, "{guesses:?}");
+        assert!(begun.elapsed() >= GUESS, "guessing is fast");
+        alone.stop().await;
+    }
+}

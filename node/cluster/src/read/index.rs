@@ -1,0 +1,270 @@
+//! The read index (Raft thesis, 6.4): the log index that a node must have applied so that a read
+//! misses nothing that was acknowledged before the read was requested.
+//!
+//! After the read arrives, the node asks the leader for its commit index. The votes of a quorum
+//! prove that it still leads ([`super::quorum`]): the node asks the other voters for theirs at the
+//! same time, unless it and the leader are a quorum. If it cannot reach them, the leader asks them.
+//! openraft's own read index is not used, because there a late answer may confirm a later question.
+//! At most one such round runs per node; later reads share the next one.
+//!
+//! A node that is the only voter asks no other node, but still waits until it has applied what is
+//! committed: a learner applies its own log, and may have acknowledged a write that the voter has
+//! committed but not applied.
+//!
+//! Leases are not used: a restarted follower has forgotten the lease that it granted.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use futures::StreamExt;
+use futures::stream::FuturesUnordered;
+use placement_base::coverage::RarePath;
+use placement_model::mutant;
+use placement_raft_store::wire::WireVote;
+use tokio::sync::mpsc::UnboundedReceiver;
+use tokio::sync::oneshot;
+use tokio::time::{Instant, timeout_at};
+
+use super::quorum;
+use crate::replica::{Leader, REMOVED, Replica};
+use crate::running::{ReadPoint, Running, Waiting};
+use placement_base::backend::Unavailable;
+use placement_peer::rpc::channel::CallError;
+use placement_peer::rpc::message::{CommitPoint, Method};
+
+/// Why a leader refuses a read.
+const UNCONFIRMED: &str = "no quorum confirmed in time that this node leads";
+/// Pause before the same leader is asked again.
+const PAUSE: Duration = Duration::from_millis(50);
+
+impl Running {
+    /// Waits until this node has applied everything acknowledged anywhere before the call.
+    pub async fn linearize(&self, deadline: Instant) -> Result<(), Unavailable> {
+        let stopping = || Unavailable::nothing_committed("this node is stopping");
+        if self.replica.is_removed() {
+            return Err(Unavailable::nothing_committed(REMOVED));
+        }
+        let Replica { me, freshness, .. } = &*self.replica;
+        let rules_alone = || self.replica.leads() && self.replica.voters().iter().eq([me]);
+        if mutant!("rule-before-applying") && rules_alone() {
+            freshness.confirm(freshness.now());
+            return Ok(());
+        }
+        let (answer, asked) = oneshot::channel();
+        let waiting = Waiting { answer, deadline };
+        self.reads.send(waiting).map_err(|_| stopping())?;
+        let point = match timeout_at(deadline, asked).await {
+            Ok(Ok(Ok(point))) => point,
+            Ok(Ok(Err(reason))) => return Err(Unavailable::nothing_committed(reason)),
+            Ok(Err(_)) => return Err(stopping()),
+            Err(_) => {
+                let reason = self.replica.without_leader();
+                return Err(Unavailable::nothing_committed(reason));
+            }
+        };
+        self.replica.apply_up_to(point.index, deadline).await?;
+        let asked = match mutant!("fresh-as-of-the-answer") {
+            true => freshness.now(),
+            false => point.asked,
+        };
+        freshness.confirm(asked);
+        Ok(())
+    }
+}
+
+impl Running {
+    /// Obtains the read index from the leader, in one round for all reads that wait when it begins.
+    pub(crate) async fn confirm_reads(self: Arc<Self>, mut queue: UnboundedReceiver<Waiting>) {
+        let mut waiting: Vec<Waiting> = Vec::new();
+        loop {
+            if waiting.is_empty() {
+                match queue.recv().await {
+                    Some(read) => waiting.push(read),
+                    None => return,
+                }
+            }
+            while let Ok(read) = queue.try_recv() {
+                waiting.push(read);
+            }
+            waiting.retain(|read| !read.answer.is_closed());
+            let Some(latest) = waiting.iter().map(|read| read.deadline).max() else {
+                continue;
+            };
+            let asked = self.replica.freshness.now();
+            match self.ask_for_index(latest).await {
+                Ok(index) => {
+                    self.read_metrics.round(waiting.len(), asked.at.elapsed());
+                    if waiting.len() > 1 {
+                        RarePath::RoundShared.ran();
+                    }
+                    while mutant!("join-the-round")
+                        && let Ok(read) = queue.try_recv()
+                    {
+                        waiting.push(read);
+                    }
+                    for read in waiting.drain(..) {
+                        // A caller that has given up needs no answer.
+                        let _ = read.answer.send(Ok(ReadPoint { asked, index }));
+                    }
+                }
+                Err(reason) => {
+                    self.read_metrics.failures.fetch_add(1, Ordering::Relaxed);
+                    self.replica.freshness.cut_off();
+                    RarePath::RoundFailed.ran();
+                    expire(&mut waiting, &reason);
+                }
+            }
+        }
+    }
+
+    /// One question to the leader. Waits a little before it reports that there is no answer.
+    async fn ask_for_index(&self, latest: Instant) -> Result<u64, String> {
+        let replica = &self.replica;
+        if let Some(failure) = replica.failure() {
+            tokio::time::sleep(PAUSE).await;
+            return Err(format!("this node is quarantined: {failure}"));
+        }
+        let Some(leader) = replica.leader() else {
+            replica.other_leader(None, latest).await;
+            return Err("no leader is known".to_owned());
+        };
+        // A working quorum answers at once; a missing one is asked again.
+        let patience = Duration::from_millis(replica.config.raft.election_min_ms);
+        let reply = tokio::select! {
+            biased;
+            reply = self.ask_leader(&leader, patience) => reply,
+            () = replica.other_leader(Some(leader.id), Instant::now() + patience * 2) => {
+                Err(format!("node {} no longer leads", leader.id))
+            }
+        };
+        if reply.is_err() {
+            replica
+                .other_leader(Some(leader.id), Instant::now() + PAUSE)
+                .await;
+        }
+        reply
+    }
+
+    async fn ask_leader(&self, leader: &Leader, patience: Duration) -> Result<u64, String> {
+        if let Some(index) = self.ask_voters(leader, patience).await? {
+            return Ok(index);
+        }
+        if leader.id == self.replica.me {
+            return Err(UNCONFIRMED.to_owned());
+        }
+        self.peers
+            .call(leader.id, &leader.address, Method::ReadIndex, &(), patience)
+            .await
+            .map_err(|error| self.leader_failed(leader, error))?
+    }
+
+    fn leader_failed(&self, leader: &Leader, error: CallError) -> String {
+        match error {
+            CallError::Removed(_) => {
+                self.replica.note_removed(true);
+                REMOVED.to_owned()
+            }
+            error => format!("the leader, node {}: {error}", leader.id),
+        }
+    }
+
+    /// As the leader: the read index for a question that another node asks now. It covers
+    /// everything that was acknowledged before.
+    ///
+    /// # Errors
+    /// A text: this node does not lead, or no quorum confirmed that it does.
+    pub(crate) async fn confirm(&self) -> Result<u64, String> {
+        let me = self.replica.me;
+        let Some(leader) = self.replica.leader().filter(|leader| leader.id == me) else {
+            return Err(format!("node {me} no longer leads"));
+        };
+        let patience = Duration::from_millis(self.replica.config.raft.election_min_ms);
+        let confirmed = self.ask_voters(&leader, patience).await?;
+        confirmed.ok_or_else(|| UNCONFIRMED.to_owned())
+    }
+
+    /// Asks the leader for its commit index, and the voters for their votes, unless the leader and
+    /// this node are a quorum: one round trip. `None`: leadership was not confirmed.
+    async fn ask_voters(&self, leader: &Leader, patience: Duration) -> Result<Option<u64>, String> {
+        let replica = &self.replica;
+        let stored = replica.membership();
+        let members = stored.membership();
+        let pair = [leader.id, replica.me];
+        let is_pair_enough = quorum::are_quorum(members, pair);
+        let others = (members.voter_ids()).filter(|id| !is_pair_enough && !pair.contains(id));
+        let mut votes: FuturesUnordered<_> = others
+            .filter_map(|id| Some((id, members.get_node(&id)?)))
+            .map(|(id, member)| async move {
+                let held = (self.peers).call(id, &member.peer, Method::HeldVote, &(), patience);
+                (id, held.await.ok())
+            })
+            .collect();
+        let mut shown = BTreeMap::from([(replica.me, held_vote(replica).await)]);
+        let asked = async {
+            match leader.id == replica.me {
+                true => Ok(point(replica).await),
+                false => {
+                    (self.peers)
+                        .call(leader.id, &leader.address, Method::ReadPoint, &(), patience)
+                        .await
+                }
+            }
+        };
+        let mut asked = std::pin::pin!(asked);
+        let mut point: Option<CommitPoint> = None;
+        loop {
+            if let Some(point) = &point {
+                let same = |(id, vote): (&u64, &Option<WireVote>)| {
+                    vote.is_some_and(|vote| point.vote == vote || mutant!("count-every-vote"))
+                        .then_some(*id)
+                };
+                let showed = [leader.id].into_iter().chain(shown.iter().filter_map(same));
+                if quorum::is_confirmed(point, &showed.collect()) || mutant!("lead-without-quorum")
+                {
+                    match is_pair_enough {
+                        true => RarePath::RoundOfTwo.ran(),
+                        false => RarePath::RoundOfMany.ran(),
+                    }
+                    return Ok(Some(point.index));
+                }
+            }
+            tokio::select! {
+                biased;
+                reply = &mut asked, if point.is_none() => {
+                    point = reply.map_err(|error| self.leader_failed(leader, error))?;
+                    if point.is_none() {
+                        return Ok(None);
+                    }
+                }
+                Some((id, vote)) = votes.next() => {
+                    shown.insert(id, vote);
+                }
+                else => return Ok(None),
+            }
+        }
+    }
+}
+
+/// Answers the reads whose deadline has passed with `reason`; the others wait for the next round.
+fn expire(waiting: &mut Vec<Waiting>, reason: &str) {
+    let now = Instant::now();
+    for read in waiting.extract_if(.., |read| read.deadline <= now) {
+        let _ = read.answer.send(Err(reason.to_owned()));
+    }
+}
+
+/// The vote that this node has made.
+pub(crate) async fn held_vote(replica: &Replica) -> Option<WireVote> {
+    let vote = (replica.raft).with_raft_state(|state| WireVote::from(state.vote_ref()));
+    vote.await.ok()
+}
+
+/// As the leader: the commit index for other nodes to confirm. `None`: this node does not lead, or
+/// has committed nothing in its own term yet.
+pub(crate) async fn point(replica: &Replica) -> Option<CommitPoint> {
+    let me = replica.me;
+    let point = (replica.raft).with_raft_state(move |state| quorum::point(state, me));
+    point.await.ok().flatten()
+}

@@ -1,0 +1,211 @@
+//! A node that is a member of a cluster: its state and the owners of its activities.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+use placement_base::coverage::RarePath;
+use placement_model::Command;
+use placement_model::command::SyncStandards;
+use placement_raft_store::{Drafts, SnapshotDir, StoreMetrics};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use tokio::sync::mpsc::UnboundedSender;
+use tokio::sync::{OnceCell, oneshot};
+use tokio::time::Instant;
+use tracing::Span;
+
+use super::backlog::{Backlog, Permit};
+use super::error::Refused;
+use super::freshness::Moment;
+use super::internal_actions::ActionLog;
+use super::kept_backups::Kept;
+use super::replica::Replica;
+use super::write_ids::WriteIds;
+use placement_base::backend::Unavailable;
+use placement_base::world::Clock;
+use placement_peer::rpc::message::{Method, WriteCall, WriteReply};
+use placement_peer::rpc::peers::Peers;
+use placement_peer::rpc::server::Forwarder;
+use placement_peer::rpc::snapshots::Sending;
+use placement_raft_store::disk_space::{self, Room};
+
+/// Deadline for another node's answer.
+const CALL: Duration = Duration::from_secs(1);
+
+/// A write for this node to propose as the leader.
+pub(crate) struct Proposal {
+    pub(super) call: WriteCall,
+    /// The decoded command of the call.
+    pub(super) command: Command,
+    /// When its client stops waiting.
+    pub(super) deadline: Instant,
+    /// Held until the write is answered.
+    pub(super) permit: Permit,
+    pub(super) asker: Asker,
+    pub(super) span: Span,
+}
+
+/// The recipient of a proposal's outcome.
+pub(crate) enum Asker {
+    /// A request to this node.
+    Here(oneshot::Sender<Result<(), WriteReply>>),
+    There(Forwarder),
+}
+
+impl Asker {
+    /// Whether the recipient has stopped waiting.
+    pub(super) fn has_given_up(&self) -> bool {
+        match self {
+            Self::Here(answer) => answer.is_closed(),
+            Self::There(forwarder) => {
+                let given_up = forwarder.has_given_up();
+                if given_up {
+                    RarePath::WriteGivenUp.ran();
+                }
+                given_up
+            }
+        }
+    }
+
+    /// Notes that the proposal is in the log.
+    pub(super) fn proposed(&mut self) {
+        if let Self::There(forwarder) = self {
+            forwarder.proposed();
+        }
+    }
+
+    /// Sends the outcome, if the recipient still waits.
+    pub(super) fn answer(self, proposed: Result<(), WriteReply>) {
+        match (self, proposed) {
+            (Self::Here(answer), proposed) => drop(answer.send(proposed)),
+            (Self::There(forwarder), Ok(())) => forwarder.committed(),
+            (Self::There(forwarder), Err(refused)) => forwarder.refuse(Ok(&refused)),
+        }
+    }
+}
+
+/// Counters of the rounds that confirm reads.
+#[derive(Debug, Default)]
+pub struct ReadMetrics {
+    pub rounds: AtomicU64,
+    pub reads: AtomicU64,
+    pub failures: AtomicU64,
+    pub micros: AtomicU64,
+}
+
+impl ReadMetrics {
+    /// Counts one round that served `reads` reads.
+    pub(super) fn round(&self, reads: usize, took: Duration) {
+        self.rounds.fetch_add(1, Ordering::Relaxed);
+        self.reads.fetch_add(reads as u64, Ordering::Relaxed);
+        let micros = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
+        self.micros.fetch_add(micros, Ordering::Relaxed);
+    }
+}
+
+/// A read that waits for a round.
+pub(crate) struct Waiting {
+    pub(super) answer: oneshot::Sender<Result<ReadPoint, String>>,
+    pub(super) deadline: Instant,
+}
+
+/// A state at `index` contains everything acknowledged before `asked`.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct ReadPoint {
+    pub(super) asked: Moment,
+    pub(super) index: u64,
+}
+
+/// The parts of a running member.
+pub struct Running {
+    pub replica: Arc<Replica>,
+    /// The standard resource classes and traits of this binary.
+    pub(super) standards: SyncStandards,
+    /// Set once this node's state has all of them.
+    pub(super) has_standards: AtomicBool,
+    pub store_metrics: StoreMetrics,
+    pub kept: Kept,
+    pub(super) room: Room,
+    pub(super) snapshots: SnapshotDir,
+    pub(super) drafts: Drafts,
+    pub(super) sending: Arc<Sending>,
+    pub peers: Arc<Peers>,
+    pub(super) actions: Arc<dyn ActionLog>,
+    pub(super) clock: Arc<dyn Clock>,
+    pub(super) ids: Arc<WriteIds>,
+    /// The number of the current start of this node.
+    pub(super) start: u64,
+    /// Set once this node knows that there was no later start.
+    pub(super) is_latest_start: OnceCell<()>,
+    /// Bounds the writes that this node, as the leader, has accepted and not answered.
+    pub(super) backlog: Backlog,
+    /// To the task that proposes writes.
+    pub(super) proposals: UnboundedSender<Proposal>,
+    /// To the task that confirms reads.
+    pub(super) reads: UnboundedSender<Waiting>,
+    pub(super) read_metrics: Arc<ReadMetrics>,
+}
+
+impl Running {
+    /// Quarantines this node because only a newer binary can read what node `by` sends. This node
+    /// cannot follow the log any more; the report keeps the others from trying forever.
+    pub(super) fn outgrown(&self, by: u64, error: impl std::fmt::Display) {
+        self.replica.health.report(&format!(
+            "node {by} sends data that this node cannot read ({error}): start a binary here that \
+            is at least as new as the writer's, such as that of node {by}"
+        ));
+    }
+
+    /// Waits until everything acknowledged anywhere before the call is applied here.
+    pub(super) async fn catch_up(&self) -> Result<(), Unavailable> {
+        let deadline = Instant::now() + self.replica.config.wait();
+        self.linearize(deadline).await
+    }
+
+    /// Commits a command and waits until it is applied here. `what` names it in the log.
+    pub(super) async fn carry_out(&self, command: Command, what: &str) -> Result<(), Refused> {
+        self.commit(command, what.to_owned()).await?;
+        Ok(())
+    }
+
+    /// Whether this node's disk has less room than `[disk] min_free_bytes`.
+    pub(super) async fn is_short_of_room(&self) -> bool {
+        let config = &self.replica.config;
+        if config.disk.min_free_bytes == 0 {
+            return false;
+        }
+        let free = disk_space::free(&config.data_dir).await;
+        // A system that does not report its free space is never short.
+        free.is_some_and(|free| free < config.disk.min_free_bytes)
+    }
+
+    /// Asks members one after another. Returns the answers of the reachable ones.
+    pub(super) async fn ask<A: DeserializeOwned>(
+        &self,
+        nodes: impl IntoIterator<Item = u64>,
+        method: Method,
+        question: &(impl Serialize + Sync),
+    ) -> BTreeMap<u64, A> {
+        let members = self.replica.members();
+        let mut answers = BTreeMap::new();
+        for id in nodes {
+            let Some(member) = members.get(&id) else {
+                continue;
+            };
+            let call = (self.peers).call(id, &member.peer, method, question, CALL);
+            if let Ok(answer) = call.await {
+                answers.insert(id, answer);
+            }
+        }
+        answers
+    }
+
+    /// Stops Raft; the disk is closed soon after.
+    pub async fn stop(&self) {
+        if let Err(error) = self.replica.raft.shutdown().await {
+            tracing::warn!(%error, "replication did not stop cleanly");
+        }
+    }
+}

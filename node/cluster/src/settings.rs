@@ -1,0 +1,381 @@
+//! The cluster's configuration: the tables `[node]`, `[cluster]`, `[raft]`, `[disk]` and
+//! `[backup]`, and what the cluster needs of other tables.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+use std::time::Duration;
+
+use placement_model::Level;
+use placement_raft_store::{LABEL_MAX, NodeName, Site, is_label};
+use uuid::Uuid;
+
+use crate::bucket::BackupS3Section;
+use crate::topology::Extent;
+use placement_base::settings::{Invalid, Text, check_address, settings};
+
+/// The configuration that the cluster uses.
+#[derive(Debug, Clone, Default)]
+pub struct Settings {
+    pub node_id: u64,
+    pub data_dir: PathBuf,
+    pub initial_members: Vec<Text<InitialMember>>,
+    pub cluster_id: Option<Uuid>,
+    /// Whether clients have to connect by TLS.
+    pub api_requires_tls: bool,
+    /// Whether operators have to connect by TLS.
+    pub admin_requires_tls: bool,
+    pub node: NodeSection,
+    pub cluster: ClusterSection,
+    pub disk: DiskSection,
+    pub backup: BackupSection,
+    pub backup_s3: BackupS3Section,
+    pub raft: RaftSection,
+}
+
+impl Settings {
+    /// How long a request waits for the cluster.
+    pub fn wait(&self) -> Duration {
+        Duration::from_millis(self.cluster.wait_ms)
+    }
+}
+
+settings! {
+    /// Name and site of this node.
+    NodeSection {
+        /// Name of this node for operators and tools: letters, digits, dots, dashes and
+        /// underscores, unique in the cluster. Empty: the name stays as it was, at first
+        /// `node-NUMBER`.
+        name: Text<NodeName> = Text::default(),
+        /// Region of this node: nodes that fail together, independently of other regions. Empty:
+        /// unnamed.
+        region: String = String::new(),
+        /// Zone of this node within its region: nodes that fail together. Empty: unnamed.
+        zone: String = String::new(),
+    }
+}
+
+impl NodeSection {
+    /// The site of this node.
+    pub fn site(&self) -> Site {
+        Site {
+            region: self.region.clone(),
+            zone: self.zone.clone(),
+        }
+    }
+
+    /// # Errors
+    /// The region or the zone is not a valid label.
+    pub fn check(&self) -> Result<(), Invalid> {
+        for (key, name) in [("node.region", &self.region), ("node.zone", &self.zone)] {
+            if !is_label(name) {
+                let message = format!(
+                    "{name:?} is not up to {LABEL_MAX} letters, digits, dots, dashes and \
+                    underscores"
+                );
+                return Err(Invalid::new(key, message));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// One of `initial_members`: `ID=HOST:PORT`.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct InitialMember {
+    /// Number of the node.
+    pub id: u64,
+    /// Address of the node for other nodes.
+    pub address: String,
+}
+
+impl FromStr for InitialMember {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let wrong = || format!("{text:?} is not of the form ID=HOST:PORT");
+        let (id, address) = text.split_once('=').ok_or_else(wrong)?;
+        let id = id.trim().parse().ok().filter(|id| *id > 0);
+        let address = address.trim();
+        check_address("initial_members", address, false).map_err(|invalid| invalid.message)?;
+        Ok(Self {
+            id: id.ok_or_else(wrong)?,
+            address: address.to_owned(),
+        })
+    }
+}
+
+impl fmt::Display for InitialMember {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}={}", self.id, self.address)
+    }
+}
+
+settings! {
+    /// Joining, leading and waiting for the cluster.
+    ClusterSection {
+        /// How long a request waits for a leader, for its write's outcome or for its read's promise
+        /// before it is answered 503, in milliseconds.
+        wait_ms: u64 = 5_000,
+        /// Highest feature level that this node accepts; 0: the highest of its version. Set it on
+        /// one node to keep a downgrade of the whole cluster possible while you try an upgrade. It
+        /// does not lower a level that the cluster has reached.
+        level_max: u64 = 0,
+        /// Nodes of a cluster that this node joins while its data directory is empty: their
+        /// addresses for other nodes, `host:port`. Names are resolved for each attempt. Ignored
+        /// once this node belongs to a cluster.
+        join: Vec<String> = Vec::new(),
+        /// File with the join token, which `placementctl join-token create` has shown.
+        join_token_file: Option<PathBuf> = None,
+        /// How long a voter may be unreachable before its vote moves to a learner that has caught
+        /// up, of its zone or else of its region, in seconds. The voter stays a member without a
+        /// vote. It never happens if a majority would be unreachable afterwards. 0: an operator
+        /// decides.
+        autopilot_after_s: u64 = 0,
+        /// Preferred sites of the leader: regions, or `REGION/ZONE`, the best first, the same list
+        /// on each node. Leadership moves there while a voter there is reachable, has caught up and
+        /// is not drained.
+        leader_preference: Vec<String> = Vec::new(),
+        /// Single loss that the voters must survive: `node`, `zone` or `region`, the same on each
+        /// node. A change of voters that would let such a loss stop the cluster is refused without
+        /// `--force`. Unset: no change is refused.
+        survive: Option<Extent> = None,
+    }
+    fixed {
+        /// `/readyz` fails when this node has not applied this many log entries that it knows to be
+        /// committed: half of what the log keeps.
+        ready_lag_max: u64 = 10_000,
+        /// Longest time that a write may have to queue, in milliseconds. When a node, or the
+        /// leader, has more unanswered writes than it recently completed within that time, further
+        /// ones are answered 503 at once, so that the queued ones are answered before their clients
+        /// give up. 0: no bound.
+        backlog_ms: u64 = 1_000,
+        /// Most bytes of unanswered writes on the leader; further ones are answered 503.
+        backlog_bytes: usize = 64 << 20,
+    }
+}
+
+impl ClusterSection {
+    /// The highest feature level that this node accepts.
+    pub fn level_max(&self) -> Level {
+        match u32::try_from(self.level_max) {
+            Ok(0) | Err(_) => Level::NEWEST,
+            Ok(level) => Level::NEWEST.min(Level(level)),
+        }
+    }
+
+    /// Whether this node joins a cluster if it has no data.
+    pub fn joins(&self) -> bool {
+        !self.join.is_empty()
+    }
+
+    /// # Errors
+    /// A setting is invalid.
+    pub fn check(&self, raft: &RaftSection) -> Result<(), Invalid> {
+        for address in &self.join {
+            check_address("cluster.join", address, false)?;
+        }
+        if self.joins() && self.join_token_file.is_none() {
+            let message = "is required with cluster.join";
+            return Err(Invalid::new("cluster.join_token_file", message));
+        }
+        let is_site = |site: &str| {
+            let mut names = site.splitn(2, '/');
+            names.all(|name| !name.is_empty() && is_label(name))
+        };
+        if let Some(site) = self.leader_preference.iter().find(|site| !is_site(site)) {
+            let message = format!("{site:?} is neither a region nor REGION/ZONE");
+            return Err(Invalid::new("cluster.leader_preference", message));
+        }
+        if self.wait_ms == 0 {
+            return Err(Invalid::new("cluster.wait_ms", "must not be 0"));
+        }
+        let after_ms = self.autopilot_after_s.saturating_mul(1000);
+        let least_ms = 3 * raft.election_max_ms;
+        if after_ms > 0 && after_ms < least_ms {
+            return Err(Invalid::new(
+                "cluster.autopilot_after_s",
+                format!(
+                    "must be 0 or at least three times the longest election timeout, {least_ms} \
+                    ms: a new leader has not received an answer from all voters"
+                ),
+            ));
+        }
+        Ok(())
+    }
+}
+
+settings! {
+    /// Replication: timeouts, log and snapshots of Raft.
+    RaftSection {
+        /// The longest round trip between two voters, in milliseconds. Heartbeat, election and
+        /// connection timeouts are derived from it. 0: up to 125 ms.
+        round_trip_ms: u64 = 0,
+        /// The state is written to disk after this many log entries, and the log is cut before that
+        /// point; a large state (over 16 MiB) when the log reaches half its size. The log keeps
+        /// this many entries that it could cut, so that a node that was briefly away need not
+        /// receive the whole state.
+        snapshot_after: u64 = 20_000,
+        /// Maximum rate of sending a snapshot to another node, in bytes a second; 0: half of what
+        /// link and disks sustain, which is never exceeded.
+        snapshot_bytes_per_s: u64 = 64 * 1024 * 1024,
+    }
+    fixed {
+        /// Interval between heartbeats of a leader, in milliseconds.
+        heartbeat_ms: u64 = 250,
+        /// Shortest silence of the leader before an election, in milliseconds.
+        election_min_ms: u64 = 1_000,
+        /// Longest silence of the leader before an election, in milliseconds. A node that received
+        /// a heartbeat waits this long, and then a random part of the difference between the two.
+        election_max_ms: u64 = 1_500,
+        /// Log entries kept behind a snapshot; `None`: `snapshot_after`.
+        log_keep: Option<u64> = None,
+        /// Most log entries in one message.
+        append_entries_max: u64 = 1_000,
+        /// Most bytes of log entries in one message; one entry always fits. A message has 32 MiB at
+        /// most.
+        append_bytes_max: usize = 4 << 20,
+        /// Bytes of a snapshot per message.
+        snapshot_chunk_bytes: usize = 1 << 20,
+        /// Deadline for sending and installing a snapshot, in milliseconds; the next attempt
+        /// resumes where this one ended.
+        snapshot_timeout_ms: u64 = 600_000,
+        /// A learner may be promoted once it lacks no more than this many log entries: those of a
+        /// second.
+        promote_lag_max: u64 = 1_000,
+        /// Longest record of a command in the log, in bytes: with its metadata it travels between
+        /// nodes as one message, and its rows in one frame of a snapshot.
+        command_bytes: usize = 4 << 20,
+    }
+}
+
+/// A heartbeat takes at least this many round trips, which leaves three quarters of it for the
+/// answer.
+const HEARTBEAT: u64 = 2;
+/// The shortest and the longest silence before an election, in heartbeats.
+const ELECTION_MIN: u64 = 3;
+const ELECTION_MAX: u64 = 6;
+/// Silence, or duration of an attempt, after which a connection is given up, in heartbeats.
+const CONNECTION: u64 = 4;
+
+impl RaftSection {
+    /// Raises the timeouts to fit `round_trip_ms`, if it is longer than they allow.
+    pub fn follow_round_trip(&mut self) {
+        let beat = HEARTBEAT * self.round_trip_ms;
+        self.heartbeat_ms = self.heartbeat_ms.max(beat);
+        self.election_min_ms = self.election_min_ms.max(ELECTION_MIN * beat);
+        self.election_max_ms = self.election_max_ms.max(ELECTION_MAX * beat);
+    }
+
+    /// How long a connection may be silent or take to open with these round trips, in milliseconds.
+    pub fn connection_ms(&self) -> u64 {
+        CONNECTION * HEARTBEAT * self.round_trip_ms
+    }
+
+    /// The longest round trip that the timeouts allow, in milliseconds.
+    pub(crate) fn round_trip_max_ms(&self) -> u64 {
+        self.heartbeat_ms / HEARTBEAT
+    }
+
+    /// Log entries kept behind a snapshot.
+    pub(crate) fn log_keep(&self) -> u64 {
+        self.log_keep.unwrap_or(self.snapshot_after)
+    }
+
+    /// # Errors
+    /// A setting is invalid.
+    pub fn check(&self) -> Result<(), Invalid> {
+        const ROUND_TRIP_MAX: u64 = 10_000;
+        if self.round_trip_ms > ROUND_TRIP_MAX {
+            let message = format!("must be at most {ROUND_TRIP_MAX}");
+            return Err(Invalid::new("raft.round_trip_ms", message));
+        }
+        if self.snapshot_after == 0 {
+            return Err(Invalid::new("raft.snapshot_after", "must not be 0"));
+        }
+        Ok(())
+    }
+}
+
+settings! {
+    /// Free space on the disk.
+    DiskSection {
+        /// Free space below which a disk counts as nearly full, in bytes. While the disks of a
+        /// majority are nearly full, writes that need room are answered 507, and deletions are
+        /// carried out. 0: never.
+        min_free_bytes: u64 = 256 * 1024 * 1024,
+        /// How long one disk operation may take before the process ends, in milliseconds. After a
+        /// tenth of it a leader steps down. 0: no limit.
+        hung_after_ms: u64 = 30_000,
+    }
+}
+
+settings! {
+    /// Automatic backups of this node.
+    BackupSection {
+        /// Directory for backups of this node and for the log since the oldest of them; each
+        /// cluster and node has a subdirectory of its own. Use another disk than that of
+        /// `data_dir`. Unset: no backups are made.
+        directory: Option<PathBuf> = None,
+        /// Interval between backups, in seconds.
+        every_s: u64 = 3_600,
+        /// How many backups are kept; the oldest is deleted once a new one is complete and
+        /// verified.
+        keep: u64 = 24,
+    }
+}
+
+impl BackupSection {
+    /// # Errors
+    /// A setting is invalid.
+    pub fn check(&self, data_dir: &Path, copies: &BackupS3Section) -> Result<(), Invalid> {
+        match &self.directory {
+            Some(directory) if directory.starts_with(data_dir) => {
+                let message = "must not be within data_dir: a loss of one would be a loss of both";
+                return Err(Invalid::new("backup.directory", message));
+            }
+            None if copies.is_used() => {
+                let message = "needs backup.directory, whose contents are copied";
+                return Err(Invalid::new("backup_s3.bucket", message));
+            }
+            _ => {}
+        }
+        for (key, value) in [("backup.every_s", self.every_s), ("backup.keep", self.keep)] {
+            if value == 0 {
+                return Err(Invalid::new(key, "must not be 0"));
+            }
+        }
+        match copies.is_used() {
+            true => copies.check(),
+            false => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_follow_a_long_round_trip() {
+        for (round_trip_ms, expected) in [
+            (0, [250, 1000, 1500, 0]),
+            (30, [250, 1000, 1500, 240]),
+            (125, [250, 1000, 1500, 1000]),
+            (200, [400, 1200, 2400, 1600]),
+        ] {
+            let mut raft = RaftSection {
+                round_trip_ms,
+                ..RaftSection::default()
+            };
+            raft.follow_round_trip();
+            let (beat, least, most) = (
+                raft.heartbeat_ms,
+                raft.election_min_ms,
+                raft.election_max_ms,
+            );
+            assert_eq!([beat, least, most, raft.connection_ms()], expected);
+            assert!(raft.round_trip_max_ms() >= round_trip_ms);
+        }
+    }
+}

@@ -1,0 +1,167 @@
+//! Backups that this node makes by itself, and the log that it archives with them, according to
+//! `[backup]`.
+//!
+//! Writes never wait for them: committed entries are read from the log while it still has them.
+//! Entries that left the log before they could be archived, because the backup directory was full
+//! or slow, leave a gap in the archive.
+
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use placement_base::runtime;
+use placement_raft_store::{BackupDir, LogArchive, LogReader};
+use tokio::time::{sleep, timeout};
+
+use super::Retries;
+use crate::kept_backups::{Kept, Part};
+use crate::running::Running;
+use placement_base::world::micros;
+
+/// Interval between additions to the archived log.
+const LOG_EVERY: Duration = Duration::from_secs(1);
+
+/// A part of the backups that may fail, reported in the log, the status and the metrics.
+pub(crate) struct Failing<'a> {
+    kept: &'a Kept,
+    part: Part,
+    retries: Retries,
+}
+
+impl<'a> Failing<'a> {
+    pub(crate) fn of(kept: &'a Kept, part: Part) -> Self {
+        Self {
+            kept,
+            part,
+            retries: Retries::default(),
+        }
+    }
+
+    pub(crate) fn again(&mut self, what: &'static str, error: impl std::fmt::Display) -> Duration {
+        self.kept.failed(self.part, what, &error);
+        self.retries.after(what, error)
+    }
+
+    pub(crate) fn is_over(&mut self, what: &'static str) {
+        self.kept.is_well(self.part);
+        self.retries.are_over(what);
+    }
+}
+
+pub(crate) async fn open(node: &Running, root: PathBuf, part: Part) -> BackupDir {
+    let mut failing = Failing::of(&node.kept, part);
+    loop {
+        let (root, identity) = (root.clone(), node.replica.identity);
+        match runtime::blocking(move || BackupDir::open(&root, identity)).await {
+            Ok(dir) => return dir,
+            Err(error) => {
+                let what = "the directory for backups cannot be used";
+                sleep(failing.again(what, error)).await;
+            }
+        }
+    }
+}
+
+/// Makes a backup at every interval of `[backup] every_s`.
+pub(crate) async fn make(node: Arc<Running>) {
+    let (kept, clock) = (&node.kept, &node.clock);
+    let settings = &node.replica.config.backup;
+    let Some(root) = settings.directory.clone() else {
+        return;
+    };
+    let every = Duration::from_secs(settings.every_s);
+    kept.begin(every);
+    let dir = open(&node, root, Part::Backups).await;
+    let keep = usize::try_from(settings.keep).unwrap_or(usize::MAX);
+    if let Ok(Some(last)) = dir.newest() {
+        let age = clock.now().duration_since(last).unwrap_or_default();
+        kept.found(last, age);
+        kept.is_well(Part::Backups);
+        let _ = timeout(every.saturating_sub(age), kept.is_due()).await;
+    }
+    let mut failing = Failing::of(kept, Part::Backups);
+    while node.replica.failure().is_none() {
+        match one(&node, &dir, keep).await {
+            Ok(index) => {
+                kept.made(clock.now(), index);
+                failing.is_over("backups are made");
+                // The next backup is due now, whether the interval passed or it was requested
+                // early.
+                let _ = timeout(every, kept.is_due()).await;
+            }
+            Err(error) => {
+                let wait = failing.again("no backup is made", error);
+                sleep(wait.min(every)).await;
+            }
+        }
+    }
+}
+
+/// Makes one backup and returns its last entry. A node that does not reach the others makes none:
+/// its state may be outdated.
+async fn one(node: &Running, dir: &BackupDir, keep: usize) -> Result<u64, String> {
+    (node.catch_up().await).map_err(|error| error.to_string())?;
+    let (dir, applied) = (dir.clone(), node.replica.views.current());
+    let made = runtime::blocking(move || dir.back_up(&applied, keep)).await;
+    let info = made.map_err(|error| error.to_string())?;
+    tracing::info!(index = info.index, digest = info.digest, "made a backup");
+    Ok(info.index)
+}
+
+/// Adds committed entries to the archived log.
+pub(crate) async fn keep_log(node: Arc<Running>, log: LogReader) {
+    let Some(root) = node.replica.config.backup.directory.clone() else {
+        return;
+    };
+    let dir = open(&node, root, Part::Log).await;
+    let mut failing = Failing::of(&node.kept, Part::Log);
+    // Reopened after an error, to check again what the files hold.
+    let mut archive = None;
+    while node.replica.failure().is_none() {
+        let (running, dir, log) = (node.clone(), dir.clone(), log.clone());
+        let opened: Option<LogArchive> = archive.take();
+        let added = runtime::blocking(move || {
+            let mut archive = opened.map_or_else(|| dir.log(), Ok)?;
+            add(&running, &mut archive, &log).map(|()| archive)
+        });
+        let wait = match added.await {
+            Ok(added) => {
+                archive = Some(added);
+                failing.is_over("the log since the last backup is kept");
+                LOG_EVERY
+            }
+            Err(error) => failing.again("the log since the last backup is not kept", error),
+        };
+        sleep(wait).await;
+    }
+}
+
+fn add(node: &Running, archive: &mut LogArchive, log: &LogReader) -> io::Result<()> {
+    let applied = node.replica.views.current();
+    // The entries were stamped before now, most of them since the last run.
+    let now = micros(node.clock.now());
+    let end = applied.index().map_or(0, |last| last + 1);
+    while archive.next() < end {
+        let next = archive.next();
+        let entries = log.step(next, end)?;
+        // Applied entries that the log no longer holds cannot be archived any more.
+        let first = entries.first().map_or(end, |entry| entry.log_id.index);
+        if let Some((from, to)) = archive.go_on_at(first) {
+            node.kept.misses(from, to);
+            tracing::error!(
+                from,
+                to,
+                "the archived log has a gap: no moment within it can be restored, \
+                 nor one between it and the next backup"
+            );
+        }
+        let Some(last) = entries.last() else {
+            break;
+        };
+        let last = last.log_id.index;
+        archive.append(applied.record_version(), &entries, now)?;
+        node.kept.is_logged_up_to(last);
+    }
+    Ok(())
+}

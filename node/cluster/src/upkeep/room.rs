@@ -1,0 +1,57 @@
+//! Free space on the disks: while a majority of the voters is short of it, the cluster rejects
+//! writes that need room, so that no disk fills up and deletions and compaction can still make
+//! room.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::sleep;
+
+use crate::leadership::hand_over::try_to_hand_over;
+use crate::running::Running;
+use placement_peer::rpc::message::Method;
+
+/// How often the leader checks.
+const EVERY: Duration = Duration::from_secs(5);
+/// Deadline for another node to take over.
+const HAND_OVER: Duration = Duration::from_secs(5);
+
+/// As the leader: checks the free space of the voters. If its own disk is nearly full, it hands
+/// leadership to a voter with room.
+pub(crate) async fn watch(node: Arc<Running>) {
+    let replica = &node.replica;
+    loop {
+        sleep(EVERY).await;
+        if !replica.leads() {
+            replica.note_room(true);
+            continue;
+        }
+        let mut others = replica.voters();
+        others.retain(|id| *id != replica.me && replica.is_reachable(*id));
+        let others: BTreeMap<u64, bool> = node.ask(others, Method::IsShort, &()).await;
+        let mine = node.is_short_of_room().await;
+        let voters = replica.voters().len();
+        let short = usize::from(mine) + others.values().filter(|short| **short).count();
+        let room = short <= voters / 2;
+        if replica.note_room(room) != room {
+            match room {
+                true => tracing::info!("a majority of the disks has room again"),
+                false => tracing::error!(
+                    short,
+                    voters,
+                    min_free_bytes = replica.config.disk.min_free_bytes,
+                    "the disks are nearly full: writes that need room are rejected"
+                ),
+            }
+        }
+        let roomy = (others.iter()).find(|(id, short)| !**short && replica.may_take_over(**id));
+        if mine && let Some((to, _)) = roomy {
+            tracing::warn!(
+                to,
+                "this node's disk is nearly full: handing leadership over"
+            );
+            try_to_hand_over(replica, Some(*to), HAND_OVER).await;
+        }
+    }
+}

@@ -1,0 +1,111 @@
+//! Completes an upgrade: adds the standard names of a newer binary, and raises the feature level.
+//!
+//! The leader writes the names that the state lacks; another node does so if the leader does not,
+//! since the leader's binary may be older. The leader raises the level once all members are
+//! reachable and run a binary that supports the next one.
+//!
+//! This does not catch a member that returns to an older binary at the moment when the level is
+//! raised. It stops with an error ([`placement_raft_store`] does not apply the entries that
+//! follow), and recovers when the newer binary is back.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use placement_model::command::RaiseLevel;
+use placement_model::{Command, Level};
+use tokio::time::{Instant, sleep};
+
+use crate::running::Running;
+use placement_base::backend::Unavailable;
+
+/// How often the leader checks whether the level can be raised.
+const EVERY: Duration = Duration::from_secs(1);
+
+/// How long other nodes wait for the leader to write the names.
+const GRACE: Duration = Duration::from_secs(1);
+/// Pause before a failed attempt is repeated.
+const PAUSE: Duration = Duration::from_millis(200);
+
+/// Raises the level whenever this node leads and can. Ends once the level is the newest that this
+/// binary supports.
+pub(crate) async fn raise_level(node: Arc<Running>) {
+    while node.replica.level() < Level::NEWEST {
+        if node.replica.leads()
+            && let Some(to) = common(&node)
+            && to > node.replica.level()
+        {
+            raise(&node, to).await;
+        }
+        sleep(EVERY).await;
+    }
+}
+
+/// The highest level that all members support; `None` while one of them is unreachable.
+fn common(node: &Running) -> Option<Level> {
+    let Running { replica, peers, .. } = node;
+    let members = replica.members();
+    let levels = members.keys().map(|id| match *id {
+        me if me == replica.me => Some(peers.level()),
+        other => peers
+            .level_of(other)
+            .filter(|_| replica.is_reachable(other)),
+    });
+    levels.min().flatten()
+}
+
+async fn raise(node: &Running, to: Level) {
+    let command = Command::RaiseLevel(RaiseLevel { to });
+    match node.commit(command, format!("feature level {to}")).await {
+        Ok(raised) => {
+            let index = raised.index.index;
+            tracing::info!(index, level = %to, "raised the feature level of the cluster");
+        }
+        Err(error) => tracing::warn!(?error, level = %to, "could not raise the feature level yet"),
+    }
+}
+
+/// Writes the names until the state has all of them.
+pub(crate) async fn write_standards(node: Arc<Running>) {
+    let replica = &node.replica;
+    let mut changes = replica.leadership_changes();
+    while !node.has_standards() {
+        if !replica.leads() {
+            let leads = async {
+                while !replica.leads() {
+                    changes.next().await;
+                }
+            };
+            tokio::select! {
+                biased;
+                present = node.wait_for_standards(Instant::now() + GRACE) => {
+                    if present.is_ok() {
+                        break;
+                    }
+                }
+                () = leads => {}
+            }
+        }
+        if let Err(error) = write_names(&node).await {
+            tracing::debug!(%error, "could not write the standard resource classes and traits yet");
+        }
+        if !node.has_standards() {
+            sleep(PAUSE).await;
+        }
+    }
+}
+
+/// Writes the names that this node's state lacks.
+async fn write_names(node: &Running) -> Result<(), Unavailable> {
+    // Names written by others may just not be applied here yet.
+    node.catch_up().await?;
+    if node.has_standards() {
+        return Ok(());
+    }
+    let command = Command::SyncStandards(node.standards.clone());
+    let written = node.commit(command, "standards".to_owned()).await?;
+    tracing::info!(
+        index = written.index.index,
+        "wrote the standard resource classes and traits"
+    );
+    Ok(())
+}

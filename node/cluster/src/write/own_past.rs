@@ -1,0 +1,56 @@
+//! Detects that this node's data are an older copy.
+//!
+//! A data directory restored from an older copy has forgotten what the node acknowledged and
+//! promised since. Its count of starts is old as well, but the cluster remembers the start in which
+//! the node last wrote. So before its first write the node catches up and checks that its own start
+//! is later. It also checks soon after the start, for nodes that receive no writes.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use placement_model::mutant;
+use tokio::time::{Instant, sleep};
+
+use crate::running::Running;
+use placement_base::backend::Unavailable;
+
+/// Interval between attempts while there is no leader.
+const EVERY: Duration = Duration::from_secs(1);
+
+impl Running {
+    /// Waits until it is known that no later start of this node has written.
+    pub(super) async fn past_is_known(&self, deadline: Instant) -> Result<(), Unavailable> {
+        let known = self
+            .is_latest_start
+            .get_or_try_init(|| self.compare_starts(deadline));
+        known.await.copied()
+    }
+
+    /// The number of this start, as long as it is not known to be the latest.
+    pub(crate) fn unsure_of_start(&self) -> Option<u64> {
+        (!self.is_latest_start.initialized()).then_some(self.start)
+    }
+
+    async fn compare_starts(&self, deadline: Instant) -> Result<(), Unavailable> {
+        self.linearize(deadline).await?;
+        match self.replica.last_start(self.replica.me) {
+            Some(last)
+                if last >= self.start && !mutant!("reuse-boots" | "older-copy-takes-part") =>
+            {
+                self.replica.leave_as_older_copy(self.start, last);
+                let reason = "this node's data are an older copy";
+                Err(Unavailable::nothing_committed(reason))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Checks as soon as there is a leader.
+pub(crate) async fn watch(node: Arc<Running>) {
+    while node.replica.failure().is_none()
+        && (node.past_is_known(Instant::now() + EVERY).await).is_err()
+    {
+        sleep(EVERY).await;
+    }
+}

@@ -1,0 +1,310 @@
+//! The path of a write from the node that received it. It goes to the leader with an id that
+//! identifies it, until its outcome is known or its time is up. It is committed at most once, even
+//! if it is sent to several leaders in turn.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use futures::future::Either;
+use placement_base::coverage::RarePath;
+use placement_model::mutant;
+use placement_model::types::Destination;
+use placement_model::{Command, Outcome};
+use placement_raft_store::wire::{self, Blob, RecordVersion};
+use placement_raft_store::{Committed, Expected, Stopped};
+use tokio::time::Instant;
+use tracing::Instrument;
+
+use crate::replica::{Leader, REMOVED};
+use crate::running::Running;
+use placement_base::backend::{Unavailable, Written};
+use placement_base::trace;
+use placement_peer::rpc::channel::{Channel, decode};
+use placement_peer::rpc::message::{Lane, Method, WriteCall, WriteReply};
+use placement_peer::rpc::raft::upload;
+
+/// Pause before the same leader is asked again.
+const PAUSE: Duration = Duration::from_millis(50);
+
+/// Why the outcome of a write that the cluster recognises is unknown.
+const FORGOTTEN: &str = "the cluster has carried out or refused this write but no longer keeps its \
+    outcome: too many later writes through this node were answered in the meantime";
+
+/// What is known from the attempts so far.
+enum Doubt {
+    /// No log has the write.
+    Clean,
+    /// A log may have it; the reason for the doubt.
+    Sent(String),
+}
+
+impl Doubt {
+    /// The reason to retry after this reply.
+    ///
+    /// # Errors
+    /// The final result, if a retry is pointless.
+    fn asks_again(&self, reply: WriteReply) -> Result<String, Unavailable> {
+        let is_clean = matches!(self, Self::Clean);
+        match reply {
+            WriteReply::NoSpace(reason) if is_clean => Err(Unavailable::NoSpace(reason)),
+            WriteReply::Busy(reason) if is_clean => Err(Unavailable::Busy(reason)),
+            WriteReply::TooLarge { bytes, bytes_max } if is_clean => {
+                Err(Unavailable::TooLarge { bytes, bytes_max })
+            }
+            WriteReply::TooLarge { bytes, bytes_max } => Ok(format!(
+                "the leader accepts commands of {bytes_max} bytes, but this one has {bytes}"
+            )),
+            WriteReply::NotLeader => Ok("no leader is known".to_owned()),
+            WriteReply::NoSpace(reason)
+            | WriteReply::Busy(reason)
+            | WriteReply::Rejected(reason)
+            | WriteReply::Unknown(reason) => Ok(reason),
+        }
+    }
+
+    fn gave_up(self, reason: String) -> Unavailable {
+        match self {
+            Self::Sent(reason) => {
+                RarePath::OutcomeUnknown.ran();
+                Unavailable::outcome_unknown(reason)
+            }
+            Self::Clean => {
+                RarePath::NothingCommitted.ran();
+                Unavailable::nothing_committed(reason)
+            }
+        }
+    }
+}
+
+impl Running {
+    /// Commits a command of the whole cluster and applies it here. `what` names it in the log.
+    pub(crate) async fn commit(
+        &self,
+        command: Command,
+        what: String,
+    ) -> Result<Written, Unavailable> {
+        let deadline = Instant::now() + self.replica.config.wait();
+        self.commit_in(Destination::DEFAULT, command, what, deadline)
+            .await
+    }
+
+    /// Commits a command once and applies it here; the returned view is of its partition. A large
+    /// command gets time beyond the deadline to reach the others. `request_id` as in [`WriteCall`].
+    pub(crate) async fn commit_in(
+        &self,
+        destination: Destination,
+        command: Command,
+        request_id: String,
+        deadline: Instant,
+    ) -> Result<Written, Unavailable> {
+        let begun = self.replica.freshness.now();
+        (self.replica.permits(&command)).map_err(Unavailable::nothing_committed)?;
+        self.past_is_known(deadline).await?;
+        let record = wire::encode(RecordVersion::of(self.replica.level()), &command);
+        let bytes_max = self.replica.config.raft.command_bytes;
+        if record.len() > bytes_max {
+            return Err(Unavailable::TooLarge {
+                bytes: record.len() as u64,
+                bytes_max: bytes_max as u64,
+            });
+        }
+        // Once to the leader, and once from there to the others.
+        let deadline = deadline + 2 * upload(record.len());
+        let open = self.ids.issue();
+        let mut write_id = open.id;
+        if mutant!("answered-before-it-is") {
+            write_id.answered_below = write_id.sequence + 1;
+        }
+        let call = WriteCall {
+            write_id,
+            request_id,
+            command: Blob(record.into()),
+            patience_ms: 0,
+            destination,
+            trace: None,
+        };
+        let Committed { at, outcome } = self.send_write(call, deadline).await?;
+        if outcome == Outcome::AnsweredBefore {
+            let cluster = &self.replica.views.current().cluster;
+            let reason = match cluster.is_retired(self.replica.me) {
+                true => "the cluster accepts no more writes under this node's number",
+                false => FORGOTTEN,
+            };
+            return Err(Doubt::Sent(reason.to_owned()).gave_up(String::new()));
+        }
+        // Everything acknowledged before this write began precedes it in the log.
+        self.replica.freshness.confirm(begun);
+        let view = match self.replica.view().of(destination.partition) {
+            Some(view) => view,
+            // A refusal depends on no rows, so any view will do.
+            None if matches!(outcome, Outcome::Refused(_)) => self.replica.view(),
+            None => return Err(Unavailable::outcome_unknown("its partition is deleted")),
+        };
+        Ok(Written {
+            outcome,
+            index: self.replica.place(at.index()),
+            term: at.committed_leader_id().term,
+            view,
+        })
+    }
+
+    async fn send_write(
+        &self,
+        mut call: WriteCall,
+        deadline: Instant,
+    ) -> Result<Committed, Unavailable> {
+        let mut doubt = Doubt::Clean;
+        // Before the write is sent: from then on this node may apply it.
+        let mut expected = (self.replica.views.expect(&call.write_id))
+            .map_err(|stopped| Unavailable::nothing_committed(stopped.to_string()))?;
+        loop {
+            if self.replica.is_removed() {
+                return Err(doubt.gave_up(REMOVED.to_owned()));
+            }
+            if let Some(failure) = self.replica.failure() {
+                return Err(doubt.gave_up(format!("this node cannot write: {failure}")));
+            }
+            let leader = self.replica.leader();
+            let target = leader.as_ref().map(|leader| leader.id);
+            let attempt = match leader {
+                Some(leader) => {
+                    self.attempt_write(&leader, &call, &mut expected, deadline)
+                        .await
+                }
+                None => Err(WriteReply::NotLeader),
+            };
+            let reply = match attempt {
+                Ok(committed) => return Ok(committed),
+                Err(reply) => reply,
+            };
+            if let WriteReply::Unknown(reason) = &reply {
+                tracing::info!(
+                    request_id = %call.request_id,
+                    reason,
+                    "the outcome of a write is unknown; asking again"
+                );
+                RarePath::WriteAskedAgain.ran();
+                if !mutant!("deny-what-was-sent") {
+                    doubt = Doubt::Sent(reason.clone());
+                }
+                let stopped = |stopped: Stopped| Unavailable::outcome_unknown(stopped.to_string());
+                if mutant!("ask-again-as-another") {
+                    call.write_id = self.ids.issue().id;
+                    expected = (self.replica.views.expect(&call.write_id)).map_err(stopped)?;
+                }
+                (self.replica.views.renew(&mut expected, &call.write_id)).map_err(stopped)?;
+            }
+            let why = doubt.asks_again(reply)?;
+            if Instant::now() >= deadline {
+                return Err(doubt.gave_up(why));
+            }
+            let until = match target {
+                // The leader may be about to step down or to catch up.
+                Some(_) => (Instant::now() + PAUSE).min(deadline),
+                None => deadline,
+            };
+            tokio::select! {
+                biased;
+                Some(committed) = expected.answer() => return Ok(committed),
+                () = self.replica.other_leader(target, until) => {}
+            }
+        }
+    }
+
+    /// Asks one leader until this node has applied the write, another leader takes over, or the
+    /// time is up.
+    async fn attempt_write(
+        &self,
+        leader: &Leader,
+        call: &WriteCall,
+        expected: &mut Expected,
+        deadline: Instant,
+    ) -> Result<Committed, WriteReply> {
+        let sent = AtomicBool::new(false);
+        tokio::select! {
+            biased;
+            known = self.attempt_until_known(leader, call, expected, deadline, &sent) => return known,
+            () = self.replica.other_leader(Some(leader.id), deadline) => {}
+        };
+        let reason = if Instant::now() >= deadline {
+            format!("the leader, node {}, did not answer in time", leader.id)
+        } else {
+            format!(
+                "node {} no longer leads, after the write was sent to it",
+                leader.id
+            )
+        };
+        Err(match sent.into_inner() {
+            true => WriteReply::Unknown(reason),
+            false => WriteReply::Rejected(reason),
+        })
+    }
+
+    /// The leader answers only refusals. This node learns of a commit when it applies the entry.
+    async fn attempt_until_known(
+        &self,
+        leader: &Leader,
+        call: &WriteCall,
+        expected: &mut Expected,
+        deadline: Instant,
+        sent: &AtomicBool,
+    ) -> Result<Committed, WriteReply> {
+        if leader.id == self.replica.me {
+            sent.store(true, Ordering::Relaxed);
+            return tokio::select! {
+                biased;
+                committed = expected.answer() => applied(committed),
+                Err(refused) = self.propose(call.clone(), deadline) => Err(refused),
+            };
+        }
+        let forward = async {
+            let channel = self
+                .peers
+                .channel(leader.id, &leader.address, Lane::Forward)
+                .await?;
+            if let Some(wait) = self.crowded(&channel) {
+                let reason = format!("the send queue to the leader is full ({wait:.1?} of delay)");
+                return Ok(Err(WriteReply::Busy(reason)));
+            }
+            sent.store(true, Ordering::Relaxed);
+            let left = deadline.saturating_duration_since(Instant::now());
+            let mut call = call.clone();
+            call.patience_ms = u32::try_from(left.as_millis()).unwrap_or(u32::MAX);
+            call.trace = trace::traceparent();
+            let body = call.encode(channel.records());
+            let known = channel.call_unless(Method::Write, &body, left, expected.answer());
+            match known.await? {
+                Either::Left(committed) => Ok(applied(committed)),
+                Either::Right(answer) => decode(&answer).map(Err),
+            }
+        };
+        let span =
+            tracing::debug_span!("forward", request_id = %call.request_id, leader = leader.id);
+        match forward.instrument(span).await {
+            Ok(reply) => reply,
+            Err(error) if error.is_without_effect() => Err(WriteReply::Rejected(format!(
+                "the leader, node {}, cannot be reached: {error}",
+                leader.id
+            ))),
+            Err(error) => Err(WriteReply::Unknown(format!(
+                "the leader, node {}, did not answer: {error}",
+                leader.id
+            ))),
+        }
+    }
+
+    /// The delay of a write in the send queue of this node, if that is too long.
+    fn crowded(&self, channel: &Channel) -> Option<Duration> {
+        let limit = Duration::from_millis(self.replica.config.cluster.backlog_ms / 2);
+        let wait = channel.delay();
+        (!limit.is_zero() && wait > limit).then_some(wait)
+    }
+}
+
+/// The result of a write that this node has applied, if it saw it.
+fn applied(committed: Option<Committed>) -> Result<Committed, WriteReply> {
+    committed.ok_or_else(|| {
+        let reason = "this node received a snapshot instead of the log; it may contain the write";
+        WriteReply::Unknown(reason.to_owned())
+    })
+}

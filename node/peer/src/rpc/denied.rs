@@ -1,0 +1,63 @@
+//! Errors that a node answers to the call of another node.
+
+use std::error::Error;
+
+use placement_raft_store::wire::WireError;
+
+use super::message::Failure;
+
+/// A reason for which a call was not carried out. It is sent as text ([`super::message::Failure`]).
+#[derive(Debug, thiserror::Error)]
+pub enum Denied {
+    /// This node is not a member of a cluster yet.
+    #[error("this node does not belong to a cluster")]
+    NoCluster,
+    /// This node rejects the caller, or cannot do what it asks.
+    #[error("{0}")]
+    Refused(String),
+    /// The caller was removed from this cluster.
+    #[error(
+        "node {node} was removed from this cluster: it is not in the membership at index {index}"
+    )]
+    Removed { node: u64, index: u64 },
+    /// An order from a node that is not a member, as far as this node knows.
+    #[error(
+        "node {node} is not in the membership at index {index}, the last that this node \
+         knows: if it was added later, retry once this node has caught up"
+    )]
+    NotAMember { node: u64, index: u64 },
+    /// The call does not fit the connection or the state of a transfer.
+    #[error("{0}")]
+    Misused(&'static str),
+    /// This binary does not have the method.
+    #[error("this node does not support method {0}")]
+    UnknownMethod(u8),
+    /// The body cannot be decoded.
+    #[error("cannot decode the call: {0}")]
+    Malformed(#[from] WireError),
+    /// Raft has stopped on this node.
+    #[error("replication has stopped on this node: {0}")]
+    Stopped(Box<dyn Error + Send + Sync>),
+    /// The incoming snapshot cannot be received.
+    #[error("cannot receive the snapshot: {0}")]
+    Snapshot(String),
+    /// The call was dropped before it was answered, because this node stops.
+    #[error("the call was given up")]
+    GivenUp,
+}
+
+impl Denied {
+    /// The message for the caller.
+    pub(super) fn failure(&self) -> Failure {
+        Failure {
+            message: self.to_string(),
+            unreadable: matches!(self, Self::Malformed(_)),
+            removed: matches!(self, Self::Removed { .. }),
+        }
+    }
+
+    /// From an error of Raft's, which always means that Raft has stopped.
+    pub fn stopped(error: impl Error + Send + Sync + 'static) -> Self {
+        Self::Stopped(Box::new(error))
+    }
+}

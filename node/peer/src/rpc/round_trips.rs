@@ -1,0 +1,150 @@
+//! Round trips to other nodes, and their wall clocks, measured by pings on the connection for
+//! heartbeats: there the pings wait behind nothing on this side, and the other side answers at
+//! once.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use placement_model::types::Timestamp;
+use tokio::time::Instant;
+
+/// How long the shortest round trip is remembered: at least this, at most twice as long.
+const RECENT: Duration = Duration::from_secs(60);
+/// One measurement contributes 1/8 to the mean, as in RFC 6298.
+const WEIGHT: u32 = 8;
+/// How long a reported clock remains valid. Voters are pinged every two seconds.
+const CLOCK_RECENT: Duration = Duration::from_secs(10);
+
+/// The round trip to another node. It stays known while nothing arrives.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RoundTrip {
+    /// The shortest of the last minute or two: the effect of the distance.
+    pub least: Duration,
+    /// The smoothed mean, including queues on the path.
+    pub mean: Duration,
+}
+
+/// Round trips to all measured nodes.
+#[derive(Default)]
+pub struct RoundTrips {
+    known: Mutex<BTreeMap<u64, Known>>,
+}
+
+struct Known {
+    mean: Duration,
+    least: Duration,
+    least_before: Duration,
+    since: Instant,
+    /// The wall clock of the node, and when it showed that time.
+    clock: Option<(Timestamp, Instant)>,
+}
+
+impl RoundTrips {
+    /// Notes a measurement that has just ended, and the other clock at its middle.
+    pub(super) fn note(&self, node: u64, took: Duration, shown: Option<Timestamp>) {
+        let now = Instant::now();
+        let mut known = self.known.lock();
+        let known = known.entry(node).or_insert_with(|| Known {
+            mean: took,
+            least: took,
+            least_before: took,
+            since: now,
+            clock: None,
+        });
+        if known.since.elapsed() >= RECENT {
+            known.since = now;
+            known.least_before = known.least;
+            known.least = took;
+        }
+        known.least = known.least.min(took);
+        known.mean = (known.mean * (WEIGHT - 1) + took) / WEIGHT;
+        let shown = shown.map(|shown| (shown, now.checked_sub(took / 2).unwrap_or(now)));
+        known.clock = shown.or(known.clock);
+    }
+
+    /// The round trip to one node, if it was measured.
+    pub fn to(&self, node: u64) -> Option<RoundTrip> {
+        self.known.lock().get(&node).map(Known::read)
+    }
+
+    /// The round trips to all measured nodes.
+    pub fn all(&self) -> BTreeMap<u64, RoundTrip> {
+        let known = self.known.lock();
+        known
+            .iter()
+            .map(|(node, way)| (*node, way.read()))
+            .collect()
+    }
+
+    /// The current wall clock of a node, if it was reported recently.
+    pub fn clock_of(&self, node: u64) -> Option<Timestamp> {
+        let (shown, at) = self.known.lock().get(&node)?.clock?;
+        let since = at.elapsed();
+        let micros = i64::try_from(since.as_micros()).unwrap_or(i64::MAX);
+        (since <= CLOCK_RECENT).then(|| Timestamp(shown.0.saturating_add(micros)))
+    }
+
+    /// Forgets all nodes except those for which `is_of_use` holds.
+    pub fn keep(&self, is_of_use: impl Fn(u64) -> bool) {
+        self.known.lock().retain(|node, _| is_of_use(*node));
+    }
+}
+
+impl Known {
+    fn read(&self) -> RoundTrip {
+        RoundTrip {
+            least: self.least.min(self.least_before),
+            mean: self.mean,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::time::advance;
+
+    use super::*;
+
+    const fn ms(ms: u64) -> Duration {
+        Duration::from_millis(ms)
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn least_round_trip_covers_the_last_minutes_and_the_mean_follows_slowly() {
+        let ways = RoundTrips::default();
+        assert!(ways.all().is_empty());
+        ways.note(2, ms(100), None);
+        ways.note(2, ms(180), None);
+        let way = ways.all()[&2];
+        assert_eq!((way.least, way.mean), (ms(100), ms(110)));
+        // The path has become longer: the minimum follows once the short measurements are minutes
+        // old.
+        for (pause, least) in [(RECENT / 2, ms(100)), (RECENT, ms(100)), (RECENT, ms(150))] {
+            advance(pause).await;
+            ways.note(2, ms(150), None);
+            assert_eq!(ways.all()[&2].least, least);
+        }
+        // The minimum follows a shorter round trip at once.
+        ways.note(2, ms(30), None);
+        assert_eq!(ways.all()[&2].least, ms(30));
+        ways.keep(|node| node != 2);
+        assert!(ways.all().is_empty());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn reported_clock_advances_and_expires_after_ten_seconds() {
+        let ways = RoundTrips::default();
+        assert_eq!(ways.clock_of(2), None);
+        ways.note(2, ms(2_000), Some(Timestamp(1_000_000)));
+        assert_eq!(ways.clock_of(2), Some(Timestamp(2_000_000)));
+        advance(ms(9_000)).await;
+        ways.note(2, ms(2_000), None);
+        assert_eq!(ways.clock_of(2), Some(Timestamp(11_000_000)));
+        advance(ms(1_000)).await;
+        assert_eq!(ways.clock_of(2), None);
+        ways.note(2, Duration::ZERO, Some(Timestamp(i64::MAX)));
+        advance(ms(1_000)).await;
+        assert_eq!(ways.clock_of(2), Some(Timestamp(i64::MAX)));
+    }
+}

@@ -1,0 +1,553 @@
+//! Sends snapshots to other nodes: in pieces, at a limited rate, resuming interrupted transfers.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::time::Duration;
+
+use futures::future::BoxFuture;
+use parking_lot::Mutex;
+use placement_base::coverage::RarePath;
+use placement_base::runtime;
+use placement_raft_store::wire::Blob;
+use placement_raft_store::{Drafts, LogId, Snapshot, SnapshotData, SnapshotFile, Vote};
+use tokio::time::{Instant, sleep_until};
+
+use super::message::{SnapshotCall, SnapshotReply};
+use placement_raft_store::disk_space::Room;
+
+/// A transfer without progress for this long is no longer under way.
+const STALLED: Duration = Duration::from_secs(30);
+/// How long a transfer may delay cutting the log and building snapshots.
+const KEEPS_WAITING: Duration = Duration::from_secs(30 * 60);
+/// How long a node that cannot take a snapshot is left alone, at first and at most.
+const AGAIN_MIN: Duration = Duration::from_secs(2);
+const AGAIN_MAX: Duration = Duration::from_secs(60);
+
+/// The snapshots that this node sends to others. While it sends one, it builds no newer one and
+/// keeps the log that follows.
+pub struct Sending {
+    drafts: Drafts,
+    room: Room,
+    /// Maximum rate, in bytes per second; 0: no fixed limit.
+    bytes_per_s: u64,
+    targets: Mutex<BTreeMap<u64, Target>>,
+}
+
+/// A node that needs a snapshot.
+struct Target {
+    /// The last log entry that its snapshot covers.
+    covers: Option<LogId>,
+    begun: Instant,
+    /// When something last arrived there, or when it was first asked; `None` if it does not accept
+    /// the snapshot.
+    moved: Option<Instant>,
+    /// Whether something has arrived there.
+    has_some: bool,
+    /// Whether its snapshot is being written to a file here, or has arrived completely and is being
+    /// verified and installed.
+    at_work: bool,
+    /// When to ask again, if it cannot take a snapshot now.
+    put_off: Option<PutOff>,
+}
+
+struct PutOff {
+    pause: Duration,
+    until: Instant,
+}
+
+/// Why a snapshot did not arrive.
+pub(super) enum Unsent<E> {
+    /// A call to the receiver failed.
+    Call(E),
+    /// It has to be sent again, or another snapshot instead; the reason, as text.
+    Again(String),
+}
+
+impl Sending {
+    pub fn new(drafts: Drafts, room: Room, bytes_per_s: u64) -> Self {
+        Self {
+            drafts,
+            room,
+            bytes_per_s,
+            targets: Mutex::default(),
+        }
+    }
+
+    /// The node to which a snapshot is being sent, if there is one.
+    pub fn under_way(&self) -> Option<u64> {
+        let targets = self.targets.lock();
+        let mut under_way = targets.iter().filter(|(_, target)| target.is_under_way());
+        under_way.next().map(|(id, _)| *id)
+    }
+
+    /// Sends a snapshot to the node `to` by `call`. Returns that node's vote.
+    pub(super) async fn send<'a, E>(
+        &self,
+        to: u64,
+        vote: Vote,
+        snapshot: &Snapshot,
+        chunk_bytes: usize,
+        call: impl Fn(SnapshotCall) -> BoxFuture<'a, Result<SnapshotReply, E>>,
+    ) -> Result<Vote, Unsent<E>> {
+        if let Some(until) = self.begin(to, snapshot.meta.last_log_id) {
+            sleep_until(until).await;
+        }
+        self.change(to, |target| target.at_work = true);
+        let written = self.write_down(snapshot).await;
+        self.change(to, |target| target.at_work = false);
+        let file = match written {
+            Ok(file) => file,
+            Err(error) => {
+                let reason = format!("this node cannot write it to a file: {error}");
+                return Err(self.put_off(to, reason));
+            }
+        };
+        tracing::info!(
+            target_node = to,
+            bytes = file.length(),
+            "sending a snapshot"
+        );
+        let bytes = file.length();
+        let part = |offset, data: Vec<u8>| SnapshotCall {
+            vote: (&vote).into(),
+            meta: (&snapshot.meta).into(),
+            bytes,
+            offset,
+            data: Blob(data.into()),
+        };
+        self.change(to, Target::asked);
+        let mut reply = call(part(0, Vec::new())).await.map_err(|error| {
+            self.change(to, Target::unanswered);
+            Unsent::Call(error)
+        })?;
+        if matches!(reply, SnapshotReply::From { offset: 1.. }) {
+            RarePath::SnapshotResumed.ran();
+        }
+        let mut begun = Instant::now();
+        loop {
+            let offset = match reply {
+                SnapshotReply::From { offset } => offset,
+                SnapshotReply::Done(vote) => {
+                    self.targets.lock().remove(&to);
+                    return Ok(vote.into());
+                }
+                SnapshotReply::NotNow(reason) => return Err(self.put_off(to, reason)),
+                SnapshotReply::Refused(reason) => {
+                    return Err(self.look_at_own(to, reason).await);
+                }
+            };
+            if offset >= bytes {
+                self.change(to, |target| target.at_work = true);
+                reply = (call(part(bytes, Vec::new())).await).map_err(Unsent::Call)?;
+                self.change(to, |target| target.at_work = false);
+                if matches!(reply, SnapshotReply::From { .. }) {
+                    return Err(Unsent::Again("it was not installed".to_owned()));
+                }
+                continue;
+            }
+            self.moved(to);
+            let took = begun.elapsed();
+            if offset > 0 {
+                self.rest(begun, took, chunk_bytes).await;
+            }
+            begun = Instant::now();
+            let data = match read(&file, offset, chunk_bytes).await {
+                Ok(data) => data,
+                Err(error) => {
+                    let reason = format!("this node cannot read it: {error}");
+                    return Err(self.look_at_own(to, reason).await);
+                }
+            };
+            reply = call(part(offset, data)).await.map_err(Unsent::Call)?;
+        }
+    }
+
+    async fn write_down(&self, snapshot: &Snapshot) -> io::Result<SnapshotFile> {
+        if let SnapshotData::State(_) = snapshot.snapshot {
+            self.room.check(self.room.snapshot_bytes()).await?;
+        }
+        self.drafts.write_down(snapshot).await
+    }
+
+    /// Notes the snapshot for a node. Returns when the node may be asked, if not at once.
+    fn begin(&self, to: u64, covers: Option<LogId>) -> Option<Instant> {
+        let mut targets = self.targets.lock();
+        let target = (targets.entry(to)).or_insert_with(|| Target::new(covers, None));
+        if target.covers != covers {
+            *target = Target::new(covers, target.put_off.take());
+        }
+        // The previous call may have been given up.
+        target.at_work = false;
+        target.put_off.as_ref().map(|put_off| put_off.until)
+    }
+
+    fn change(&self, to: u64, change: impl FnOnce(&mut Target)) {
+        if let Some(target) = self.targets.lock().get_mut(&to) {
+            change(target);
+        }
+    }
+
+    fn moved(&self, to: u64) {
+        self.change(to, |target| {
+            target.moved = Some(Instant::now());
+            target.has_some = true;
+            if target.put_off.take().is_some() {
+                tracing::info!(target_node = to, "the node accepts the snapshot now");
+            }
+        });
+    }
+
+    /// Leaves a node alone for a while, longer each time. The reason is logged once: either side
+    /// may lack room.
+    fn put_off<E>(&self, to: u64, reason: String) -> Unsent<E> {
+        if let Some(target) = self.targets.lock().get_mut(&to) {
+            let pause = match &target.put_off {
+                Some(before) => (before.pause * 2).min(AGAIN_MAX),
+                None => {
+                    tracing::warn!(
+                        target_node = to,
+                        reason,
+                        "a node has not received the snapshot that it needs; retrying"
+                    );
+                    AGAIN_MIN
+                }
+            };
+            RarePath::SnapshotPutOff.ran();
+            target.moved = None;
+            target.put_off = Some(PutOff {
+                pause,
+                until: Instant::now() + pause,
+            });
+        }
+        Unsent::Again(reason)
+    }
+
+    /// After the receiver found the snapshot damaged: checks whether it is damaged on this node's
+    /// disk.
+    async fn look_at_own<E>(&self, to: u64, reason: String) -> Unsent<E> {
+        match self.drafts.mend().await {
+            Ok(true) => {
+                tracing::warn!(target_node = to, reason, "sending the snapshot again");
+                Unsent::Again(reason)
+            }
+            Ok(false) => self.put_off(to, reason),
+            Err(error) => self.put_off(to, format!("{reason}; writing it again failed: {error}")),
+        }
+    }
+
+    /// Uses at most half of what link and disks can sustain, and at most the configured rate.
+    async fn rest(&self, begun: Instant, took: Duration, chunk_bytes: usize) {
+        let least = match self.bytes_per_s {
+            0 => Duration::ZERO,
+            rate => Duration::from_secs_f64(chunk_bytes as f64 / rate as f64),
+        };
+        sleep_until(begun + least.max(took * 2)).await;
+    }
+}
+
+impl Target {
+    fn new(covers: Option<LogId>, put_off: Option<PutOff>) -> Self {
+        let now = Instant::now();
+        Self {
+            covers,
+            begun: now,
+            moved: put_off.is_none().then_some(now),
+            has_some: false,
+            at_work: false,
+            put_off,
+        }
+    }
+
+    /// Notes the first question to the node: writing the snapshot may have taken long.
+    fn asked(&mut self) {
+        if !self.has_some {
+            self.moved = self.moved.map(|_| Instant::now());
+        }
+    }
+
+    /// An unreachable node that has received nothing does not delay cutting the log.
+    fn unanswered(&mut self) {
+        if !self.has_some {
+            self.moved = None;
+        }
+    }
+
+    fn is_under_way(&self) -> bool {
+        let moves = self.moved.is_some_and(|moved| moved.elapsed() < STALLED);
+        (moves || self.at_work) && self.begun.elapsed() < KEEPS_WAITING
+    }
+}
+
+async fn read(file: &SnapshotFile, offset: u64, bytes: usize) -> std::io::Result<Vec<u8>> {
+    let file = file.clone();
+    runtime::blocking(move || file.read_at(offset, bytes)).await
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use futures::{FutureExt, stream};
+    use openraft::entry::RaftEntry;
+    use openraft::storage::RaftStateMachine;
+    use placement_raft_store::wire::{WireLogId, WireVote};
+    use placement_raft_store::{Entry, Payload, Store};
+    use tempfile::TempDir;
+
+    use super::*;
+    use placement_machine::new_store;
+
+    const CHUNK: usize = 10;
+    const TO: u64 = 2;
+
+    /// A node with a snapshot to send.
+    struct Origin {
+        dir: TempDir,
+        store: Store,
+        sending: Sending,
+    }
+
+    /// The calls to the other node, with their times.
+    type Calls = Arc<Mutex<Vec<(Instant, SnapshotCall)>>>;
+
+    impl Origin {
+        async fn new(bytes_per_s: u64) -> Self {
+            let dir = tempfile::tempdir().unwrap();
+            let mut store = new_store(dir.path());
+            let log_id = WireLogId {
+                term: 1,
+                node: 1,
+                index: 1,
+            };
+            let entry = Entry::new(log_id.into(), Payload::Blank);
+            let entries = stream::iter([Ok((entry, None))]);
+            store.machine.apply(entries).await.unwrap();
+            let room = Room::new(dir.path().to_owned(), &store);
+            let sending = Sending::new(store.drafts.clone(), room, bytes_per_s);
+            Self {
+                dir,
+                store,
+                sending,
+            }
+        }
+
+        async fn snapshot(&mut self) -> Snapshot {
+            let current = self.store.machine.get_current_snapshot().await;
+            current.unwrap().unwrap()
+        }
+
+        async fn file(&mut self) -> SnapshotFile {
+            let snapshot = self.snapshot().await;
+            self.store.drafts.write_down(&snapshot).await.unwrap()
+        }
+
+        /// Sends to a node that answers each call after a while; returns whether it arrived, and
+        /// the calls.
+        async fn send(
+            &mut self,
+            takes: Duration,
+            answer: impl Fn(&SnapshotCall) -> Option<SnapshotReply>,
+        ) -> (bool, Vec<(Instant, SnapshotCall)>) {
+            let snapshot = self.snapshot().await;
+            let calls = Calls::default();
+            let call = |call: SnapshotCall| {
+                calls.lock().push((Instant::now(), call.clone()));
+                let answer = answer(&call);
+                async move {
+                    tokio::time::sleep(takes).await;
+                    answer.ok_or(())
+                }
+                .boxed()
+            };
+            let sent = self
+                .sending
+                .send(TO, Vote::new_committed(1, 1), &snapshot, CHUNK, call);
+            let arrived = sent.await.is_ok();
+            let calls = std::mem::take(&mut *calls.lock());
+            (arrived, calls)
+        }
+    }
+
+    fn offsets(calls: &[(Instant, SnapshotCall)]) -> Vec<u64> {
+        let calls = calls.iter().map(|(_, call)| call);
+        let with_data = calls.filter(|call| !call.data.0.is_empty());
+        with_data.map(|call| call.offset).collect()
+    }
+
+    fn is_first(call: &SnapshotCall) -> bool {
+        call.offset == 0 && call.data.0.is_empty()
+    }
+
+    fn is_last(call: &SnapshotCall) -> bool {
+        call.offset == call.bytes
+    }
+
+    fn takes_all(call: &SnapshotCall) -> Option<SnapshotReply> {
+        Some(match is_last(call) {
+            true => SnapshotReply::Done(WireVote {
+                term: 1,
+                node: 1,
+                committed: true,
+            }),
+            false => SnapshotReply::From {
+                offset: call.offset + call.data.0.len() as u64,
+            },
+        })
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn interrupted_transfer_resumes_where_it_ended() {
+        let mut origin = Origin::new(0).await;
+        let until_30 = |call: &SnapshotCall| match call.offset {
+            30 => None,
+            _ => takes_all(call),
+        };
+        let (arrived, calls) = origin.send(Duration::ZERO, until_30).await;
+        assert!(!arrived);
+        assert_eq!(offsets(&calls), [0, 10, 20, 30]);
+        assert_eq!(origin.sending.under_way(), Some(TO));
+
+        let from_30 = |call: &SnapshotCall| match is_first(call) {
+            true => Some(SnapshotReply::From { offset: 30 }),
+            false => takes_all(call),
+        };
+        let (arrived, calls) = origin.send(Duration::ZERO, from_30).await;
+        assert!(arrived);
+        let length = origin.file().await.length();
+        let rest: Vec<u64> = (30..length).step_by(CHUNK).collect();
+        assert_eq!(offsets(&calls), rest);
+        assert_eq!(origin.sending.under_way(), None);
+    }
+
+    /// If the log were cut while the node is contacted, the node would need another snapshot after
+    /// this one.
+    #[tokio::test(start_paused = true)]
+    async fn transfer_is_under_way_from_its_first_call_on() {
+        let mut origin = Origin::new(0).await;
+        let snapshot = origin.snapshot().await;
+        let sending = &origin.sending;
+        let call = |_| {
+            assert_eq!(sending.under_way(), Some(TO));
+            async { Err(()) }.boxed()
+        };
+        // Writing the file has taken long.
+        sending.begin(TO, snapshot.meta.last_log_id);
+        tokio::time::sleep(STALLED).await;
+        let sent = sending.send(TO, Vote::new_committed(1, 1), &snapshot, CHUNK, call);
+        assert!(sent.await.is_err());
+        assert_eq!(sending.under_way(), None, "it cannot be reached");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn stalled_transfer_keeps_nothing_waiting() {
+        let mut origin = Origin::new(0).await;
+        let never = |call: &SnapshotCall| match call.offset {
+            30 => None,
+            _ => takes_all(call),
+        };
+        origin.send(Duration::ZERO, never).await;
+        tokio::time::sleep(STALLED).await;
+        assert_eq!(origin.sending.under_way(), None);
+        // A transfer that always makes progress ends nevertheless.
+        let begun = Instant::now();
+        while begun.elapsed() < KEEPS_WAITING {
+            origin.send(Duration::ZERO, never).await;
+            tokio::time::sleep(STALLED / 2).await;
+        }
+        assert_eq!(origin.sending.under_way(), None);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn transfer_is_under_way_until_it_is_installed() {
+        let mut origin = Origin::new(0).await;
+        let snapshot = origin.snapshot().await;
+        let call = |call: SnapshotCall| {
+            async move {
+                if is_last(&call) {
+                    tokio::time::sleep(STALLED * 3).await;
+                }
+                takes_all(&call).ok_or(())
+            }
+            .boxed()
+        };
+        let vote = Vote::new_committed(1, 1);
+        let sent = origin.sending.send(TO, vote, &snapshot, CHUNK, call);
+        let looked = async {
+            tokio::time::sleep(STALLED * 2).await;
+            origin.sending.under_way()
+        };
+        let (sent, under_way) = tokio::join!(sent, looked);
+        assert!(sent.is_ok());
+        assert_eq!(under_way, Some(TO));
+        assert_eq!(origin.sending.under_way(), None);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn node_without_room_is_asked_less_and_less_often() {
+        let mut origin = Origin::new(0).await;
+        let no_room = |_: &SnapshotCall| Some(SnapshotReply::NotNow("no room".to_owned()));
+        let mut asked = Vec::new();
+        for _ in 0..4 {
+            let (arrived, calls) = origin.send(Duration::ZERO, no_room).await;
+            assert!(!arrived);
+            assert_eq!(calls.len(), 1, "{calls:?}");
+            asked.push(calls[0].0);
+            assert_eq!(origin.sending.under_way(), None);
+        }
+        let pauses: Vec<_> = asked.windows(2).map(|two| two[1] - two[0]).collect();
+        let expected = [1, 2, 4].map(|times| AGAIN_MIN * times);
+        for (pause, expected) in pauses.iter().zip(expected) {
+            assert!(*pause >= expected && *pause < expected * 2, "{pauses:?}");
+        }
+        let (arrived, _) = origin.send(Duration::ZERO, takes_all).await;
+        assert!(arrived);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn refused_snapshot_is_built_again_if_it_is_bad() {
+        let refused = |call: &SnapshotCall| match is_last(call) {
+            true => Some(SnapshotReply::Refused("it is damaged".to_owned())),
+            false => takes_all(call),
+        };
+        let mut origin = Origin::new(0).await;
+        let path = origin.file().await.path().to_owned();
+        let mut bytes = std::fs::read(&path).unwrap();
+        *bytes.last_mut().unwrap() ^= 1;
+        std::fs::write(&path, bytes).unwrap();
+        assert!(!origin.send(Duration::ZERO, refused).await.0);
+        assert_eq!(origin.store.metrics.counters.snapshots_damaged.get(), 1);
+        let begun = Instant::now();
+        let (arrived, calls) = origin.send(Duration::ZERO, takes_all).await;
+        assert!(arrived);
+        assert!(calls[0].0 - begun < AGAIN_MIN, "it is sent at once");
+
+        // A snapshot that is good here was damaged on the way.
+        assert!(!origin.send(Duration::ZERO, refused).await.0);
+        assert_eq!(origin.store.metrics.counters.snapshots_damaged.get(), 1);
+        let begun = Instant::now();
+        let (_, calls) = origin.send(Duration::ZERO, takes_all).await;
+        assert!(
+            calls[0].0 - begun >= AGAIN_MIN / 2,
+            "it is sent after a pause"
+        );
+        drop(origin.dir);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn transfer_takes_its_rate_and_half_of_the_link_at_most() {
+        for (rate, takes, expected) in [
+            (CHUNK as u64, Duration::ZERO, Duration::from_secs(1)),
+            (0, Duration::from_secs(3), Duration::from_secs(6)),
+        ] {
+            let mut origin = Origin::new(rate).await;
+            let (arrived, calls) = origin.send(takes, takes_all).await;
+            assert!(arrived);
+            let chunks = &calls[1..calls.len() - 1];
+            assert!(chunks.len() > 5);
+            for two in chunks.windows(2) {
+                let pause = two[1].0 - two[0].0;
+                assert!(pause >= expected && pause < expected * 2, "{pause:?}");
+            }
+        }
+    }
+}

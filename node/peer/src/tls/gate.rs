@@ -1,0 +1,146 @@
+//! Authentication of a connection before it is served.
+
+use std::io;
+use std::sync::Arc;
+
+use tokio::io::{AsyncBufReadExt, BufReader};
+use tokio_rustls::TlsAcceptor;
+use tokio_rustls::rustls::{self, AlertDescription, CertificateError};
+
+use super::Shown;
+use super::certificates::Certificates;
+use placement_base::net::BoxStream;
+
+/// First byte of a TLS handshake. No HTTP request begins with it, nor does a frame between nodes:
+/// the frame would exceed the maximum length.
+const HANDSHAKE: u8 = 22;
+
+/// How the connections of a listener are secured.
+#[derive(Clone)]
+pub enum Gate {
+    /// Accepts plain connections only.
+    Plain,
+    /// Accepts TLS connections, and plain ones with `plain_too`.
+    Tls {
+        certificates: Arc<Certificates>,
+        /// Whether plain connections are accepted as well, during a migration.
+        plain_too: bool,
+    },
+}
+
+/// A connection that may be served.
+pub struct Admitted {
+    pub stream: BoxStream,
+    /// The certificate of the client, if it presented one.
+    pub shown: Option<Shown>,
+    /// Whether it is encrypted.
+    pub is_tls: bool,
+    /// Whether HTTP/2 was negotiated.
+    pub is_http2: bool,
+}
+
+/// A connection that was rejected before it was served.
+pub struct Refused {
+    /// The reason, as text for operators.
+    pub reason: String,
+    /// The connection, if it is a plain one where TLS is required: the caller can answer it
+    /// plainly.
+    pub plain: Option<BoxStream>,
+}
+
+impl From<io::Error> for Refused {
+    fn from(error: io::Error) -> Self {
+        Self {
+            reason: reason(&error),
+            plain: None,
+        }
+    }
+}
+
+impl Gate {
+    /// Secures a connection. The caller sets the deadline.
+    pub async fn admit(&self, stream: BoxStream) -> Result<Admitted, Refused> {
+        let Self::Tls {
+            certificates,
+            plain_too,
+        } = self
+        else {
+            return Ok(Admitted::plain(stream));
+        };
+        // The first byte stays in the buffer, and is read again.
+        let mut stream = BufReader::with_capacity(1, stream);
+        let Some(first) = stream.fill_buf().await?.first() else {
+            return Err(io::Error::from(io::ErrorKind::UnexpectedEof).into());
+        };
+        if *first != HANDSHAKE {
+            return match plain_too {
+                true => Ok(Admitted::plain(Box::new(stream))),
+                false => Err(Refused {
+                    reason: "it is not encrypted, and TLS is required".to_owned(),
+                    plain: Some(Box::new(stream)),
+                }),
+            };
+        }
+        let acceptor = TlsAcceptor::from(certificates.ends().server.clone());
+        let stream = acceptor.accept(stream).await?;
+        let (_, session) = stream.get_ref();
+        Ok(Admitted {
+            shown: Shown::first(session.peer_certificates()),
+            is_tls: true,
+            is_http2: session.alpn_protocol() == Some(b"h2"),
+            stream: Box::new(stream),
+        })
+    }
+}
+
+impl Admitted {
+    fn plain(stream: BoxStream) -> Self {
+        Self {
+            stream,
+            shown: None,
+            is_tls: false,
+            is_http2: false,
+        }
+    }
+}
+
+/// Why a handshake failed, in words for operators.
+pub(super) fn reason(error: &io::Error) -> String {
+    let tls = (error.get_ref()).and_then(|inner| inner.downcast_ref::<rustls::Error>());
+    let Some(tls) = tls else {
+        return error.to_string();
+    };
+    let words = match tls {
+        rustls::Error::NoCertificatesPresented => "it presents no certificate",
+        rustls::Error::InvalidCertificate(wrong) => match wrong {
+            CertificateError::UnknownIssuer | CertificateError::BadSignature => {
+                "its certificate is signed by an unknown authority: it belongs to another cluster \
+                or is self-signed"
+            }
+            CertificateError::Expired | CertificateError::ExpiredContext { .. } => {
+                "its certificate has expired"
+            }
+            CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. } => {
+                "its certificate is not valid yet"
+            }
+            CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => {
+                "its certificate belongs to another node"
+            }
+            _ => return tls.to_string(),
+        },
+        rustls::Error::InvalidMessage(_) => "it does not speak TLS",
+        rustls::Error::AlertReceived(
+            AlertDescription::UnknownCA
+            | AlertDescription::DecryptError
+            | AlertDescription::BadCertificate,
+        ) => "it rejects this node's certificate: unknown authority",
+        rustls::Error::AlertReceived(AlertDescription::CertificateExpired) => {
+            "it rejects this node's certificate as expired"
+        }
+        rustls::Error::AlertReceived(AlertDescription::CertificateRequired) => {
+            "it requires a certificate"
+        }
+        _ => return tls.to_string(),
+    };
+    words.to_owned()
+}

@@ -1,0 +1,78 @@
+//! TLS on this node's listeners, and on its connections to other nodes.
+//!
+//! The names in a certificate identify a node or an operator: [`Shown`]. The cluster's authority
+//! signs certificates of its nodes and operators only.
+
+mod certificates;
+#[cfg(test)]
+pub mod fixtures;
+mod gate;
+mod link;
+mod secured;
+mod settings;
+
+pub use certificates::Certificates;
+pub use gate::{Admitted, Gate, Refused};
+pub use link::Link;
+pub use secured::{Gates, NotSecured, Secured, Wanted};
+pub use settings::CertificateFiles;
+pub use settings::{AdminTls, PeerTls, TlsSection};
+
+use std::sync::Arc;
+
+use tokio_rustls::rustls::client::verify_server_name;
+use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName};
+use tokio_rustls::rustls::server::ParsedCertificate;
+use x509_parser::prelude::{FromDer, X509Certificate};
+
+/// The name in the certificates of all nodes.
+const PEER: &str = "peer.placement.internal";
+/// The name in the certificates of operators.
+const ADMIN: &str = "admin.placement.internal";
+
+/// Longest part of an owner's name that is shown, in characters.
+pub const OWNER_MAX: usize = 64;
+
+/// The name in the certificate of one node only.
+fn node_name(node: u64) -> String {
+    format!("node-{node}.placement.internal")
+}
+
+/// The verified certificate that the other end has presented.
+#[derive(Debug, Clone)]
+pub struct Shown(Arc<CertificateDer<'static>>);
+
+impl Shown {
+    /// The end-entity certificate of a chain.
+    fn first(chain: Option<&[CertificateDer<'static>]>) -> Option<Self> {
+        let first = chain?.first()?;
+        Some(Self(Arc::new(first.clone())))
+    }
+
+    /// Whether it is the certificate of this node.
+    pub(crate) fn is_of_node(&self, node: u64) -> bool {
+        self.bears(node_name(node))
+    }
+
+    /// Whether it is the certificate of an operator.
+    pub fn is_of_an_operator(&self) -> bool {
+        self.bears(ADMIN.to_owned())
+    }
+
+    /// The owner: the common name of the certificate, such as `admin-alice`.
+    pub fn owner(&self) -> Option<String> {
+        let (_, certificate) = X509Certificate::from_der(&self.0).ok()?;
+        let name = certificate.subject().iter_common_name().next()?;
+        Some(name.as_str().ok()?.chars().take(OWNER_MAX).collect())
+    }
+
+    fn bears(&self, name: String) -> bool {
+        let (Ok(certificate), Ok(name)) = (
+            ParsedCertificate::try_from(&*self.0),
+            ServerName::try_from(name),
+        ) else {
+            return false;
+        };
+        verify_server_name(&certificate, &name).is_ok()
+    }
+}

@@ -22,7 +22,7 @@ use crate::response::ApiResponse;
 use crate::transport::{Body, Transport, TransportError, pool};
 
 /// The microversion that the typed methods are written for.
-pub const MICROVERSION_DEFAULT: &str = "1.39";
+pub const MICROVERSION_DEFAULT: &str = placement_wire::microversion::NEWEST;
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
 const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(30);

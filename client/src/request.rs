@@ -83,7 +83,7 @@ impl ApiRequest {
         self
     }
 
-    /// Asks for this microversion, such as `1.39` or `latest`.
+    /// Asks for this microversion, such as `1.10` or `latest`.
     pub fn microversion(self, version: &str) -> Self {
         self.header("openstack-api-version", &format!("placement {version}"))
     }

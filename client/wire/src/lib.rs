@@ -9,6 +9,7 @@ pub mod capacity;
 pub mod consumers;
 pub mod events;
 pub mod explain;
+pub mod microversion;
 mod number;
 mod operators;
 pub mod rules;

@@ -1,5 +1,5 @@
-//! Answers of the OpenStack Placement API, in microversion 1.39, as far as tools and pages read
-//! them. Source: the Placement API reference.
+//! Answers of the OpenStack Placement API, in the newest microversion, as far as tools and pages
+//! read them. Source: the Placement API reference.
 
 use std::collections::BTreeMap;
 

@@ -15,6 +15,7 @@ use axum::routing::get;
 use futures::future::BoxFuture;
 use parking_lot::Mutex;
 use placement_web::{Answer, Ask, HEADERS, Page, respond};
+use placement_wire::microversion;
 use serde_json::json;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
@@ -39,8 +40,6 @@ const PAGES_MAX: usize = 4;
 const PAGES_PER_USER_MAX: usize = 2;
 /// How long a page waits for others.
 const PAGE_WAIT: Duration = Duration::from_secs(10);
-/// The REST API microversion that the pages use.
-const MICROVERSION: &str = "placement 1.39";
 
 /// The user who has logged in at `[web] listen`: an extension of a page's requests, and of the
 /// response to a login.
@@ -194,7 +193,8 @@ impl Routes {
             let detail = "This node serves the maximum number of pages. Retry.";
             return refused(StatusCode::TOO_MANY_REQUESTS, detail);
         };
-        let mut request = Request::get(path).header("openstack-api-version", MICROVERSION);
+        let mut request =
+            Request::get(path).header("openstack-api-version", microversion::NEWEST_HEADER);
         if is_local {
             request = request.header("placement-consistency", "local");
         }

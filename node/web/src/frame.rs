@@ -2,13 +2,13 @@
 
 use maud::{DOCTYPE, Markup, html};
 
+use placement_wire::microversion::NEWEST_HEADER;
+
 use crate::STYLE_PATH;
 use crate::parts::Room;
 use crate::target::Partition;
 use crate::words::{cut, quoted};
 
-/// The microversion in which pages ask.
-const VERSION: &str = "-H 'OpenStack-API-Version: placement 1.39'";
 const LOCAL: &str = "-H 'Placement-Consistency: local'";
 /// The commands of a page may have so many bytes.
 const COMMANDS_BYTES: usize = 15 * 1024;
@@ -92,9 +92,10 @@ fn navigation(partition: &Partition) -> Markup {
 }
 
 fn same_question(view: &View, asked: &[String], is_local: bool) -> Markup {
+    let version = format!("-H 'OpenStack-API-Version: {NEWEST_HEADER}'");
     let headers = match is_local {
-        true => format!("{VERSION} {LOCAL}"),
-        false => VERSION.to_owned(),
+        true => format!("{version} {LOCAL}"),
+        false => version,
     };
     let curl = |path: &String| {
         let is_content = path.contains("/placement/");

@@ -1,4 +1,4 @@
-//! The OpenStack Placement REST API, microversions 1.0 to 1.39, over the traits of `backend.rs`.
+//! The OpenStack Placement REST API, microversions from 1.0 on, over the traits of `backend.rs`.
 //!
 //! A request passes `edge`, which makes all checks that do not depend on its content and looks up
 //! its operation in the table of `routes`. Each noun has a file with its handlers in `nouns`.

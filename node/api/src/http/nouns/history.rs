@@ -9,7 +9,6 @@ use serde_json::value::{RawValue, to_raw_value};
 
 use super::events::{parse_filter, parse_place};
 use super::parse_limit;
-use placement_base::backend::Consistency;
 use crate::http::edge::answer::Answer;
 use crate::http::edge::explanations::{DEADLINE, WAIT};
 use crate::http::edge::ledger::Ledger;
@@ -17,6 +16,7 @@ use crate::http::edge::patience::Patience;
 use crate::http::edge::request_context::RequestContext;
 use crate::http::errors::{ApiError, code, to_json};
 use crate::http::wire::changes::{Filter, line};
+use placement_base::backend::Consistency;
 
 /// Default number of entries.
 const LIMIT_USUAL: usize = 100;

@@ -3,19 +3,21 @@
 
 use std::sync::LazyLock;
 
+use placement_wire::microversion::{self, NEWEST_HEADER, NEWEST_MINOR};
+
 use super::spelling;
 use crate::http::errors::{ApiError, Varies};
 
-/// The newest minor version.
-const NEWEST: i128 = 39;
+/// The newest minor version, of the type that a header is parsed into.
+const NEWEST: i128 = NEWEST_MINOR as i128;
 /// Prefix of each header value.
 const SERVICE: &str = "placement ";
 
 /// The header value of each version.
-static HEADERS: LazyLock<[String; NEWEST as usize + 1]> =
+static HEADERS: LazyLock<[String; NEWEST_MINOR as usize + 1]> =
     LazyLock::new(|| std::array::from_fn(|minor| format!("{SERVICE}1.{minor}")));
 
-/// A version of the API: 1.0 to 1.39.
+/// A version of the API: 1.0 to [`NEWEST_MINOR`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Microversion(u8);
 
@@ -23,7 +25,7 @@ impl Microversion {
     /// The oldest version, and the default of requests without the header.
     pub(crate) const MIN: Self = Self(0);
     /// The newest version.
-    pub(crate) const MAX: Self = Self(NEWEST as u8);
+    pub(crate) const MAX: Self = Self(NEWEST_MINOR);
 
     /// Version `1.minor`.
     #[cfg(test)]
@@ -31,7 +33,7 @@ impl Microversion {
         Self(minor)
     }
 
-    /// The version as text: `1.0` to `1.39`.
+    /// The version as text, such as `1.0`.
     pub(crate) fn text(self) -> &'static str {
         &self.header()[SERVICE.len()..]
     }
@@ -74,13 +76,14 @@ impl Microversion {
         });
         match numbers {
             None => Err(ApiError::bad_request(format!(
-                "Invalid microversion: invalid version string: {text}; give two numbers, as in \"placement 1.39\""
+                "Invalid microversion: invalid version string: {text}; give two numbers, as in \"{NEWEST_HEADER}\""
             ))
             .varying(Varies::No)),
             Some((1, minor @ 0..=NEWEST)) => Ok(Self(minor as u8)),
             Some(_) => Err(ApiError::unacceptable_version(
                 format!(
-                    "Invalid microversion: Unacceptable version header: {text}; this service supports 1.0 to 1.39"
+                    "Invalid microversion: Unacceptable version header: {text}; this service supports 1.0 to {}",
+                    microversion::NEWEST
                 ),
                 Self::MIN.text(),
                 Self::MAX.text(),

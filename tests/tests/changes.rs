@@ -158,7 +158,7 @@ async fn watch_reports_an_expired_token_and_continues() {
     let people = Watch::start(&cluster, &asked);
     let raw = Watch::start(&cluster, &[&asked[..], &["-o", "jsonl"]].concat());
     let remark = next(&people.remarks);
-    let expected = format!("reset: changes after {old} are not kept any more; it goes on after ");
+    let expected = format!("reset: changes after {old} are not kept any more; resuming after ");
     assert!(remark.contains(&expected), "{remark}");
     let mut lines = Vec::new();
     while lines

@@ -371,7 +371,7 @@ async fn invalid_imports_are_refused_without_changes() {
     }
     let printed = stdout(import(&cluster, "north", &moved.backup()));
     assert!(
-        printed.starts_with("7 providers and 5 consumers are in partition north\n"),
+        printed.starts_with("imported 7 providers and 5 consumers into partition north\n"),
         "{printed}"
     );
     let refused = refusal(&import(&cluster, "north", &moved.backup()), 1);

@@ -255,7 +255,7 @@ async fn replayed_backup_answers_the_tools_of_a_cluster() {
     let (shown, words) = ctl(&["history"]);
     assert!(!shown && words.contains("not kept any more"), "{words}");
     let (shown, words) = ctl(&["web"]);
-    assert!(!shown && words.contains("there are no pages"), "{words}");
+    assert!(!shown && words.contains("has no pages"), "{words}");
     let checked = Command::new(binaries::placementd().unwrap())
         .arg("check-backup")
         .arg(&dir)

@@ -243,7 +243,9 @@ async fn instance_claimed_on_two_hosts_releases_the_wrong_one() {
         ],
     );
     assert!(
-        text.contains(&format!("refused {DOUBLED}: it has changed since")),
+        text.contains(&format!(
+            "refused {DOUBLED}: the consumer has changed since"
+        )),
         "{text}"
     );
 }

@@ -220,7 +220,7 @@ async fn plan_releases_unchanged_consumers_and_can_be_undone() {
     let (text, _) = cloud.ctl(3, &[&release, &[&*undo][..]].concat());
     for id in &changed {
         assert!(
-            text.contains(&format!("refused {id}: it has changed since")),
+            text.contains(&format!("refused {id}: the consumer has changed since")),
             "{text}"
         );
     }

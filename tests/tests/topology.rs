@@ -89,7 +89,7 @@ async fn change_that_violates_the_required_survival_is_refused() {
 
     // With `--force` the change is made, and a warning follows.
     (cluster.ctl_in_time(&["members", "demote", "--force", "3"])).await;
-    let warning = ["is to be survived ([cluster] survive), and is not"];
+    let warning = ["`[cluster] survive = \"region\"` is not met"];
     cluster.until_shown(&["topology"], 1, &warning).await;
     cluster.ctl_in_time(&["members", "promote", "3"]).await;
 

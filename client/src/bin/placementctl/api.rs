@@ -13,7 +13,7 @@ use crate::files::read;
 
 #[derive(Args)]
 pub(crate) struct Which {
-    /// HTTP method.
+    /// HTTP method of the request.
     #[arg(value_parser = ["GET", "PUT", "POST", "DELETE"])]
     method: String,
     /// Path and query of the request, without the prefix of the partition, such as

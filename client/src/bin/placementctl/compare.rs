@@ -41,7 +41,7 @@ pub(crate) struct Which {
     /// node's admin listener, for the partition `default`.
     #[arg(value_name = "URL-A")]
     a: String,
-    /// Second service.
+    /// Second service, like the first.
     #[arg(value_name = "URL-B")]
     b: String,
     /// Keystone token for both services; admin listeners do not need one.
@@ -89,7 +89,7 @@ fn service(client: &Client, url: &str, token: &str) -> anyhow::Result<Client> {
 }
 
 struct Service {
-    /// Name in messages.
+    /// Name and URL, for messages.
     name: String,
     client: Client,
 }
@@ -193,7 +193,6 @@ impl Comparison {
         Ok(differences)
     }
 
-    /// Compares all paths.
     async fn read_all(&mut self) -> anyhow::Result<()> {
         self.read(LISTS.map(str::to_owned), |_| ()).await?;
         let [a, b] = &self.services;

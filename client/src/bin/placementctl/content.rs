@@ -28,7 +28,7 @@ const NOT_IN_QUERIES: &AsciiSet = &CONTROLS.add(b' ').add(b'"').add(b'#').add(b'
 #[derive(Args)]
 #[command(next_help_heading = "Source")]
 pub(crate) struct Source {
-    /// Partition to read.
+    /// Partition to read, by name.
     #[arg(long, global = true, value_name = "NAME", default_value = "default")]
     pub(crate) partition: String,
     /// Read the local state of the node, even without a quorum; it may be out of date.

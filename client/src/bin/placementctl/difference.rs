@@ -57,7 +57,7 @@ fn lacking(one: &Value, other: &Value) -> Option<Value> {
     }
 }
 
-/// A line that describes the difference; `None` if there is none.
+/// A line that describes the difference; `None` if the values are equal.
 pub(crate) fn difference(path: &str, [a, b]: [&Value; 2]) -> Option<String> {
     let lacking = [lacking(a, b), lacking(b, a)];
     if lacking.iter().all(Option::is_none) {

@@ -40,7 +40,6 @@ pub(crate) async fn drain(admin: &Admin, which: &Which, timeout: Duration) -> an
     .await
 }
 
-/// Reverts `drain`.
 pub(crate) async fn undrain(admin: &Admin, which: &Which, timeout: Duration) -> anyhow::Result<()> {
     each(admin, which, timeout, async |node, id| {
         node.undrain().await?;

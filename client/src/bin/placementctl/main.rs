@@ -155,7 +155,7 @@ enum Action {
     /// Prepare a node for a stop: `/readyz` returns 503, so that balancers use other nodes, and
     /// leadership moves away. The node still answers requests.
     Drain(drain::Which),
-    /// Revert `drain`.
+    /// Revert `drain`: the node takes requests again.
     Undrain(drain::Which),
     /// Verify the state of each member, one after the other, and compare all states.
     #[command(
@@ -283,7 +283,6 @@ async fn ask(command: Command, timeout: Duration) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Parses `ID=HOST:PORT`.
 fn founder(text: &str) -> Result<(u64, String), String> {
     let parsed = match text.split_once('=') {
         Some((id, address)) if !address.is_empty() => id.parse().ok().zip(Some(address.to_owned())),

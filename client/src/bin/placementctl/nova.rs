@@ -1,4 +1,4 @@
-//! What Nova has, as its lists of servers and migrations say.
+//! Lists of servers and migrations from Nova.
 
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
@@ -15,11 +15,11 @@ use crate::render::list;
 
 pub(crate) const INSTANCE: &str = "INSTANCE";
 pub(crate) const MIGRATION: &str = "MIGRATION";
-/// The kind of those without a type that no list has.
+/// Kind of a consumer that has no type and is in no list.
 pub(crate) const UNTYPED: &str = "consumer without a type";
-/// Nova ends a page there, whatever was asked for (`[api] max_limit`).
+/// Maximum page size of Nova (`[api] max_limit`), which applies to any `limit`.
 const PAGE: usize = 1000;
-/// The names of the compute service and of the hypervisor, in the API and in tables.
+/// Keys of the compute service and of the hypervisor, in the API and in CLI tables.
 const HOSTS: [&str; 5] = [
     "host",
     "Host",
@@ -27,7 +27,7 @@ const HOSTS: [&str; 5] = [
     "OS-EXT-SRV-ATTR:hypervisor_hostname",
     "hypervisor_hostname",
 ];
-/// The same of both ends of a migration.
+/// The same keys for the source and the destination of a migration.
 const ENDS: [&str; 8] = [
     "source_compute",
     "source_node",
@@ -38,8 +38,8 @@ const ENDS: [&str; 8] = [
     "Dest Compute",
     "Dest Node",
 ];
-/// A migration in one of these states is over. An evacuation is `done` until the first host is back
-/// and has cleaned up.
+/// Final states of a migration. An evacuation stays `done` until its former host restarts and has
+/// cleaned up.
 const OVER: [&str; 6] = [
     "completed",
     "confirmed",
@@ -49,20 +49,21 @@ const OVER: [&str; 6] = [
     "error",
 ];
 
-/// Where Nova's lists come from.
+/// Sources of Nova's lists.
 #[derive(Args)]
 pub(crate) struct Lists {
-    /// All servers of Nova in JSON, listed after Placement has been read; `-` for standard input.
+    /// File with all servers of Nova in JSON, listed after Placement was read; `-` reads standard
+    /// input.
     #[arg(long, value_name = "FILE", conflicts_with = "servers_command")]
     servers: Option<PathBuf>,
-    /// The command that lists them, for the shell. It runs once Placement has been read.
+    /// Shell command that lists all servers of Nova in JSON. It runs after Placement was read.
     #[arg(long, value_name = "COMMAND")]
     servers_command: Option<String>,
-    /// All migrations of Nova, as of `--servers`, which it needs: Nova leaves those of a cell that
-    /// is down out without a word.
+    /// File with all migrations of Nova in JSON. Needs --servers: Nova silently omits migrations of
+    /// a cell that is down.
     #[arg(long, value_name = "FILE", conflicts_with = "migrations_command")]
     migrations: Option<PathBuf>,
-    /// The command that lists them.
+    /// Shell command that lists all migrations of Nova in JSON.
     #[arg(long, value_name = "COMMAND")]
     migrations_command: Option<String>,
 }
@@ -73,40 +74,40 @@ pub(crate) struct Nova {
     pub(crate) migrations: Option<Migrations>,
 }
 
-/// The list of servers.
+/// Parsed list of servers.
 #[derive(Default)]
 pub(crate) struct Servers {
-    /// The hosts that each server names as its own.
+    /// Host names of each server.
     hosts_of: HashMap<Uuid, Vec<String>>,
-    /// The hosts that any server names.
+    /// Host names of all servers.
     hosts: HashSet<String>,
-    /// How many are in a cell that is down.
+    /// Number of servers in a cell that is down.
     pub(crate) down: usize,
-    /// It has as many entries as whole pages.
+    /// Whether the list may be truncated: its length is a multiple of the page size.
     is_cut: bool,
 }
 
-/// The list of migrations.
+/// Parsed list of migrations.
 #[derive(Default)]
 pub(crate) struct Migrations {
-    /// The server of each migration.
+    /// Server of each migration.
     server_of: HashMap<Uuid, Uuid>,
-    /// Those of a server that are not over.
+    /// Unfinished migrations of each server.
     under_way: HashMap<Uuid, Vec<Migration>>,
-    /// It has as many entries as whole pages.
+    /// Whether the list may be truncated: its length is a multiple of the page size.
     is_cut: bool,
 }
 
-/// A migration that is not over.
 pub(crate) struct Migration {
     pub(crate) is_evacuation: bool,
-    /// The names of both its ends, as far as Nova has them.
+    /// Host names of source and destination, as far as Nova knows them.
     pub(crate) hosts: Vec<String>,
 }
 
 impl Nova {
-    /// What a consumer is, and whether Nova has it, if the lists say so. Nova gives its consumers
-    /// no type unless it speaks 1.38: then they are what the list is that has them.
+    /// The kind of a consumer, and whether Nova knows it; `None` if the lists do not cover it. Nova
+    /// sets consumer types from microversion 1.38 on; a consumer without a type gets the kind of
+    /// the list that contains it.
     pub(crate) fn judge<'a>(&self, consumer: &'a Value) -> (&'a str, Option<bool>) {
         let id: Option<Uuid> = consumer["uuid"].as_str().and_then(|id| id.parse().ok());
         let servers = self.servers.as_ref().map(|list| &list.hosts_of);
@@ -123,8 +124,8 @@ impl Nova {
         }
     }
 
-    /// Whether Nova may have cut a list off that has consumers of this kind. Clouds without
-    /// migrations exist.
+    /// Whether a list that covers this kind may be truncated. An empty list of servers counts as
+    /// truncated, an empty list of migrations only for migrations: some clouds have none.
     pub(crate) fn may_be_cut(&self, kind: &str) -> bool {
         let servers = self.servers.as_ref().filter(|_| kind != MIGRATION);
         let migrations = self.migrations.as_ref().filter(|_| kind != INSTANCE);
@@ -140,19 +141,19 @@ impl Servers {
         self.hosts.contains(host)
     }
 
-    /// The names of the host that a server is on. There are none in a cell that is down.
+    /// Host names of a server; empty if its cell is down.
     pub(crate) fn hosts_of(&self, server: Uuid) -> &[String] {
         self.hosts_of.get(&server).map_or(&[], Vec::as_slice)
     }
 }
 
 impl Migrations {
-    /// The server of a migration.
+    /// Server of a migration.
     pub(crate) fn server_of(&self, migration: Uuid) -> Option<Uuid> {
         self.server_of.get(&migration).copied()
     }
 
-    /// The migrations of a server that are not over; `None` if the list may lack some.
+    /// Unfinished migrations of a server; `None` if the list may be truncated.
     pub(crate) fn under_way(&self, server: Uuid) -> Option<&[Migration]> {
         let all = self.under_way.get(&server).map_or(&[][..], Vec::as_slice);
         (!self.is_cut).then_some(all)
@@ -160,13 +161,14 @@ impl Migrations {
 }
 
 impl Lists {
-    /// Reads the lists; Placement was read until `since`. What comes through a pipe has no time: it
-    /// is taken only if consumers younger than an hour (`older_than`, in seconds) are left out.
+    /// Reads the lists. `since`: when Placement had been read. Input from a pipe has no timestamp,
+    /// so it is accepted only if consumers younger than an hour (`older_than`, in seconds) are
+    /// skipped.
     pub(crate) fn read(&self, since: SystemTime, older_than: u64) -> anyhow::Result<Nova> {
         ensure!(
             older_than >= 3600 || self.servers.is_none() && self.migrations.is_none(),
-            "an --older-than below 1h needs --servers-command: of a list that was made elsewhere it is not \
-             known when it was begun"
+            "--older-than below 1h needs --servers-command: the start time of a list that was created elsewhere is \
+             unknown"
         );
         let (file, command) = (&self.servers, &self.servers_command);
         let servers = taken(file, command, since, "servers", Servers::parse)?;
@@ -174,7 +176,7 @@ impl Lists {
         let migrations = taken(file, command, since, "migrations", Migrations::parse)?;
         ensure!(
             servers.is_some() || migrations.is_none(),
-            "--migrations needs --servers too: only the list of servers shows whether a cell is down"
+            "--migrations needs --servers: only the list of servers shows whether a cell is down"
         );
         Ok(Nova {
             servers,
@@ -199,7 +201,7 @@ fn taken<L>(
     Ok(Some(list))
 }
 
-/// The content of a file that was not written before.
+/// The content of a file. Fails if the file was written before `since`.
 fn newer(file: &Path, since: SystemTime, what: &str) -> anyhow::Result<Vec<u8>> {
     let name = file.display();
     let path = match file == Path::new("-") {
@@ -210,15 +212,15 @@ fn newer(file: &Path, since: SystemTime, what: &str) -> anyhow::Result<Vec<u8>> 
     let about = about.with_context(|| format!("cannot read {name}"))?;
     if about.is_file() && about.modified()? < since {
         bail!(
-            "{name} was written before Placement was read: an instance that has been built since is not in it, \
-             and would look like an orphan. Have placementctl list them at the right moment: \
+            "{name} was written before Placement was read: an instance that was created since is missing from it \
+             and would look like an orphan. Let placementctl create the list: \
              --{what}-command 'openstack … list … -f json'"
         );
     }
     read(file)
 }
 
-/// What a command of the shell prints.
+/// Standard output of a shell command.
 fn output(command: &str) -> anyhow::Result<Vec<u8>> {
     let mut shell = Command::new("sh");
     let shell = shell.args(["-c", command]).stderr(Stdio::inherit());
@@ -265,7 +267,7 @@ impl Migrations {
     }
 }
 
-/// An entry of a list.
+/// An entry of a list, with the keys of the API or of a CLI table.
 struct Entry<'a>(&'a Value);
 
 impl Entry<'_> {
@@ -291,9 +293,9 @@ impl Entry<'_> {
     }
 }
 
-/// Gives each entry of a list to `take`: of tables of `openstack … list -f json`, or of answers of
-/// Nova's API, one after the other. Returns whether Nova may have cut it off, as it has as many
-/// entries as whole pages.
+/// Passes each entry of a list to `take`. The input is one or several tables of `openstack … list
+/// -f json` or responses of Nova's API. Returns whether Nova may have truncated it: its length is a
+/// multiple of the page size.
 fn each(
     bytes: &[u8],
     what: &str,
@@ -303,9 +305,12 @@ fn each(
     for json in Deserializer::from_slice(bytes).into_iter::<Value>() {
         let json = json.context("it is not JSON")?;
         let links = list(&json[format!("{what}_links")]);
-        ensure!(links.is_empty(), "it is one page of several: list all");
+        ensure!(
+            links.is_empty(),
+            "it is one of several pages: list all entries"
+        );
         let all = json.get(what).unwrap_or(&json);
-        ensure!(all.is_array(), "it is no list of objects");
+        ensure!(all.is_array(), "it is not a list of objects");
         let all = list(all);
         is_cut |= !all.is_empty() && all.len().is_multiple_of(PAGE);
         for (at, one) in all.iter().enumerate() {
@@ -313,11 +318,11 @@ fn each(
             if entry.status() == Some("DELETED") {
                 continue;
             }
-            // A migration has a number as well.
+            // A migration has a numeric `id` as well.
             let id = entry.uuid(&["uuid", "UUID"]);
             let id = id.or_else(|| entry.uuid(&["id", "ID"]));
             let id = id.with_context(|| {
-                format!("entry {at} has no UUID: migrations have one with compute API 2.59")
+                format!("entry {at} has no UUID: list migrations with compute API 2.59 or later")
             })?;
             take(id, entry).with_context(|| format!("entry {at}"))?;
         }
@@ -349,7 +354,7 @@ mod tests {
     }
 
     #[test]
-    fn tables_and_answers_of_the_api_are_understood() {
+    fn cli_tables_and_api_responses_are_parsed() {
         let [one, two, three] = [1, 2, 3].map(Uuid::from_u128);
         let table = json!([{"ID": one, "Status": "ACTIVE", "Host": "a"}, {"ID": two, "Status": "UNKNOWN", "Host": null}]);
         let answer = json!({"servers": [
@@ -382,7 +387,7 @@ mod tests {
     }
 
     #[test]
-    fn lists_follow_each_other_and_servers_that_wait_to_be_reclaimed_exist() {
+    fn several_lists_are_read_and_soft_deleted_servers_count() {
         let [one, two, three] = [1, 2, 3].map(Uuid::from_u128);
         let all = json!([{ "ID": one }]).to_string();
         let deleted =
@@ -397,11 +402,11 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_whole_list_is_refused() {
+    fn incomplete_lists_are_refused() {
         let page = json!({"servers": [], "servers_links": [{"rel": "next"}]});
         for (list, reason) in [
-            (page, "one page of several"),
-            (json!({"error": 1}), "no list"),
+            (page, "one of several pages"),
+            (json!({"error": 1}), "not a list"),
             (json!([{"Id": 7}]), "entry 0 has no UUID"),
         ] {
             let error = servers(list).err().unwrap().to_string();
@@ -414,7 +419,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_is_older_than_the_reading_is_refused() {
+    fn a_list_older_than_the_placement_data_is_refused() {
         let file = tempfile::NamedTempFile::new().unwrap();
         let hour = std::time::Duration::from_secs(3600);
         let now = SystemTime::now();

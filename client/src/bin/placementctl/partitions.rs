@@ -1,4 +1,4 @@
-//! `placementctl partitions`: the clouds that the cluster holds.
+//! `placementctl partitions`: the clouds of the cluster.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -17,57 +17,58 @@ use crate::render::{Output, Rows, print};
 
 #[derive(Subcommand)]
 pub(crate) enum PartitionsAction {
-    /// Lists the partitions with their sizes and routes.
+    /// List the partitions with their sizes and routes.
     List,
-    /// Creates a partition: a separate cloud with only the standard resource classes and traits.
+    /// Create a partition: a separate cloud that starts with the standard resource classes and
+    /// traits only.
     Create {
-        /// Its name: up to 64 lower-case letters, digits, dashes, underscores and dots.
+        /// Name: up to 64 lower-case letters, digits, dashes, underscores and dots.
         name: String,
         #[command(flatten)]
         routes: Routes,
     },
-    /// Replaces the hosts and prefixes of a partition, on all nodes at once. Without any, it gets
-    /// only requests to a listener of `[[partitions]]`.
+    /// Replace the routes of a partition on all nodes. Without hosts and prefixes, it only gets
+    /// requests to its listener in `[[partitions]]`.
     Route {
-        /// Its name. `default` has hosts only.
+        /// Name of the partition. `default` takes hosts only.
         name: String,
         #[command(flatten)]
         routes: Routes,
     },
-    /// Fills an empty partition without routes with the default partition of a backup: of
-    /// `placementd import`, or of a cluster. Generations, times and orders stay as they are.
+    /// Fill an empty partition without routes from the default partition of a backup, created by
+    /// `placementd import` or by a cluster. Generations, timestamps and order are preserved.
     #[command(
-        after_help = "Nothing of it is served before `partitions route` gives the partition routes. An import that stops leaves a \
-                      part: delete the partition, and create it again. Exits with 1 then, and if the digests differ."
+        after_help = "The partition serves no requests until `partitions route` gives it routes. After a failed import it is \
+                      incomplete: delete it and create it again. Exits with 1 if the import fails or the digests differ."
     )]
     Import {
-        /// Its name.
+        /// Name of the partition.
         name: String,
-        /// The backup.
+        /// Backup file, at most 2 GiB.
         backup: PathBuf,
     },
-    /// Deletes a partition with all its data.
+    /// Delete a partition with all its data.
     Delete {
-        /// Its name.
+        /// Name of the partition.
         name: String,
-        /// Deletes it although consumers hold allocations in it.
+        /// Delete it even if it has allocations.
         #[arg(long)]
         force: bool,
     },
 }
 
-/// The requests that a partition gets.
+/// Routes: the requests that a partition serves.
 #[derive(clap::Args)]
 pub(crate) struct Routes {
-    /// A host name of its clients' requests, without a port; may be repeated.
+    /// Host name that clients use in requests, without a port; may be repeated.
     #[arg(long = "host", value_name = "HOST")]
     hosts: Vec<String>,
-    /// A path below which its API is served, such as /north/placement; may be repeated.
+    /// Path prefix of its API, such as /north/placement; may be repeated.
     #[arg(long = "prefix", value_name = "PATH")]
     prefixes: Vec<String>,
 }
 
-/// Lists them if nothing else is asked for.
+/// Runs an action; lists the partitions by default.
 pub(crate) async fn run(
     admin: &Admin,
     action: Option<PartitionsAction>,
@@ -77,22 +78,22 @@ pub(crate) async fn run(
         PartitionsAction::List => print(&output.rows(list(admin).await?)?)?,
         PartitionsAction::Create { name, routes } => {
             (admin.create_partition(&name, &routes.hosts, &routes.prefixes)).await?;
-            println!("partition {name} is made");
+            println!("partition {name} created");
         }
         PartitionsAction::Route { name, routes } => {
             (admin.route_partition(&name, &routes.hosts, &routes.prefixes)).await?;
-            println!("partition {name} is routed");
+            println!("partition {name}: routes replaced");
         }
         PartitionsAction::Import { name, backup } => import(admin, &name, &backup).await?,
         PartitionsAction::Delete { name, force } => {
             admin.delete_partition(&name, force).await?;
-            println!("partition {name} is deleted");
+            println!("partition {name} deleted");
         }
     }
     Ok(())
 }
 
-/// Sends the backup, and says now and then how much of it has come in.
+/// Sends the backup, and reports progress once a second.
 async fn import(admin: &Admin, name: &str, backup: &Path) -> anyhow::Result<()> {
     let shown = backup.display();
     let read = || -> io::Result<Vec<u8>> {
@@ -104,7 +105,7 @@ async fn import(admin: &Admin, name: &str, backup: &Path) -> anyhow::Result<()> 
     let bytes = read().with_context(|| format!("cannot read {shown}"))?;
     ensure!(
         bytes.len() as u64 <= IMPORT_BYTES_MAX,
-        "{shown} has more than {IMPORT_BYTES_MAX} bytes: form a cluster of it with `placementd restore`"
+        "{shown} exceeds {IMPORT_BYTES_MAX} bytes: form a cluster from it with `placementd restore`"
     );
     let mut importing = pin!(admin.import_into_partition(name, bytes));
     let mut say_at = Instant::now() + PROGRESS_AFTER;
@@ -128,14 +129,17 @@ async fn import(admin: &Admin, name: &str, backup: &Path) -> anyhow::Result<()> 
         digest,
         ..
     } = report.with_context(|| format!("{shown} into partition {name}"))?;
-    println!("{providers} providers and {consumers} consumers are in partition {name}");
+    println!("imported {providers} providers and {consumers} consumers into partition {name}");
     ensure!(
         digest == digest_of_backup,
-        "the content digest of the backup is {digest_of_backup}, and that of the partition {digest}: clients have written to \
-         it. Delete it (`placementctl partitions delete {name} --force`), create it without routes, and import again"
+        "the content digest of the backup is {digest_of_backup}, but the digest of the partition is {digest}: clients wrote to \
+         it during the import. Delete it (`placementctl partitions delete {name} --force`), create it without routes, \
+         and import again"
     );
     println!("content digest of both: {digest}");
-    println!("`placementctl partitions route {name}` with --host or --prefix lets clients use it");
+    println!(
+        "to let clients use it: `placementctl partitions route {name}` with --host or --prefix"
+    );
     Ok(())
 }
 
@@ -144,7 +148,7 @@ async fn list(admin: &Admin) -> anyhow::Result<Rows> {
     for partition in admin.partitions().await? {
         let requests = match (partition.id, partition.ways.is_empty()) {
             (None, _) => format!(
-                "none: `placementctl partitions create {}` makes it",
+                "none: create it with `placementctl partitions create {}`",
                 partition.name
             ),
             (Some(0), true) => "all others".to_owned(),

@@ -1,4 +1,4 @@
-//! `placementctl providers`: what hosts have, how much of it is used, and who holds it.
+//! `placementctl providers`: inventories, usage and consumers of resource providers.
 
 use anyhow::Context;
 use clap::{Args, Subcommand};
@@ -7,9 +7,9 @@ use serde_json::{Value, json};
 use crate::content::{Content, EXTENSIONS, named};
 use crate::render::{Rows, list, pairs, phrase};
 
-/// How many characters a bar has.
+/// Width of a bar in characters.
 const BAR_WIDTH: usize = 20;
-/// What is shown of a provider above its inventories.
+/// Header of `show`, above the table of inventories.
 const SHOWN: &str = "{name}
   uuid        {uuid}
   parent      {parent}
@@ -28,18 +28,17 @@ pub(crate) struct Which {
 
 #[derive(Subcommand)]
 enum Action {
-    /// Lists providers; several conditions must all hold.
+    /// List providers. A provider must match all given conditions.
     List(Filters),
-    /// Draws the tree that a provider belongs to, with what is used of each capacity.
+    /// Draw the tree of a provider with the usage of each inventory.
     Tree(Named),
-    /// Shows all of one provider.
+    /// Show the details of one provider.
     Show(Named),
-    /// Lists the consumers that hold something of a provider. Those with the largest share of a
-    /// capacity come first.
+    /// List the consumers of a provider, those with the largest share of a capacity first.
     Holders {
         #[command(flatten)]
         named: Named,
-        /// Compares what they hold of this class alone.
+        /// Compare the allocations of this resource class only.
         #[arg(long)]
         class: Option<String>,
     },
@@ -47,23 +46,24 @@ enum Action {
 
 #[derive(Args)]
 struct Filters {
-    /// With room for one of this class, or for this amount. May be repeated.
+    /// Show only providers with room for one unit of this class, or for this amount. May be
+    /// repeated.
     #[arg(long, value_name = "CLASS[:AMOUNT]")]
     class: Vec<String>,
-    /// With this trait; without it if `!` precedes it. May be repeated.
+    /// Show only providers with this trait, or without it if `!` precedes it. May be repeated.
     #[arg(long, value_name = "TRAIT")]
     r#trait: Vec<String>,
-    /// In this aggregate. May be repeated.
+    /// Show only providers in this aggregate. May be repeated.
     #[arg(long, value_name = "UUID")]
     aggregate: Vec<String>,
-    /// With a name that begins so.
+    /// Show only providers whose name begins with this prefix.
     #[arg(long, value_name = "PREFIX")]
     name: Option<String>,
 }
 
 #[derive(Args)]
 struct Named {
-    /// The provider, by its UUID, its name, or the beginning of its name.
+    /// Provider, by UUID, name, or the beginning of its name.
     provider: String,
 }
 
@@ -98,7 +98,7 @@ pub(crate) async fn run(content: &Content, which: Which) -> anyhow::Result<Strin
 }
 
 impl Filters {
-    /// As the API has them.
+    /// The filters as query parameters of `GET /resource_providers`.
     fn json(&self) -> Value {
         let amount = |class: &String| match class.contains(':') {
             true => class.clone(),
@@ -110,17 +110,18 @@ impl Filters {
     }
 }
 
-/// The tree that a provider belongs to, and the provider in it.
+/// The tree of a provider, and the provider in it.
 async fn tree(content: &Content, given: &str) -> anyhow::Result<(Value, Value)> {
     let uuid = content.provider(given).await?;
     let tree = content.get(&format!("{EXTENSIONS}/trees/{uuid}")).await?;
     let mut all = list(&tree["providers"]).iter();
     let found = all.find(|one| one["uuid"] == *uuid).cloned();
-    let found = found.with_context(|| format!("the tree of {uuid} does not hold it: ask again"))?;
+    let found =
+        found.with_context(|| format!("provider {uuid} has just left its tree: try again"))?;
     Ok((tree, found))
 }
 
-/// A row for each class of each provider.
+/// A row for each inventory of each provider.
 fn inventories(providers: &[Value]) -> Rows {
     let mut items = Vec::new();
     for one in providers {
@@ -136,8 +137,7 @@ fn inventories(providers: &[Value]) -> Rows {
     Rows::new(columns, items)
 }
 
-/// The providers below one, each with its amounts and what is below it. `margin` stands before each
-/// line.
+/// Draws the children of `parent` with their inventories and subtrees. `margin` precedes each line.
 fn drawn(providers: &[Value], parent: &Value, margin: &str) -> String {
     let mut text = String::new();
     let below = providers.iter().filter(|one| one["parent"] == *parent);
@@ -160,7 +160,7 @@ fn drawn(providers: &[Value], parent: &Value, margin: &str) -> String {
     text
 }
 
-/// A line a class: a bar, and used/capacity.
+/// A line for each class: a bar, and used/capacity.
 fn bars(inventories: &Value) -> Vec<String> {
     let longest = pairs(inventories).map(|(class, _)| class.len()).max();
     let width = longest.unwrap_or_default();
@@ -171,7 +171,8 @@ fn bars(inventories: &Value) -> Vec<String> {
     pairs(inventories).map(line).collect()
 }
 
-/// Something is shown of anything that is used; more than there is ends with an exclamation mark.
+/// A bar. Any usage shows at least one mark; usage above the capacity ends with an exclamation
+/// mark.
 fn bar(used: u64, capacity: u64) -> String {
     let part = u128::from(used.min(capacity)) * BAR_WIDTH as u128;
     let filled = "#".repeat(part.div_ceil(u128::from(capacity.max(1))) as usize);
@@ -179,7 +180,8 @@ fn bar(used: u64, capacity: u64) -> String {
     format!("[{filled:.<BAR_WIDTH$}{end}")
 }
 
-/// The consumers with what they hold of a provider, ordered by their largest share of a capacity.
+/// The consumers of a provider with their allocations there, ordered by their largest share of a
+/// capacity.
 fn holders(provider: &Value, mut consumers: Vec<Value>, class: Option<&str>) -> Rows {
     let percent = |(name, amount): (&String, &Value)| {
         let capacity = provider["inventories"][name]["capacity"].as_f64();

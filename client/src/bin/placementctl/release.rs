@@ -1,5 +1,5 @@
-//! `placementctl consumers release`: gives back what the consumers of a plan hold, or a part of it,
-//! and undoes that.
+//! `placementctl consumers release`: releases the planned allocations of consumers, and undoes a
+//! release.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -20,20 +20,19 @@ use crate::held::Amounts;
 use crate::nova::{INSTANCE, MIGRATION};
 use crate::render::{list, print, word};
 
-/// The exit code if something was found, or left alone.
+/// Exit code if there are findings, or consumers were skipped.
 pub(crate) const FOUND: u8 = 3;
-/// Plans and undo files say who holds what: only their owner may read them.
+/// Mode of plans and undo files: they contain allocations of users, so only the owner may read
+/// them.
 pub(crate) const PRIVATE: u32 = 0o600;
-const CHANGED: &str = "it has changed since";
-/// The last microversion in which consumers have no types.
+const CHANGED: &str = "the consumer has changed since";
+/// Last microversion without consumer types.
 const BEFORE_TYPES: &str = "1.37";
 
 #[derive(Args)]
-#[command(
-    after_help = "Exits with 0 if all was done, and with 3 if some consumers were left alone."
-)]
+#[command(after_help = "Exit codes: 0 = all consumers were processed; 3 = some were skipped.")]
 pub(crate) struct Which {
-    /// Releases the consumers of this plan that have not changed since.
+    /// Release the consumers of this plan that have not changed since.
     #[arg(
         long,
         value_name = "PLAN",
@@ -41,18 +40,19 @@ pub(crate) struct Which {
         required_unless_present = "undo_from"
     )]
     apply: Option<PathBuf>,
-    /// The file, which must not exist, that gets what they held.
+    /// Record the released allocations in this new file, for `--undo-from`.
     #[arg(long, value_name = "FILE", requires = "apply")]
     undo: Option<PathBuf>,
-    /// The most consumers to release.
+    /// Maximum number of consumers to release.
     #[arg(long, value_name = "CONSUMERS", default_value_t = 1000)]
     max: usize,
-    /// Puts back what this file of `--undo` has, as far as it still fits.
+    /// Restore the allocations of this undo file, unless the consumer has changed or there is no
+    /// room.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["apply", "undo"])]
     undo_from: Option<PathBuf>,
 }
 
-/// A consumer as it was when it was planned; a line of a plan, and of an undo file.
+/// A consumer at the time of planning; a line of a plan or of an undo file.
 #[derive(Serialize, Deserialize)]
 struct Planned {
     consumer: Uuid,
@@ -60,9 +60,9 @@ struct Planned {
     project_id: String,
     user_id: String,
     r#type: Option<String>,
-    /// By provider.
+    /// Allocations by provider.
     allocations: BTreeMap<Uuid, Held>,
-    /// What of these it keeps: nothing, unless it is an instance that holds a host too many.
+    /// Allocations that stay: empty, except for an instance that holds one host too many.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     keeps: BTreeMap<Uuid, Held>,
     reason: String,
@@ -75,7 +75,7 @@ struct Held {
 
 pub(crate) async fn run(content: &Content, which: Which) -> anyhow::Result<ExitCode> {
     let file = which.apply.or(which.undo_from);
-    let all = parse(&file.context("there is no plan, and no undo file")?)?;
+    let all = parse(&file.context("neither a plan nor an undo file is given")?)?;
     let mut undo = None;
     let (mut done, mut left) = ("restored", "not restored");
     if let Some(path) = which.undo {
@@ -86,7 +86,7 @@ pub(crate) async fn run(content: &Content, which: Which) -> anyhow::Result<ExitC
     let mut count = 0;
     for one in &all {
         if undo.is_some() && count == which.max {
-            print(&format!("stopped: --max allows no more than {count}\n"))?;
+            print(&format!("stopped: --max {count} is reached\n"))?;
             break;
         }
         let tried = match &mut undo {
@@ -116,13 +116,13 @@ fn parse(file: &Path) -> anyhow::Result<Vec<Planned>> {
         let is_of_nova = [None, Some(INSTANCE), Some(MIGRATION)].contains(&one.r#type.as_deref());
         ensure!(
             is_of_nova,
-            "{}: only consumers of Nova are released",
+            "{}: only consumers of Nova can be released",
             place()
         );
         let mut keeps = one.keeps.iter();
         ensure!(
             keeps.all(|(provider, kept)| one.allocations.get(provider) == Some(kept)),
-            "{}: \"keeps\" has something that is not in \"allocations\"",
+            "{}: \"keeps\" has an entry that is not in \"allocations\"",
             place()
         );
         all.push(one);
@@ -130,16 +130,16 @@ fn parse(file: &Path) -> anyhow::Result<Vec<Planned>> {
     Ok(all)
 }
 
-/// Writes a line of the undo file, and waits for the disk.
+/// Appends a line to the undo file, and syncs it.
 fn record(file: &mut File, one: &Planned) -> anyhow::Result<()> {
     let line = serde_json::to_string(one)? + "\n";
     let written = file
         .write_all(line.as_bytes())
         .and_then(|()| file.sync_data());
-    written.context("cannot write a record")
+    written.context("cannot write the undo file")
 }
 
-/// The line of a plan for a consumer as it was listed, and which of its allocations it keeps.
+/// The plan line of a listed consumer. `is_kept` selects the allocations that stay.
 pub(crate) fn planned(listed: &Value, reason: &str, is_kept: impl Fn(&Value) -> bool) -> Value {
     let (mut held, mut keeps) = (json!({}), json!({}));
     for one in list(&listed["allocations"]) {
@@ -159,10 +159,10 @@ pub(crate) fn planned(listed: &Value, reason: &str, is_kept: impl Fn(&Value) -> 
     line
 }
 
-/// What a consumer holds at the moment.
+/// Current allocations of a consumer.
 struct Present {
     allocations: BTreeMap<Uuid, Held>,
-    /// Null if there is no such consumer.
+    /// Null if the consumer does not exist.
     generation: Value,
     consumer_type: Value,
 }
@@ -178,13 +178,13 @@ impl Planned {
         })
     }
 
-    /// Releases it; gives the reason if it is left alone.
+    /// Releases the consumer. Returns the reason if it is skipped.
     async fn release(&self, content: &Content, undo: &mut File) -> anyhow::Result<Option<String>> {
         let now = self.present(content).await?;
         if now.allocations.is_empty() {
-            return Ok(Some("it holds nothing any more".to_owned()));
+            return Ok(Some("it has no allocations any more".to_owned()));
         }
-        // The undo file gets what the plan has: that must be what is there.
+        // The undo file records the planned allocations, so they must be the current ones.
         let is_of_type = now.consumer_type == self.r#type.as_deref().unwrap_or("unknown");
         let is_the_same = is_of_type && now.generation == self.generation;
         if !is_the_same || now.allocations != self.allocations {
@@ -194,8 +194,8 @@ impl Planned {
         self.put(content, &self.keeps, json!(self.generation)).await
     }
 
-    /// Gives back what was released, unless the consumer holds something else since then; gives the
-    /// reason in that case.
+    /// Restores the allocations unless the consumer has changed since. Returns the reason if it is
+    /// skipped.
     async fn restore(&self, content: &Content) -> anyhow::Result<Option<String>> {
         let now = self.present(content).await?;
         if now.allocations != self.keeps {
@@ -204,8 +204,8 @@ impl Planned {
         self.put(content, &self.allocations, now.generation).await
     }
 
-    /// Gives it these allocations; gives the reason if that is refused: it has changed, or there is
-    /// no room.
+    /// Writes allocations. Returns the reason if the API refuses them: the consumer has changed, or
+    /// there is no room.
     async fn put(
         &self,
         content: &Content,

@@ -1,4 +1,4 @@
-//! Answers as people and programs read them: rows in columns, JSON, CSV.
+//! Output formats: tables, JSON, CSV.
 
 use std::borrow::Cow;
 use std::io::{self, ErrorKind, IsTerminal, Write};
@@ -11,50 +11,49 @@ use serde::Serialize;
 use serde_json::Value;
 use unicode_width::UnicodeWidthStr;
 
-/// What a spreadsheet takes for the beginning of a formula.
+/// Leading characters that make a spreadsheet treat a text as a formula.
 const FORMULA: [char; 6] = ['=', '+', '-', '@', '\t', '\r'];
-/// How many of many are named.
+/// Number of names to show before "and N more".
 const NAMED_MAX: usize = 10;
 
 #[derive(Debug, Clone, Copy, Default, ValueEnum)]
 pub(crate) enum Format {
-    /// For people; may change from version to version.
+    /// Aligned columns for reading; the layout may change between versions.
     #[default]
     Table,
-    /// The same with all columns.
+    /// Table with all columns.
     Wide,
-    /// What the cluster answered.
+    /// The response of the cluster as JSON.
     Json,
-    /// The same, one line for each row.
+    /// JSON with one line per row.
     Jsonl,
-    /// All columns with a header, quoted as in RFC 4180. A text that a spreadsheet would take for a
-    /// formula gets an apostrophe before it.
+    /// All columns with a header, quoted as in RFC 4180. A text that a spreadsheet would treat as a
+    /// formula is prefixed with an apostrophe.
     Csv,
-    /// The first column alone, without a header.
+    /// The first column without a header.
     Name,
 }
 
-/// How an answer is printed.
+/// Output options.
 #[derive(Debug, Default, Args)]
 #[command(next_help_heading = "Output")]
 pub(crate) struct Output {
     /// How the answer is printed.
     #[arg(short, long, global = true, value_enum, default_value_t)]
     output: Format,
-    /// The columns of a table or of CSV, by their headers, such as `name,uuid`.
+    /// Columns of a table or of CSV by their headers, such as `name,uuid`.
     #[arg(long, global = true, value_delimiter = ',')]
     columns: Vec<String>,
-    /// The column to sort by, from small to large; from large to small with a dash before it, as in
-    /// `--sort=-used`.
+    /// Column to sort by, ascending; a leading dash sorts descending, as in `--sort=-used`.
     #[arg(long, global = true, value_name = "COLUMN")]
     pub(crate) sort: Option<String>,
-    /// The most rows to print.
+    /// Maximum number of rows to print.
     #[arg(long, global = true, value_name = "ROWS")]
     pub(crate) limit: Option<usize>,
 }
 
 impl Output {
-    /// A list of rows.
+    /// Sorts, truncates and formats rows.
     pub(crate) fn rows(&self, mut rows: Rows) -> anyhow::Result<String> {
         if let Some(sort) = &self.sort {
             rows.sort(sort)?;
@@ -75,8 +74,8 @@ impl Output {
         })
     }
 
-    /// An answer that is more than rows: `text` makes of their table what people read, and JSON is
-    /// the whole answer. An answer without rows has no other formats.
+    /// Formats a response that is more than rows: `text` turns their table into readable output;
+    /// JSON is the complete response. A response without rows supports only table and JSON formats.
     pub(crate) fn report(
         &self,
         answer: &impl Serialize,
@@ -89,21 +88,21 @@ impl Output {
             (_, Some(rows)) => self.rows(rows)?,
             (Format::Table | Format::Wide, None) => text(String::new()),
             (Format::Jsonl, None) => serde_json::to_string(answer)? + "\n",
-            _ => bail!("the answer has no rows: print it with -o table, json or jsonl"),
+            _ => bail!("the response has no rows: use -o table, json or jsonl"),
         })
     }
 
-    /// Whether all is shown.
+    /// Whether all columns are shown.
     pub(crate) fn is_wide(&self) -> bool {
         matches!(self.output, Format::Wide)
     }
 
-    /// Whether what comes bit by bit is printed as it came, and not for people.
+    /// Whether a stream is printed as received, and not as text.
     pub(crate) fn is_raw(&self) -> anyhow::Result<bool> {
         match self.output {
             Format::Table | Format::Wide => Ok(false),
             Format::Jsonl => Ok(true),
-            _ => bail!("what has no end is printed with -o table or jsonl"),
+            _ => bail!("streams support only -o table and -o jsonl"),
         }
     }
 
@@ -119,20 +118,20 @@ impl Output {
     }
 }
 
-/// Says on standard error that an answer is not the whole one.
+/// Warns that the output is truncated.
 pub(crate) fn cut(what: &str) {
     warn(&format!("{what}; there are more (--limit)"));
 }
 
-/// Objects of one kind, and which of their members are columns.
+/// JSON objects, and the members that are columns.
 pub(crate) struct Rows {
     columns: String,
     items: Vec<Value>,
 }
 
 impl Rows {
-    /// The columns are words, each the name of a member. `name:member` if the column is called
-    /// otherwise; those with a `+` before them are left out of a table that is not wide.
+    /// `columns` is a list of member names, separated by spaces. `name:member` gives the column
+    /// another name; a leading `+` hides the column from a table that is not wide.
     pub(crate) fn new(columns: &str, items: Vec<Value>) -> Self {
         Self {
             columns: columns.to_owned(),
@@ -140,7 +139,7 @@ impl Rows {
         }
     }
 
-    /// The column of a name, in upper or lower case, with blanks or underscores.
+    /// Finds a column by name, ignoring case, with spaces or underscores.
     fn column(&self, name: &str) -> anyhow::Result<&str> {
         let wanted = name.trim().replace(' ', "_");
         let mut all = self.columns.split_whitespace();
@@ -148,12 +147,12 @@ impl Rows {
         found.with_context(|| {
             let names = self.columns.split_whitespace().map(|one| parts(one).0);
             let names = names.collect::<Vec<_>>().join(", ");
-            format!("there is no column {name:?}; they are {names}")
+            format!("no column {name:?}; columns: {names}")
         })
     }
 
-    /// Numbers by their size, words by their characters; what is missing comes last. Equal rows
-    /// keep their order.
+    /// Sorts numbers by value and other values as text; missing values come last. The sort is
+    /// stable.
     fn sort(&mut self, by: &str) -> anyhow::Result<()> {
         let key = parts(self.column(by.trim_start_matches('-'))?).1.to_owned();
         self.items.sort_by(|one, other| {
@@ -171,7 +170,7 @@ impl Rows {
         Ok(())
     }
 
-    /// The names of these columns, and the cells of each row.
+    /// The header and the cells of each row.
     fn cells(&self, columns: &[&str]) -> Vec<Vec<Value>> {
         let header = columns
             .iter()
@@ -187,13 +186,13 @@ impl Rows {
     }
 }
 
-/// The name of a column, and of its member.
+/// Name and member of a column.
 fn parts(column: &str) -> (&str, &str) {
     let plain = column.trim_start_matches('+');
     plain.split_once(':').unwrap_or((plain, plain))
 }
 
-/// A value as text, as it came: lists with commas, amounts as `VCPU=2`.
+/// A value as raw text: lists with commas, amounts as `VCPU=2`.
 fn plain(value: &Value) -> String {
     match value {
         Value::Null => String::new(),
@@ -208,15 +207,15 @@ fn plain(value: &Value) -> String {
     }
 }
 
-/// A value of an answer as one word of a line: a terminal acts on no character of it. A dash if
-/// there is no value.
+/// A value as text on one line, without characters that a terminal acts on. A dash if it is empty.
 pub(crate) fn word(value: &Value) -> String {
     Some(inert(&plain(value)))
         .filter(|text| !text.is_empty())
         .unwrap_or("-".to_owned())
 }
 
-/// A text with members of an object for `{member}`, and `{count*tree}` for a number of trees.
+/// Fills a template: `{member}` with a member of an object, `{count*tree}` with a number and a
+/// noun.
 pub(crate) fn phrase(template: &str, object: &Value) -> String {
     let mut text = String::new();
     for part in template.split('{') {
@@ -234,7 +233,7 @@ pub(crate) fn phrase(template: &str, object: &Value) -> String {
     text
 }
 
-/// The first names of many, and how many more there are.
+/// The first names of a list, and the number of further ones.
 pub(crate) fn some(all: &[Value]) -> String {
     let first = all.iter().take(NAMED_MAX);
     let names: Vec<_> = first
@@ -246,7 +245,7 @@ pub(crate) fn some(all: &[Value]) -> String {
     }
 }
 
-/// A header and rows, each column as wide as its widest cell.
+/// A header and rows; each column is as wide as its widest cell.
 pub(crate) fn table<const N: usize>(
     header: [&str; N],
     rows: impl IntoIterator<Item = [String; N]>,
@@ -257,7 +256,7 @@ pub(crate) fn table<const N: usize>(
     aligned(&cells.collect::<Vec<_>>())
 }
 
-/// As [`table`]; the first row is the header, and columns of numbers are aligned to the right.
+/// Like [`table`]; the first row is the header, and columns of numbers are right-aligned.
 fn aligned(rows: &[Vec<Value>]) -> String {
     let mut lines = vec![String::new(); rows.len()];
     for at in 0..rows[0].len() {
@@ -265,7 +264,7 @@ fn aligned(rows: &[Vec<Value>]) -> String {
         let mut values = below.filter(|cell| !cell.is_null()).peekable();
         let is_number = values.peek().is_some() && values.all(Value::is_number);
         let mut cells: Vec<_> = rows.iter().map(|row| word(&row[at])).collect();
-        // Names of classes stay as they are.
+        // Names of resource classes are not changed.
         if !cells[0].contains(char::is_uppercase) {
             cells[0] = cells[0].to_uppercase().replace('_', " ");
         }
@@ -282,7 +281,7 @@ fn aligned(rows: &[Vec<Value>]) -> String {
     ended.collect()
 }
 
-/// A line as in RFC 4180, with the line end of this system. Texts are no formulas.
+/// A CSV line (RFC 4180) that ends with a newline. Texts cannot be formulas.
 fn csv(row: &[Value]) -> String {
     let text = |value: &Value| match plain(value) {
         cell if !value.is_number() && cell.starts_with(FORMULA) => format!("'{cell}"),
@@ -296,14 +295,13 @@ fn csv(row: &[Value]) -> String {
     cells.join(",") + "\n"
 }
 
-/// Writes to standard output. A reader that has seen enough, such as `head`, ends it without an
-/// error.
+/// Writes to standard output. A closed pipe, as by `head`, is not an error.
 pub(crate) fn print(text: &str) -> anyhow::Result<()> {
     is_printed(text.as_bytes()).map(drop)
 }
 
-/// Writes to standard output; `false` if its reader has seen enough. A terminal acts on no
-/// character of it.
+/// Writes to standard output, on a terminal without control characters. `false` if the reader has
+/// closed the pipe.
 pub(crate) fn is_printed(text: &[u8]) -> anyhow::Result<bool> {
     let mut stdout = io::stdout().lock();
     let text = match stdout.is_terminal() {
@@ -318,7 +316,7 @@ pub(crate) fn is_printed(text: &[u8]) -> anyhow::Result<bool> {
     }
 }
 
-/// Prints a note on standard error.
+/// Prints a message to standard error.
 pub(crate) fn warn(text: &str) {
     eprintln!("placementctl: {}", inert_lines(text));
 }
@@ -418,7 +416,7 @@ mod tests {
     }
 
     #[test]
-    fn columns_that_do_not_exist_and_forms_without_rows_are_refused() {
+    fn unknown_columns_and_formats_without_rows_are_refused() {
         let output = |format, column: &str| Output {
             output: format,
             columns: vec![column.to_owned()],
@@ -427,7 +425,7 @@ mod tests {
         let error = output(Format::Csv, "size").rows(rows()).unwrap_err();
         assert_eq!(
             error.to_string(),
-            "there is no column \"size\"; they are name, used, resources"
+            "no column \"size\"; columns: name, used, resources"
         );
         let text = |_| "text".to_owned();
         let answer = json!({ "a": 1 });

@@ -1,4 +1,4 @@
-//! `placementctl searches`: which candidates were lately asked for, on all nodes.
+//! `placementctl searches`: recent searches for candidates on all nodes.
 
 use std::cmp::Reverse;
 
@@ -13,28 +13,28 @@ use crate::content::{Content, EXTENSIONS, filtered};
 use crate::moment::seconds;
 use crate::render::{Rows, cut, list, warn, word};
 
-/// As the API has them.
+/// Query parameters of `GET /placementd/v1/searches`.
 #[derive(Args, Serialize)]
 pub(crate) struct Which {
-    /// Of the last seconds, minutes, hours or days, such as 90s, 15m, 12h or 7d.
+    /// Show only searches of this period, such as 90s, 15m, 12h or 7d.
     #[arg(long, value_name = "AGE", value_parser = seconds)]
     since: Option<u64>,
-    /// Those without candidates alone.
+    /// Show only searches without candidates.
     #[arg(long)]
     empty: bool,
-    /// Of callers of this project.
+    /// Show only searches of callers of this project.
     #[arg(long)]
     project: Option<String>,
 }
 
-/// So many are shown, if nothing else is asked for.
+/// Number of searches to show without `--limit`.
 const LIMIT_USUAL: usize = 100;
-/// So many a node gives at most.
+/// Maximum number of searches per response.
 const LIMIT_MAX: usize = 1000;
 
 pub(crate) async fn show(content: &Content, which: Which) -> anyhow::Result<String> {
     let output = &content.source.output;
-    // The newest so many of all nodes are among those of each.
+    // The newest `limit` searches of the cluster are among the newest `limit` of each node.
     let limit = output.limit.unwrap_or(LIMIT_USUAL).clamp(1, LIMIT_MAX);
     let mut filters = serde_json::to_value(which)?;
     filters["limit"] = json!(limit);
@@ -47,8 +47,8 @@ pub(crate) async fn show(content: &Content, which: Which) -> anyhow::Result<Stri
     output.rows(listed(found))
 }
 
-/// The searches that nodes keep, newest first, with `node` in each, and how many they have left
-/// out. A node that does not answer is named on standard error; it is an error if all do not.
+/// Recorded searches of all nodes, newest first, with `node` in each, and the number of omitted
+/// ones. A node that does not answer is reported on standard error; it is an error if none answers.
 pub(crate) async fn on_all_nodes(
     content: &Content,
     filters: &Value,
@@ -91,13 +91,13 @@ pub(crate) async fn on_all_nodes(
     Ok((found, left_out))
 }
 
-/// When a search was.
+/// Time of a search.
 fn at(search: &Value) -> Option<OffsetDateTime> {
     OffsetDateTime::parse(search["at"].as_str()?, &Rfc3339).ok()
 }
 
-/// A row for each search. The id is that of the caller's request, such as Nova's, where it sent
-/// one, as `history` has it.
+/// A row for each search. Its id is the global request id, which the caller sent, such as Nova, or
+/// else the id of the request, as in `history`.
 fn listed(mut searches: Vec<Value>) -> Rows {
     for search in &mut searches {
         let id = match &search["global_request_id"] {
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn a_search_has_the_id_of_its_callers_request_and_says_that_it_was_limited() {
+    fn a_search_shows_the_request_id_of_its_caller_and_its_limit() {
         let search = json!({"at": "2026-11-26T20:00:00Z", "request_id": "req-1", "global_request_id": "req-nova",
             "candidates": 1, "limited": true, "ms": 1.5, "node": 3, "query": "resources=VCPU:1&limit=1"});
         let printed = Format::Table.printed(listed(vec![search.clone()]));

@@ -1,8 +1,8 @@
-//! What a log entry has changed, as SQL for the database of openstack-placement 16.0.0.
+//! Converts the changes of a log entry to SQL for the database of openstack-placement 16.0.0.
 //!
-//! Rows are found by their UUIDs and names, as their numbers are the database's own. MySQL does not
-//! read the table that a statement writes, except through a derived table that it cannot merge,
-//! such as one of an aggregate.
+//! Rows are found by UUID and name, since the database assigns its own ids. MySQL cannot read the
+//! table that a statement writes, except through a derived table that it cannot merge, such as one
+//! with an aggregate function.
 
 use anyhow::bail;
 use placement_wire::Dialect;
@@ -10,20 +10,21 @@ use serde_json::{Value, json};
 
 use crate::render::{list, pairs};
 
-/// `{host}` in statements.
+/// Replacement of `{host}` in statements.
 const HOST: &str = "(SELECT id FROM resource_providers WHERE uuid = {/key/resource_provider})";
-/// Another follower that was faster has changed the row, and it cannot be NULL.
+/// If another follower has already advanced the row, the token becomes NULL, which the column
+/// forbids.
 const POSITION: &str =
     "UPDATE placementd_position SET token = CASE WHEN token = {/from} THEN {/to} END;\n";
 const NEW_PROVIDER: &str =
     "INSERT INTO resource_providers (uuid, created_at) VALUES ({/key/uuid}, {/at});\n";
-/// The root is that of the parent, whose change comes first, or the provider itself.
+/// The root is the root of the parent, whose change comes first, or the provider itself.
 const PROVIDER: &str = "UPDATE resource_providers SET name = {/after/name}, generation = {/after/generation}, \
     updated_at = {/at}, parent_provider_id = (SELECT number FROM (SELECT MAX(id) AS number \
     FROM resource_providers WHERE uuid = {/after/parent_provider_uuid}) AS parents), \
     root_provider_id = COALESCE((SELECT number FROM (SELECT MAX(root_provider_id) AS number \
     FROM resource_providers WHERE uuid = {/after/parent_provider_uuid}) AS parents), id) WHERE uuid = {/key/uuid};\n";
-/// InnoDB does not delete a row that refers to itself.
+/// InnoDB cannot delete a row that refers to itself.
 const NO_PROVIDER: &str = "UPDATE resource_providers SET root_provider_id = NULL WHERE uuid = {/key/uuid};\n\
     DELETE FROM resource_providers WHERE uuid = {/key/uuid};\n";
 const NO_INVENTORY: &str = "DELETE FROM inventories WHERE resource_provider_id = {host} AND resource_class_id = \
@@ -44,7 +45,7 @@ const ONE_AGGREGATE: &str = "INSERT INTO placement_aggregates (uuid, created_at)
     (SELECT COUNT(*) AS hits FROM placement_aggregates WHERE uuid = {/one}) AS counted WHERE hits = 0;\n\
     INSERT INTO resource_provider_aggregates (resource_provider_id, aggregate_id, created_at) VALUES \
     ({host}, (SELECT id FROM placement_aggregates WHERE uuid = {/one}), {/at});\n";
-/// Upstream takes a class with a number below 10000 for a standard one.
+/// Upstream treats a class with an id below 10000 as a standard one.
 const NEW_CLASS: &str = "INSERT INTO resource_classes (id, name, created_at) SELECT \
     CASE WHEN MAX(id) < 10000 THEN 10000 ELSE MAX(id) + 1 END, {/after/name}, {/at} FROM resource_classes;\n";
 const NEW_STANDARD_CLASS: &str = "INSERT INTO resource_classes (id, name, created_at) SELECT \
@@ -68,7 +69,7 @@ const NO_ALLOCATIONS: &str = "DELETE FROM allocations WHERE consumer_id = {/key/
 const ONE_ALLOCATION: &str = "INSERT INTO allocations (resource_provider_id, consumer_id, resource_class_id, used, \
     created_at) VALUES ({host}, {/key/consumer}, (SELECT id FROM resource_classes WHERE name = {/one/0}), {/one/1}, {/at});\n";
 
-/// What stands before all transactions, for a client that shows errors alone.
+/// Statements before the first transaction; they make the client print errors only.
 pub(crate) fn session(dialect: Dialect) -> String {
     let quiet = match dialect {
         Dialect::PostgreSql => "\\set QUIET on\n",
@@ -82,11 +83,11 @@ fn value(dialect: Dialect, value: &Value) -> anyhow::Result<String> {
         Value::Null => "NULL".to_owned(),
         Value::String(text) => dialect.quoted(text),
         Value::Number(number) => number.to_string(),
-        other => bail!("a node has sent {other} where a column holds a text or a number"),
+        other => bail!("a node sent {other} for a column of a text or a number"),
     })
 }
 
-/// Statements with values of a change for `{/their/places}` in it.
+/// Replaces `{/json/pointer}` in statements with values of a change.
 fn filled(dialect: Dialect, statements: &str, change: &Value) -> anyhow::Result<String> {
     let statements = statements.replace("{host}", HOST);
     let mut sql = String::new();
@@ -100,12 +101,11 @@ fn filled(dialect: Dialect, statements: &str, change: &Value) -> anyhow::Result<
     Ok(sql)
 }
 
-/// A transaction that brings a database from one token to another, with what an event has changed;
-/// it fails if the database is elsewhere.
+/// A transaction that applies an event and moves the database from one token to the next. It fails
+/// if the database has another token.
 ///
 /// # Errors
-/// If this version does not know something that was changed, or a value is neither a text nor a
-/// number.
+/// If this version does not know a kind of change, or a value is neither a text nor a number.
 pub(crate) fn transaction(
     dialect: Dialect,
     (from, to): (&str, &str),
@@ -113,7 +113,7 @@ pub(crate) fn transaction(
 ) -> anyhow::Result<String> {
     let mut sql = String::from("BEGIN;\n");
     sql += &filled(dialect, POSITION, &json!({ "from": from, "to": to }))?;
-    // In whole seconds, since MySQL would round.
+    // Whole seconds, since MySQL would round fractions.
     let at = event["at"].as_str().and_then(|at| at.get(..19));
     let at = json!(at.map(|at| at.replace('T', " ")));
     for change in list(&event["changes"]) {
@@ -132,7 +132,7 @@ pub(crate) fn transaction(
     Ok(sql + "COMMIT;\n")
 }
 
-/// What is to be done for a change: first this, and then that for each member of what is there now.
+/// The statements for a change: one to run first, and one to run for each current member.
 fn statements(change: &Value) -> anyhow::Result<(&'static str, &'static str, Vec<Value>)> {
     let (was, after) = (!change["before"].is_null(), &change["after"]);
     let is = !after.is_null();
@@ -155,7 +155,7 @@ fn statements(change: &Value) -> anyhow::Result<(&'static str, &'static str, Vec
             let amounts = pairs(&after["resources"]).map(|amount| json!(amount));
             (NO_ALLOCATIONS, ONE_ALLOCATION, amounts.collect())
         }
-        kind => bail!("placementctl is older than the nodes: it does not know changes of {kind:?}"),
+        kind => bail!("unknown kind of change {kind:?}: placementctl is older than the nodes"),
     })
 }
 
@@ -164,7 +164,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_transaction_moves_the_token_and_what_an_entry_has_changed() {
+    fn a_transaction_applies_changes_and_moves_the_token() {
         let key = json!({"consumer": "c'", "resource_provider": "u"});
         let held = json!({"resources": {"VCPU": 2, "CUSTOM_{/key}": 1}});
         let event = json!({"at": "2026-11-27T06:00:00.9Z", "changes": [

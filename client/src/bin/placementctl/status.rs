@@ -1,4 +1,4 @@
-//! `placementctl status`: what each member reports of itself.
+//! `placementctl status`: the status of each member.
 
 use std::process::ExitCode;
 use std::time::Duration;
@@ -12,12 +12,12 @@ use crate::render::{Output, Rows, print, word};
 use crate::survey::{exit_code, survey};
 use crate::topology::site;
 
-/// What is shown of the status of a member.
+/// Members of a node's status that are part of the output.
 const REPORTED: &str = "version not_ready term last_log committed applied snapshot last_backup backup_problem \
                         disk_used_bytes disk_free_bytes disk_problem storage_failure digest level_max \
                         round_trip_problem clock_problem certificate_problem";
 
-/// Shows a survey. The exit code tells how the cluster is.
+/// Prints a survey. The exit code shows the health of the cluster.
 pub(crate) async fn show(
     admin: &Admin,
     output: &Output,
@@ -29,7 +29,7 @@ pub(crate) async fn show(
     Ok(exit_code(&report.health))
 }
 
-/// What `status` shows of a survey as text.
+/// Text output of `status` for a survey.
 pub(crate) fn text(survey: &Survey) -> anyhow::Result<String> {
     ClusterReport::new(survey)?.printed(&Output::default())
 }
@@ -42,11 +42,10 @@ struct ClusterReport {
     /// The feature level of the cluster.
     level: Option<u32>,
     health: Health,
-    /// All partitions but the default one.
+    /// All partitions except the default one.
     partitions: Vec<String>,
     members: Vec<Value>,
-    /// What an operator is to look at although clients are served; the exit code does not follow
-    /// it.
+    /// Problems that do not affect clients yet; they do not change the exit code.
     warnings: Vec<String>,
 }
 
@@ -108,8 +107,8 @@ impl ClusterReport {
     }
 }
 
-/// What a member is in the membership, and what it reports; null where it does not. `head`: the
-/// last entry of the leader.
+/// Membership and reported status of a member; null if it does not report a value. `head`: index of
+/// the last entry of the leader.
 fn member(
     member: &Member,
     answer: Option<&NodeStatus>,
@@ -134,7 +133,7 @@ fn member(
     Ok(item)
 }
 
-/// What people read of it.
+/// The row of a member in the table.
 fn row(member: &Value) -> Value {
     let mut row = member.clone();
     let mark = match (member["reachable"] == true, &member["storage_failure"]) {
@@ -211,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn the_leader_of_the_last_term_knows_the_members_best() {
+    fn the_leader_of_the_last_term_determines_the_members() {
         let mut leader = status(1, NodeRole::Leader, 50);
         leader.members.push(member(4));
         let answers = [
@@ -222,7 +221,7 @@ mod tests {
         let survey = survey(answers);
         assert_eq!(survey.newest().members, leader.members);
 
-        // Without its word the longest log counts.
+        // Without a leader, the node with the longest log counts.
         let mut ahead = status(2, NodeRole::Follower, 50);
         ahead.members.push(member(4));
         let survey = self::survey([None, Some(ahead.clone()), follower(3)]);
@@ -247,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn a_silent_member_is_shown_and_lag_counts_from_the_leader() {
+    fn an_unreachable_member_is_shown_and_lag_is_relative_to_the_leader() {
         let report = reported([leader(), follower(2), None]);
         assert_eq!(report.leader, Some(1));
         assert_eq!(report.members[1]["lag"], 3);
@@ -321,7 +320,7 @@ mod tests {
                  nodes 1 and 2",
             ]
         );
-        // A node of an earlier version says nothing of its settings.
+        // A node of an earlier version does not report its settings.
         let mut answers = [leader(), follower(2), follower(3)];
         if let Some(status) = &mut answers[2] {
             status.settings.clear();
@@ -350,7 +349,7 @@ mod tests {
             "nodes 1, 2 and 3 have no cluster_id: with an empty data directory they would form a new, empty cluster. \
              Set cluster_id = \"c\""
         );
-        // The node that does not answer may be the one that makes them.
+        // The unreachable node may be the one that makes backups.
         let [first, second, _] = unsafe_ones();
         let report = reported([first, second, None]);
         let backups = "no node that answers makes backups: ";
@@ -378,7 +377,7 @@ mod tests {
     }
 
     #[test]
-    fn the_reason_of_the_newest_member_explains_why_a_member_does_not_answer() {
+    fn the_newest_member_reports_why_a_member_is_unreachable() {
         let mut survey = survey([leader(), follower(2), None]);
         survey.members[2].0.unreachable = Some("its certificate has expired".to_owned());
         let text = Health::of(&survey).text();
@@ -387,7 +386,7 @@ mod tests {
     }
 
     #[test]
-    fn a_node_of_another_cluster_is_none_of_this_one() {
+    fn a_node_of_another_cluster_does_not_count() {
         let mut answers = [leader(), follower(2), follower(3)];
         if let Some(status) = &mut answers[2] {
             status.cluster_id = Some("d".to_owned());
@@ -432,7 +431,8 @@ mod tests {
                 "degraded: 2 of 3, can lose 0\n  node 3 does not answer\n",
             ),
             (
-                // The leader is ready, so it has a quorum, although this machine does not reach it.
+                // The leader is ready, so it has a quorum, although this machine reaches no other
+                // node.
                 [leader(), None, None],
                 Condition::Degraded,
                 "degraded: 1 of 3, can lose 0\n  node 2 does",

@@ -1,4 +1,4 @@
-//! Asks the members of a cluster how they are.
+//! Collects the status of all members of a cluster.
 
 use std::process::ExitCode;
 use std::time::Duration;
@@ -6,16 +6,16 @@ use std::time::Duration;
 use placement_client::{Admin, Error, Member, NodeStatus};
 use placement_words::{Condition, Health, Survey};
 
-/// A member that does not answer within this is shown as unreachable. Longer than a node takes to
-/// find out that it is not ready.
+/// Timeout after which a member counts as unreachable. Longer than a node takes to detect that it
+/// is not ready.
 const PROBE_LIMIT: Duration = Duration::from_secs(3);
 
-/// Asks one node for the membership and then every member for itself.
+/// Asks one node for the membership, and then each member for its status.
 pub(crate) async fn survey(admin: &Admin, timeout: Duration) -> Result<Survey, Error> {
     let asked = admin.status().await?;
     let members = probe_all(admin, &asked.members, timeout).await;
     let survey = Survey::new(asked, members);
-    // The first one may have been away, or removed.
+    // The membership of the first node may be out of date.
     let newest = survey.newest().members.clone();
     let is_known = |id: u64| survey.members.iter().any(|(member, _)| member.id == id);
     if newest.len() == survey.members.len() && newest.iter().all(|member| is_known(member.id)) {
@@ -34,7 +34,7 @@ async fn probe_all(
         let (id, node) = (member.id, admin.of(member, PROBE_LIMIT.min(timeout)));
         tokio::spawn(async move {
             let status = node.ok()?.status().await.ok();
-            // Another node at its address does not speak for it.
+            // A different node at this address does not count.
             status.filter(|status| status.node_id == id)
         })
     };
@@ -46,7 +46,7 @@ async fn probe_all(
     answers
 }
 
-/// The exit code of `status`.
+/// Exit code of `status`.
 pub(crate) fn exit_code(health: &Health) -> ExitCode {
     match health.condition {
         Condition::Healthy => ExitCode::SUCCESS,
@@ -55,5 +55,5 @@ pub(crate) fn exit_code(health: &Health) -> ExitCode {
     }
 }
 
-/// The exit code of `status` if there is no quorum, or no answer.
+/// Exit code of `status` without a quorum or a response.
 pub(crate) const NO_QUORUM: u8 = 2;

@@ -1,4 +1,4 @@
-//! `placementctl tls`: the authority of a cluster, and certificates that it vouches for.
+//! `placementctl tls`: the certificate authority of a cluster, and its certificates.
 
 use std::fs;
 use std::io::Write;
@@ -18,14 +18,14 @@ use x509_parser::prelude::{FromDer, GeneralName, Pem, X509Certificate};
 use crate::files::{create, replace};
 use crate::moment::day;
 
-/// Clocks differ: a certificate is valid from this long before it is created.
+/// A certificate is valid from this long before its creation, as clocks differ.
 const BEFORE: Duration = Duration::hours(1);
-/// `show` says so if a certificate expires within this.
+/// `show` marks a certificate that expires within this time.
 const SOON: Duration = Duration::days(30);
 const AUTHORITY: &str = "ca.pem";
 const AUTHORITY_KEY: &str = "ca-key.pem";
 
-/// What a node's certificate may be used for: nodes call each other.
+/// Key usages of a node certificate: nodes are servers and clients of each other.
 const NODE: &[ExtendedKeyUsagePurpose] = &[ServerAuth, ClientAuth];
 const ADMIN: &[ExtendedKeyUsagePurpose] = &[ClientAuth];
 
@@ -34,30 +34,31 @@ type Put = fn(&Path, u32, &[u8]) -> anyhow::Result<()>;
 
 #[derive(Subcommand)]
 pub(crate) enum TlsAction {
-    /// Makes the authority of a cluster: `ca.pem` for each node and operator, and `ca-key.pem`, to
-    /// be kept off the nodes: its owner can issue a certificate for any node.
+    /// Create the certificate authority of a cluster: `ca.pem` for each node and operator, and
+    /// `ca-key.pem`, which must not be stored on a node: its owner can issue a certificate for any
+    /// node.
     Init {
-        /// Directory of the files.
+        /// Directory for the new files.
         #[arg(long, value_name = "DIR", default_value = ".")]
         dir: PathBuf,
         /// Name of the authority.
         #[arg(long, default_value = "placement cluster")]
         name: String,
-        /// How long it is valid, in days.
+        /// Validity of the authority in days.
         #[arg(long, default_value_t = 3650)]
         days: u32,
     },
-    /// Makes a certificate and its key, in the directory of the authority.
+    /// Create a certificate and its key in the directory of the authority.
     #[command(subcommand)]
     Issue(Whose),
-    /// Replaces a certificate and its key in the directory of the authority by new ones with the
-    /// same names. Copy both over the files that the node or the operator uses: a running node
-    /// reads them within seconds.
+    /// Replace a certificate and its key in the directory of the authority by new ones with the
+    /// same names. Then copy both over the files that the node or the operator uses; a running node
+    /// reloads them within seconds.
     #[command(subcommand)]
     Renew(Renewed),
-    /// Shows what is in certificate files.
+    /// Show the content of certificate files.
     Show {
-        /// PEM files.
+        /// PEM files to show.
         #[arg(required = true)]
         files: Vec<PathBuf>,
     },
@@ -65,21 +66,21 @@ pub(crate) enum TlsAction {
 
 #[derive(Subcommand)]
 pub(crate) enum Whose {
-    /// For a node: `node-ID.pem` and `node-ID-key.pem`.
+    /// Certificate of a node: `node-ID.pem` and `node-ID-key.pem`.
     Node {
-        /// Its number. The certificate allows it to be this node and no other.
+        /// Number of the node. The certificate is valid for this node only.
         #[arg(value_parser = clap::value_parser!(u64).range(1..))]
         id: u64,
-        /// A name or an address under which clients and operators reach it, for https.
+        /// Host name or IP address that clients and operators use for https; may be repeated.
         #[arg(long = "host")]
         hosts: Vec<String>,
         #[command(flatten)]
         from: From,
     },
-    /// For an operator: `admin-NAME.pem` and `admin-NAME-key.pem`. Their owner has access to all
-    /// nodes.
+    /// Certificate of an operator: `admin-NAME.pem` and `admin-NAME-key.pem`. Their owner has
+    /// access to all nodes.
     Admin {
-        /// The operator.
+        /// Name of the operator.
         name: String,
         #[command(flatten)]
         from: From,
@@ -88,17 +89,17 @@ pub(crate) enum Whose {
 
 #[derive(Subcommand)]
 pub(crate) enum Renewed {
-    /// Those of a node: `node-ID.pem` and `node-ID-key.pem`.
+    /// Certificate of a node: `node-ID.pem` and `node-ID-key.pem`.
     Node {
-        /// Its number.
+        /// Number of the node.
         #[arg(value_parser = clap::value_parser!(u64).range(1..))]
         id: u64,
         #[command(flatten)]
         from: From,
     },
-    /// Those of an operator: `admin-NAME.pem` and `admin-NAME-key.pem`.
+    /// Certificate of an operator: `admin-NAME.pem` and `admin-NAME-key.pem`.
     Admin {
-        /// The operator.
+        /// Name of the operator.
         name: String,
         #[command(flatten)]
         from: From,
@@ -107,10 +108,10 @@ pub(crate) enum Renewed {
 
 #[derive(Args)]
 pub(crate) struct From {
-    /// Directory of the authority, and of the new files.
+    /// Directory of the authority and of the certificates.
     #[arg(long, value_name = "DIR", default_value = ".")]
     dir: PathBuf,
-    /// How long the certificate is valid, in days.
+    /// Validity of the certificate in days.
     #[arg(long, default_value_t = 365)]
     days: u32,
 }
@@ -140,11 +141,11 @@ pub(crate) fn run(action: TlsAction) -> anyhow::Result<()> {
     }
 }
 
-/// The beginning of the names of an operator's files.
+/// Prefix of the names of an operator's files.
 fn of_admin(name: &str) -> anyhow::Result<String> {
     let file_name = |char: char| char.is_ascii_alphanumeric() || "-_.@".contains(char);
     if name.is_empty() || !name.chars().all(file_name) {
-        bail!("{name:?} is no name for a file: use letters, digits and -_.@");
+        bail!("{name:?} cannot be part of a file name: use letters, digits and -_.@");
     }
     Ok(format!("admin-{name}"))
 }
@@ -158,19 +159,20 @@ fn init(dir: &Path, name: &str, days: u32) -> anyhow::Result<()> {
     fs::create_dir_all(dir).with_context(|| dir.display().to_string())?;
     let (authority, key) = write(dir, "ca", &certificate, &key, put_new)?;
     println!(
-        "{authority} vouches for the nodes and operators of one cluster; keep {key} where no node is"
+        "{authority} is the authority for the nodes and operators of one cluster; do not store {key} on a node"
     );
     Ok(())
 }
 
-/// Creates a certificate with the names of one that was created before, in its place.
+/// Replaces an existing certificate by a new one with the same names.
 fn renew(from: &From, name: &str, roles: &[ExtendedKeyUsagePurpose]) -> anyhow::Result<()> {
     let file = from.dir.join(format!("{name}.pem"));
     let shown = file.display();
-    let bytes = fs::read(&file).with_context(|| format!("{shown}: create it with `tls issue`"))?;
+    let bytes = fs::read(&file)
+        .with_context(|| format!("{shown}: create the certificate with `tls issue`"))?;
     let certificates = Pem::iter_from_buffer(&bytes).filter_map(Result::ok);
     let first = { certificates }.find(|pem| pem.label == "CERTIFICATE");
-    let first = first.with_context(|| format!("{shown}: there is no certificate in it"))?;
+    let first = first.with_context(|| format!("{shown} contains no certificate"))?;
     let (_, certificate) =
         X509Certificate::from_der(&first.contents).map_err(|error| anyhow!("{shown}: {error}"))?;
     issue(from, name, &names(&certificate), roles, replace)
@@ -188,7 +190,7 @@ fn issue(
         let file = dir.join(file);
         let shown = file.display();
         fs::read_to_string(&file)
-            .with_context(|| format!("{shown}: is there no authority yet (`tls init`)?"))
+            .with_context(|| format!("cannot read {shown}; `tls init` creates the authority"))
     };
     let key = KeyPair::from_pem(&read(AUTHORITY_KEY)?).context(AUTHORITY_KEY)?;
     let authority = Issuer::from_ca_cert_pem(&read(AUTHORITY)?, key).context(AUTHORITY)?;
@@ -205,13 +207,13 @@ fn issue(
     Ok(())
 }
 
-/// The parameters of a certificate that is valid for so many days from now.
+/// Parameters of a certificate that is valid for `days` days from now.
 fn params(name: &str, days: u32) -> anyhow::Result<CertificateParams> {
     let now = OffsetDateTime::now_utc();
     let mut params = CertificateParams::default();
     params.not_before = now - BEFORE;
     params.not_after = (now.checked_add(Duration::days(days.into())))
-        .ok_or_else(|| anyhow!("--days {days} is beyond the calendar"))?;
+        .ok_or_else(|| anyhow!("--days {days} is too large"))?;
     params.distinguished_name = DistinguishedName::new();
     params.distinguished_name.push(DnType::CommonName, name);
     Ok(params)
@@ -221,7 +223,7 @@ fn subject_name(name: &str) -> anyhow::Result<SanType> {
     match name.parse::<IpAddr>() {
         Ok(address) => Ok(SanType::IpAddress(address)),
         Err(_) => Ok(SanType::DnsName(name.try_into().map_err(|_| {
-            anyhow!("{name:?} is neither a host's name nor an address")
+            anyhow!("{name:?} is neither a host name nor an IP address")
         })?)),
     }
 }
@@ -230,7 +232,7 @@ fn subject_name(name: &str) -> anyhow::Result<SanType> {
 fn put_new(path: &Path, mode: u32, content: &[u8]) -> anyhow::Result<()> {
     if path.exists() {
         bail!(
-            "{} exists already, and is not changed: `tls renew` renews the certificate of a node or an operator",
+            "{} exists already; nothing was changed. `tls renew` renews the certificate of a node or an operator",
             path.display()
         );
     }
@@ -238,7 +240,7 @@ fn put_new(path: &Path, mode: u32, content: &[u8]) -> anyhow::Result<()> {
         .with_context(|| format!("cannot write {}", path.display()))
 }
 
-/// Writes a certificate and its key, and gives the names of the files.
+/// Writes a certificate and its key. Returns the names of the files.
 fn write(
     dir: &Path,
     name: &str,
@@ -255,7 +257,7 @@ fn write(
     Ok((write(".pem", certificate.pem(), 0o644)?, key))
 }
 
-/// What is in a file, as text.
+/// The content of a certificate file as text.
 fn show(file: &Path, now: OffsetDateTime) -> anyhow::Result<String> {
     let file_name = file.display().to_string();
     let bytes = fs::read(file).with_context(|| file_name.clone())?;
@@ -286,7 +288,7 @@ fn show(file: &Path, now: OffsetDateTime) -> anyhow::Result<String> {
         }
     }
     match text.is_empty() {
-        true => bail!("{file_name}: there is no certificate in it"),
+        true => bail!("{file_name} contains no certificate"),
         false => Ok(text),
     }
 }

@@ -1,4 +1,4 @@
-//! `placementctl topology`: which losses are survived, and what reads and writes cost.
+//! `placementctl topology`: tolerated failures, and the latency of reads and writes.
 
 use std::process::ExitCode;
 
@@ -15,7 +15,7 @@ pub(crate) async fn show(admin: &Admin, output: &Output) -> anyhow::Result<ExitC
     })
 }
 
-/// `REGION/ZONE`, or the one that is named, or a dash.
+/// `REGION/ZONE`, the region or the zone alone, or a dash.
 pub(crate) fn site(region: &str, zone: &str) -> String {
     match (region, zone) {
         ("", "") => "-".to_owned(),
@@ -24,7 +24,7 @@ pub(crate) fn site(region: &str, zone: &str) -> String {
     }
 }
 
-/// Whether the loss is survived that is to be.
+/// Whether the cluster tolerates the failure that `[cluster] survive` names.
 fn is_as_configured(topology: &Topology) -> bool {
     let survives = &topology.survives;
     match topology.survive.as_str() {
@@ -45,7 +45,7 @@ fn text(topology: &Topology) -> String {
     parts.join("\n")
 }
 
-/// A line a site: its nodes, with a star for those that vote, and its costs.
+/// A line for each site: its nodes, with a star for voters, and its latencies.
 fn sites(topology: &Topology) -> String {
     let row = |one: &SiteCosts| {
         let nodes: Vec<String> = one.nodes.iter().map(|node| name(topology, *node)).collect();
@@ -58,10 +58,10 @@ fn sites(topology: &Topology) -> String {
     };
     let header = ["SITE", "NODES", "READ", "WRITE"];
     table(header, topology.sites.iter().map(row))
-        + "* votes, ! does not answer; READ is linearizable, other reads do not wait\n"
+        + "* voter, ! unreachable; READ is a linearizable read, other reads do not wait\n"
 }
 
-/// A line a cloud whose region is configured.
+/// A line for each partition with a configured region.
 fn clouds(topology: &Topology) -> String {
     if topology.partitions.is_empty() {
         return String::new();
@@ -88,7 +88,7 @@ fn cost(ms: Option<f64>) -> String {
     ms.map_or("-".to_owned(), |ms| format!("{ms:.1} ms"))
 }
 
-/// The longest round trip between each two sites.
+/// The longest round trip between each pair of sites.
 fn round_trips(topology: &Topology) -> String {
     let at = |costs: &SiteCosts, node: u64| costs.nodes.contains(&node);
     let between = |one: &SiteCosts, other: &SiteCosts| {
@@ -112,7 +112,7 @@ fn round_trips(topology: &Topology) -> String {
     table(["BETWEEN", "ROUND TRIP"], rows)
 }
 
-/// Whether any node names a zone, and a region.
+/// Whether any member has a zone, and whether any has a region.
 fn named(topology: &Topology) -> [bool; 2] {
     let members = &topology.members;
     let is_in_zone = members.iter().any(|member| !member.zone.is_empty());
@@ -120,8 +120,8 @@ fn named(topology: &Topology) -> [bool; 2] {
     [is_in_zone, is_in_region]
 }
 
-/// A line for each loss. Zones and regions with the same nodes as another line are left out, and
-/// those of a cluster that names none.
+/// A line for each failure. Zones and regions with the same nodes as another line are omitted, and
+/// so are zones and regions of a cluster that does not name any.
 fn losses(topology: &Topology) -> String {
     let mut rows = Vec::new();
     let mut shown = Vec::new();
@@ -132,7 +132,7 @@ fn losses(topology: &Topology) -> String {
         FailureDomain::Node { .. } => true,
     };
     let mut losses: Vec<&Loss> = topology.losses.iter().filter(is_known).collect();
-    // What is larger first.
+    // Larger domains first.
     losses.sort_by_key(|loss| match loss.place {
         FailureDomain::Region { .. } => 0,
         FailureDomain::Zone { .. } => 1,
@@ -169,7 +169,7 @@ fn reads(loss: &Loss) -> String {
         }
     }
     match parts.as_slice() {
-        // At all sites.
+        // All sites are alike.
         [one] => one.split(" in ").take(1).collect(),
         _ => parts.join("; "),
     }
@@ -191,8 +191,9 @@ fn summary(topology: &Topology) -> String {
     };
     if !is_as_configured(topology) {
         let wanted = &topology.survive;
-        text +=
-            &format!("that of any {wanted} is to be survived ([cluster] survive), and is not\n");
+        text += &format!(
+            "`[cluster] survive = \"{wanted}\"` is not met: the loss of a {wanted} can stop writes\n"
+        );
     }
     text
 }
@@ -258,16 +259,16 @@ mod tests {
             "region n  1 2    stop    local ones in s/a; none in n",
             "node 3    3      go on   all in n; none in s/a",
             "the loss of any one node is survived",
-            "that of any region is to be survived ([cluster] survive), and is not",
+            "`[cluster] survive = \"region\"` is not met: the loss of a region can stop writes",
         ] {
             assert!(output.contains(line), "{line:?} is not in\n{output}");
         }
-        // The region goes with the same node, and says as much.
+        // The region has the same node.
         assert!(!output.contains("zone s/a"), "{output}");
     }
 
     #[test]
-    fn a_cluster_without_regions_has_no_line_of_them() {
+    fn a_cluster_without_regions_has_no_region_lines() {
         let mut topology = topology("");
         topology.survives.zone = true;
         for member in &mut topology.members {

@@ -1,4 +1,4 @@
-//! `placementctl usages`: what projects use.
+//! `placementctl usages`: usage of projects.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,15 +11,15 @@ use crate::render::Rows;
 
 #[derive(Args)]
 pub(crate) struct Which {
-    /// This project alone.
+    /// Show only this project.
     #[arg(long)]
     project: Option<String>,
 }
 
-/// As `GET /usages` has it.
+/// Key of the number of consumers, as in `GET /usages`.
 const COUNT: &str = "consumer_count";
 
-/// By project and type of consumer; next to classes how many there are.
+/// Amounts and number of consumers by project and consumer type.
 type Sums = BTreeMap<(String, String), Amounts>;
 
 pub(crate) async fn show(content: &Content, which: Which) -> anyhow::Result<String> {
@@ -33,7 +33,7 @@ pub(crate) async fn show(content: &Content, which: Which) -> anyhow::Result<Stri
     content.source.output.rows(listed(sums))
 }
 
-/// Adds what a consumer holds. The API calls a missing type `unknown`.
+/// Adds the allocations of a consumer. The API names a missing type `unknown`.
 fn take(sums: &mut Sums, consumer: &Value) {
     let text = |key: &str, missing: &str| consumer[key].as_str().unwrap_or(missing).to_owned();
     let key = (text("project_id", ""), text("type", "unknown"));

@@ -1,4 +1,4 @@
-//! The verbs that read what a partition holds.
+//! Verbs that read the content of a partition.
 
 use std::process::ExitCode;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use crate::{
     watch, what_if,
 };
 
-/// What a verb is asked for, and of whom.
+/// Arguments of a verb, and its source.
 #[derive(Args)]
 pub(crate) struct Asked<T: Args> {
     #[command(flatten)]
@@ -24,51 +24,49 @@ pub(crate) struct Asked<T: Args> {
 
 #[derive(Subcommand)]
 pub(crate) enum Verb {
-    /// Resource providers: what hosts have, how much of it is used, and by which consumers.
+    /// Inspect resource providers: inventories, usage and consumers.
     Providers(Asked<providers::Which>),
-    /// Consumers: what instances, migrations and other users of resources hold.
+    /// Inspect consumers: allocations of instances, migrations and other users of resources.
     Consumers(Asked<consumers::Which>),
-    /// Shows sums over all providers: what there is, what is used, what is free, and the most that
-    /// one provider can give to one request.
+    /// Show sums over all providers: total, used and free capacity, and the most that one provider
+    /// can give to one request.
     Capacity(Asked<capacity::Which>),
-    /// Shows what projects use. Without a project all consumers are read, which takes a moment in a
-    /// large cloud.
+    /// Show the usage of projects. Without a project all consumers are read, which takes a moment
+    /// in a large cloud.
     Usages(Asked<usages::Which>),
-    /// Lists the allocation candidates for a query.
+    /// List the allocation candidates of a query.
     Candidates(Asked<candidates::Which>),
-    /// Says why a query has no or few candidates: how many trees each condition leaves, which
+    /// Show why a query has no or few candidates: how many trees remain after each condition, which
     /// conditions to relax, and which trees nearly fit.
     Explain(Asked<explain::Which>),
-    /// Lists the recent searches for candidates on all nodes, the newest first.
+    /// List recent searches for candidates on all nodes, newest first.
     Searches(Asked<searches::Which>),
-    /// Prints what changes, as it changes. It goes on at another node when the one that it asks is
-    /// lost.
+    /// Print changes as they happen. If the connection fails, it resumes at another node.
     #[command(
-        after_help = "With -o jsonl it prints the lines of `GET /placementd/v1/events`. After each batch is a \
-                      `progress`, from which --after goes on. After a `reset` all that is there follows, as changes \
-                      before that are not kept any more."
+        after_help = "-o jsonl prints the lines of `GET /placementd/v1/events`. Each batch ends with a `progress`, \
+                      the token for --after. A `reset` means that earlier changes are not kept any more; a \
+                      snapshot of the content follows."
     )]
     Watch(Asked<watch::Which>),
-    /// Lists what was changed, the last first, as far as nodes keep it.
+    /// List past changes, newest first, as far back as nodes keep them.
     History(Asked<changes::Filters>),
-    /// Prints all that is there at one moment as JSON lines. The last one has the token for `watch
+    /// Print the whole content at one moment as JSON lines. The last line has the token for `watch
     /// --after`.
     Bulk(Asked<changes::Filters>),
-    /// Prints what changes as SQL for a database of openstack-placement 16.0.0 that `placementd
-    /// export` has filled, for its client.
+    /// Print changes as SQL for the client of an openstack-placement 16.0.0 database that
+    /// `placementd export` has filled.
     #[command(
-        after_help = "Each change is one transaction, which also moves the token in `placementd_position`. So it goes on \
-                      exactly once after any end of either program, from the token that the database has then. It ends if \
-                      changes after that token are not kept any more."
+        after_help = "Each change is one transaction, which also advances the token in `placementd_position`. After a \
+                      failure of either program, restart it with the token of the database: each change is applied \
+                      exactly once. It fails if the changes after that token are not kept any more."
     )]
     Events(Asked<events::Which>),
-    /// Says what the cluster would answer after changes, without changing anything.
+    /// Show what the cluster would answer after changes, without making them.
     WhatIf(Asked<what_if::Which>),
-    /// Sends any request to the API, and prints the answer as it came.
+    /// Send any request to the API, and print the response unchanged.
     Api(Asked<api::Which>),
 }
 
-/// Carries a verb out.
 pub(crate) async fn run(admin: Admin, verb: Verb, timeout: Duration) -> anyhow::Result<ExitCode> {
     let open = |source| Content::open(admin, source, timeout);
     let text = match verb {

@@ -1,4 +1,4 @@
-//! `placementctl watch` and `bulk`: what changes, and all that is there.
+//! `placementctl watch` and `bulk`: streams of changes and of the whole content.
 
 use std::time::Duration;
 
@@ -12,12 +12,12 @@ use crate::changes::{Filters, changes};
 use crate::content::Content;
 use crate::render::{is_printed, phrase, warn, word};
 
-/// A stream that ended is asked for again so much later.
+/// Delay before a stream that ended is requested again.
 const PAUSE: Duration = Duration::from_secs(1);
 
 #[derive(Args)]
 pub(crate) struct Which {
-    /// Begins after this token, and not now: a `progress`, the `snapshot_end` of `bulk`, or the
+    /// Start after this token instead of now: a `progress`, the `snapshot_end` of `bulk`, or the
     /// index of a change.
     #[arg(long, value_name = "TOKEN")]
     after: Option<String>,
@@ -29,7 +29,7 @@ pub(crate) async fn watch(content: &Content, which: Which) -> anyhow::Result<()>
     let raw = content.source.output.is_raw()?;
     let path = "events?or_snapshot=true";
     let request = which.filters.request(content, path).await?;
-    // Any answer has the token of the moment.
+    // Any response has the current token.
     let now = content.send(ApiRequest::get("/resource_classes")).await?;
     let now = now.position().index.map(|now| now.as_str().to_owned());
     let after = which.after.or(now).unwrap_or_default();
@@ -43,7 +43,7 @@ pub(crate) async fn watch(content: &Content, which: Which) -> anyhow::Result<()>
     follow(content, &request, after, print).await
 }
 
-/// Gives each line of a stream to `take`, and of those that go on after it, until that says no.
+/// Passes each line of a stream and of its continuations to `take`, until that returns false.
 pub(crate) async fn follow(
     content: &Content,
     request: &ApiRequest,
@@ -56,7 +56,7 @@ pub(crate) async fn follow(
         let ended = loop {
             let line = match lines.next().await {
                 Ok(Some(line)) => line,
-                Ok(None) => break "it was closed".to_owned(),
+                Ok(None) => break "closed".to_owned(),
                 Err(error) => break error.to_string(),
             };
             let event = serde_json::from_slice(&line)?;
@@ -67,25 +67,25 @@ pub(crate) async fn follow(
                 break end;
             }
         };
-        // A long stream ends, too, which is no news.
+        // The server ends a long stream regularly; this is not worth a warning.
         if ended != "lifetime" {
             warn(&format!(
-                "the stream ended ({ended}); it goes on after {after}"
+                "the stream ended ({ended}); resuming after {after}"
             ));
         }
         sleep(PAUSE).await;
     }
 }
 
-/// Notes how far a stream is. Returns why it ends, if it does.
+/// Records the position of a stream. Returns the reason if the stream ends.
 fn note(after: &mut String, event: &Value) -> Option<String> {
     if !event["reset"].is_null() {
         let reset = word(&event["reset"]);
         warn(&format!(
-            "reset: changes after {after} are not kept any more; it goes on after {reset}"
+            "reset: changes after {after} are not kept any more; resuming after {reset}"
         ));
     }
-    // A line has all that an entry has changed.
+    // A line has all changes of an entry, so its index is a position.
     let reached = ["index", "progress", "snapshot_end", "next"].map(|name| &event[name]);
     if let Some(token) = reached.into_iter().find_map(Value::as_str) {
         token.clone_into(after);
@@ -109,7 +109,7 @@ pub(crate) async fn bulk(content: &Content, filters: Filters) -> anyhow::Result<
     let mut lines = content.lines(request).await?;
     let mut last = Value::Null;
     while let Some(line) = lines.next().await? {
-        // Marks are short, and rows are many.
+        // Parse only the lines that may be the last; rows are many.
         if line.starts_with(b"{\"snapshot_end\"") || line.starts_with(b"{\"end\"") {
             last = serde_json::from_slice(&line)?;
         }
@@ -119,7 +119,7 @@ pub(crate) async fn bulk(content: &Content, filters: Filters) -> anyhow::Result<
     }
     if last["snapshot_end"].is_null() {
         bail!(
-            "this is not all: the stream ended early ({})",
+            "the content is incomplete: the stream ended early ({})",
             word(&last["end"])
         );
     }
@@ -133,7 +133,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_watch_goes_on_after_the_last_whole_line() {
+    fn a_watch_resumes_after_the_last_complete_line() {
         let mut reached = "7.1".to_owned();
         for (event, end, after) in [
             (json!({"index": "7.2", "changes": []}), None, "7.2"),
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_change_is_not_shown_to_people() {
+    fn progress_lines_are_not_shown_as_text() {
         assert_eq!(shown(&json!({"progress": "7.2"})), "");
         let change =
             json!({"kind": "trait", "key": {"trait": "A"}, "before": null, "after": {"name": "A"}});

@@ -1,5 +1,5 @@
-//! `placementctl web`: the pages of a node for a browser of this machine. It adds no permission:
-//! what it passes on is asked as any command asks, and only pages are.
+//! `placementctl web`: serves the pages of a node to a browser on this machine. It adds no
+//! permissions: it forwards only requests for pages, with the access of any command.
 
 mod gate;
 
@@ -24,14 +24,13 @@ use tokio::signal::ctrl_c;
 use tokio::sync::Semaphore;
 use tokio::time::sleep;
 
-/// Connections at once.
+/// Maximum number of concurrent connections.
 const CONNECTIONS: usize = 64;
-/// How long a browser may take to send the head of a request; an idle connection is closed after
-/// it.
+/// Timeout for the head of a request, and for idle connections.
 const HEADER: Duration = Duration::from_secs(30);
-/// How long to wait where a connection cannot be taken, such as for want of files.
+/// Delay after a failed accept, as when no file descriptor is free.
 const PAUSE: Duration = Duration::from_millis(100);
-/// The headers of a page that are passed on.
+/// Response headers that are forwarded.
 const PASSED: [&str; 7] = [
     "content-type",
     "cache-control",
@@ -44,15 +43,15 @@ const PASSED: [&str; 7] = [
 
 #[derive(Args)]
 pub(crate) struct Which {
-    /// Where the browser connects to, on loopback alone. Port 0 stands for a free one.
+    /// Loopback address to listen on. Port 0 chooses a free port.
     #[arg(long, value_name = "IP:PORT", default_value = "127.0.0.1:0")]
     listen: SocketAddr,
 }
 
-/// What each connection needs.
+/// State shared by all connections.
 struct Site {
     gate: Gate,
-    /// One for each endpoint.
+    /// A client for each endpoint.
     nodes: Vec<Client>,
 }
 
@@ -60,8 +59,8 @@ struct Site {
 pub(crate) async fn serve(client: &Client, Which { listen }: Which) -> anyhow::Result<()> {
     ensure!(
         listen.ip().is_loopback(),
-        "others reach {listen}, and pages show all that operators see. Listen on loopback, as 127.0.0.1:8780, and come \
-         from elsewhere through `ssh -L`"
+        "{listen} is not a loopback address, and pages show everything that operators see. Listen on loopback, such as \
+         127.0.0.1:8780, and use `ssh -L` from other machines"
     );
     let listener = TcpListener::bind(listen).await;
     let listener = listener.with_context(|| format!("cannot listen on {listen}"))?;
@@ -71,18 +70,18 @@ pub(crate) async fn serve(client: &Client, Which { listen }: Which) -> anyhow::R
     let nodes: Vec<Client> = nodes.collect::<Result<_, _>>()?;
     let gate = Gate::new(address);
     let site = Site { gate, nodes };
-    // A node that does not answer may come back while this runs.
+    // An unreachable node may come back later.
     if let Ok(page) = site.page("/web/").await {
         ensure!(
             page.status != StatusCode::NOT_FOUND,
-            "there are no pages at this endpoint: give the Unix socket or the admin listener of a node (a `placementd \
-             replay` has none)"
+            "this endpoint has no pages: use the Unix socket or the admin listener of a node (`placementd \
+             replay` has no pages)"
         );
     }
     println!("http://{address}/?key={}", site.gate.key());
-    eprintln!("placementctl: open this address once, in one browser; Ctrl-C ends");
+    eprintln!("placementctl: open this address in a browser; it works once. Stop with Ctrl-C");
     tokio::select! {
-        interrupted = ctrl_c() => interrupted.context("cannot take SIGINT"),
+        interrupted = ctrl_c() => interrupted.context("cannot handle SIGINT"),
         () = accept(listener, Arc::new(site)) => Ok(()),
     }
 }
@@ -113,7 +112,7 @@ impl Site {
             .header_read_timeout(HEADER)
             .serve_connection(TokioIo::new(stream), service_fn(answer))
             .await;
-        // A browser may leave at any time.
+        // A browser may disconnect at any time.
         drop(served);
     }
 
@@ -123,7 +122,7 @@ impl Site {
                 Ok(page) => passed(page),
                 Err(away) => text(
                     StatusCode::BAD_GATEWAY,
-                    &format!("No page has come: {away}\n"),
+                    &format!("No node returned the page: {away}\n"),
                 ),
             },
             Verdict::Enter(cookie) => {
@@ -138,9 +137,9 @@ impl Site {
         }
     }
 
-    /// The answer of the first node that gives one.
+    /// The response of the first node that gives one.
     async fn page(&self, path: &str) -> Result<ApiResponse, Error> {
-        let mut answer = Err(Error::BadRequest("there is no endpoint".to_owned()));
+        let mut answer = Err(Error::BadRequest("no endpoint is given".to_owned()));
         for node in &self.nodes {
             answer = node.request_once(ApiRequest::get(path)).await;
             if answer.is_ok() {

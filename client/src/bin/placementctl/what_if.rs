@@ -1,4 +1,4 @@
-//! `placementctl what-if`: what the cluster would answer after changes.
+//! `placementctl what-if`: shows what the cluster would answer after changes.
 
 use std::path::PathBuf;
 
@@ -15,8 +15,7 @@ use crate::render::{Output, list, phrase, word};
 
 #[derive(Args)]
 pub(crate) struct Which {
-    /// A file with changes and questions in JSON, as docs/placementctl.md describes; `-` for
-    /// standard input.
+    /// File with changes and questions in JSON, see docs/placementctl.md; `-` reads standard input.
     file: PathBuf,
 }
 
@@ -24,7 +23,7 @@ pub(crate) async fn ask(content: &Content, Which { file }: Which) -> anyhow::Res
     let question: Value = serde_json::from_slice(&read(&file)?)
         .with_context(|| format!("{} is not JSON", file.display()))?;
     let mut request = ApiRequest::post(&format!("{EXTENSIONS}/what-if")).json(&question);
-    // Other requests that POST are not reads.
+    // The client sends this header for GET only; `what-if` is a read that uses POST.
     if content.source.local {
         request = request.consistency(Consistency::Local);
     }
@@ -33,13 +32,13 @@ pub(crate) async fn ask(content: &Content, Which { file }: Which) -> anyhow::Res
     content.source.output.report(&answer, None, |_| text)
 }
 
-/// A line for each change, and the answer to each question.
+/// A line for each change, and the answer to each question as text.
 fn described(question: &Value, answer: &Value) -> anyhow::Result<String> {
     let mut text = String::new();
     let changes = list(&question["changes"]).iter();
     for (change, result) in changes.zip(list(&answer["changes"])) {
         let detail = result["body"]["errors"][0]["detail"].as_str();
-        // The lines above the last are those of any such status.
+        // Only the last line is specific to this error.
         let message = detail.and_then(|detail| detail.trim_end().rsplit('\n').next());
         let message = message.map_or(String::new(), |text| {
             format!("  {}", word(&json!(text.trim())))

@@ -1,5 +1,5 @@
-//! What looks like a secret in a text, by its form or by the name before it. It is reported by its
-//! place, never shown.
+//! Detects secrets in a text by their form, or by the name before them. Reports the line and kind,
+//! never the value.
 
 use std::fmt;
 use std::sync::LazyLock;
@@ -8,10 +8,10 @@ use percent_encoding::percent_decode_str;
 use regex_lite::{Captures, Regex};
 use serde::Serialize;
 
-/// A line that looks like it has a secret.
+/// A line that looks like it contains a secret.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(crate) struct Suspect {
-    /// From 1 on.
+    /// Line number, from 1.
     pub(crate) line: usize,
     pub(crate) kind: &'static str,
 }
@@ -23,9 +23,9 @@ impl fmt::Display for Suspect {
     }
 }
 
-/// A value behind its name, such as `db_password=…`, `X-Auth-Token: …` or `"apiKey":"…"`, with the
-/// quotes of texts in texts. Behind a colon prose goes on, unless name or value is quoted, or the
-/// value is the last word.
+/// A value after its name, such as `db_password=…`, `X-Auth-Token: …` or `"apiKey":"…"`, also with
+/// escaped quotes. After a colon, unquoted text counts only if it is the last word, since prose has
+/// colons, too.
 const NAMED: &str = concat!(
     "(?i)(?P<name>pass(?:word|wd|phrase)s?|(?:admin|user|db)_?pass|secrets?|tokens?",
     "|(?:^|[^a-z0-9])(?:[a-z0-9]+[_.-])*keys?|(?:api|access|private|secret)keys?)",
@@ -36,8 +36,9 @@ const NAMED: &str = concat!(
 
 const PRIVATE_KEY: &str = "a private key";
 
-/// Kinds of secrets, each with words of which one is in every such line, and its form. Most lines
-/// have no such word. A group that has no name is a value, which may be masked.
+/// Kinds of secrets: name, words of which at least one is in every match, and pattern. Most lines
+/// contain none of the words, so the pattern is not run. An unnamed group captures a value, which
+/// may be masked already.
 const FORMS: [(&str, &str, &str); 11] = [
     (
         "the value of a password, secret, token or key",
@@ -91,15 +92,15 @@ static PATTERNS: LazyLock<Vec<Regex>> = LazyLock::new(|| {
         .collect()
 });
 
-/// A text in which each line that looks like it has a secret is replaced by its place and the first
-/// kind that was found; and these.
+/// Replaces each line that looks like it contains a secret by its line number and the first
+/// matching kind. Also returns these lines.
 pub(crate) fn mask(text: &str) -> (String, Vec<Suspect>) {
     let (mut masked, mut suspects) = (String::new(), Vec::new());
     let mut is_in_key = false;
     for (line, words) in (1..).zip(text.split_inclusive('\n')) {
         let of_key = (is_in_key && is_part_of_key(words)).then_some(PRIVATE_KEY);
         let kind = of_key.or_else(|| kind(words)).or_else(|| {
-            // As names stand in the URI of a request.
+            // URIs encode names and values.
             let is_encoded = words.contains('%');
             is_encoded.then(|| kind(&percent_decode_str(words).decode_utf8_lossy()))?
         });
@@ -115,8 +116,8 @@ pub(crate) fn mask(text: &str) -> (String, Vec<Suspect>) {
     (masked, suspects)
 }
 
-/// Whether a line may be one of a private key in PEM, after the first. A line of a log has blanks,
-/// so that a request for the first line of a key masks no other.
+/// Whether a line may belong to a PEM private key after its first line. Log lines contain spaces,
+/// so a key's first line in a request does not mask the following log lines.
 fn is_part_of_key(line: &str) -> bool {
     let line = line.trim();
     let is_base64 = |char: char| char.is_ascii_alphanumeric() || "+/=".contains(char);
@@ -124,7 +125,7 @@ fn is_part_of_key(line: &str) -> bool {
     line.chars().all(is_base64) || others.iter().any(|other| line.starts_with(other))
 }
 
-/// The lines of a text that look like they have a secret.
+/// The lines of a text that look like they contain a secret.
 pub(crate) fn find(text: &str) -> Vec<Suspect> {
     mask(text).1
 }
@@ -141,7 +142,7 @@ fn kind(line: &str) -> Option<&'static str> {
     found.map(|((kind, ..), _)| *kind)
 }
 
-/// Whether the value that was found is masked, or no secret could be it.
+/// Whether the found value is masked already or cannot be a secret.
 fn is_harmless(found: &Captures<'_>) -> bool {
     let name = found
         .name("name")
@@ -164,7 +165,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_looks_like_a_secret_is_found_by_its_line_and_kind() {
+    fn secrets_are_found_by_line_and_kind() {
         let named = "the value of a password, secret, token or key";
         let fernet = format!("gAAAAA{}", "Bx7-_".repeat(20));
         let join = format!("the token is 4-{}", "0af3".repeat(16));

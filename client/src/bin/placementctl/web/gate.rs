@@ -1,5 +1,5 @@
-//! Which requests of a browser are passed on: those with the cookie for which the key was
-//! exchanged, for pages alone.
+//! Decides which browser requests are forwarded: reads of pages that carry the cookie for which the
+//! key was exchanged.
 
 use std::net::SocketAddr;
 use std::sync::Mutex;
@@ -8,34 +8,32 @@ use http::header::{COOKIE, HOST, ORIGIN};
 use http::{HeaderMap, Method, Request, StatusCode};
 use uuid::Uuid;
 
-const NO_COOKIE: &str = "This browser has no cookie of this `placementctl web`, or an old one. Its address opens once: \
-                         end it, start it again, and open the address that it prints.\n";
-const NOT_A_READ: &str =
-    "Pages only show: there is GET and HEAD, and nothing can be changed here.\n";
-const FOREIGN_HOST: &str =
-    "This server has another name. Open the address that `placementctl web` printed.\n";
+const NO_COOKIE: &str = "This browser has no valid cookie for this `placementctl web`. Its address works only once: \
+                         restart the command and open the address that it prints.\n";
+const NOT_A_READ: &str = "The pages are read-only: only GET and HEAD are allowed.\n";
+const FOREIGN_HOST: &str = "Wrong host name. Open the address that `placementctl web` printed.\n";
 const FOREIGN_PAGE: &str =
-    "Another site led here. Put the address into the address bar of the browser.\n";
+    "The request comes from another site. Enter the address in the address bar of the browser.\n";
 const NO_PAGE: &str = "There is no such page. The pages begin at /web/.\n";
-const BOUNDARY: &str = "The path leads out of /web/, and nothing else is passed on.\n";
+const BOUNDARY: &str = "Only paths below /web/ are forwarded.\n";
 
-/// What becomes of a request.
+/// Decision about a request.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
-    /// It is passed on: its path with its query.
+    /// Forward this path with its query.
     Pass(String),
-    /// The browser is sent to the first page, with this `Set-Cookie`, unless it has the cookie.
+    /// Redirect to the first page, with this `Set-Cookie` unless the browser has the cookie.
     Enter(Option<String>),
-    /// It is refused, with a reason.
+    /// Refuse the request, with a reason.
     Refuse(StatusCode, &'static str),
 }
 
-/// The key and the cookie of one process. Each is random and has more than 256 bits.
+/// Key and cookie of one process. Each is random and has more than 256 bits.
 pub(super) struct Gate {
     hosts: [String; 2],
-    /// Until it was used.
+    /// `None` once it was used.
     key: Mutex<Option<String>>,
-    /// With the port in its name, as browsers send cookies to all ports of a host.
+    /// Its name contains the port, since browsers send cookies to all ports of a host.
     cookie: String,
 }
 
@@ -60,7 +58,8 @@ impl Gate {
         if ![Method::GET, Method::HEAD].contains(request.method()) {
             return Verdict::Refuse(StatusCode::METHOD_NOT_ALLOWED, NOT_A_READ);
         }
-        // A page whose own name leads here asks by that name.
+        // Protects against DNS rebinding: a foreign page whose name resolves to this address sends
+        // its own name as `Host`.
         let is_own = |host: &str| self.hosts.iter().any(|own| own.eq_ignore_ascii_case(host));
         if uri.authority().is_some() || !only(headers, HOST.as_str()).is_some_and(is_own) {
             return Verdict::Refuse(StatusCode::MISDIRECTED_REQUEST, FOREIGN_HOST);
@@ -91,7 +90,7 @@ impl Gate {
         }
     }
 
-    /// Takes the key, once.
+    /// Accepts the key once.
     fn takes(&self, given: &str) -> bool {
         let mut key = self.key.lock().expect("no panic while held");
         let is_it = key.as_ref().is_some_and(|key| is_same(key, given));
@@ -115,22 +114,22 @@ fn secret() -> String {
         .concat()
 }
 
-/// Compares in a time that does not depend on what differs.
+/// Compares in constant time.
 fn is_same(secret: &str, given: &str) -> bool {
     let pairs = secret.bytes().zip(given.bytes());
     let differ = pairs.fold(0, |differ, (one, other)| differ | (one ^ other));
     secret.len() == given.len() && differ == 0
 }
 
-/// The value of a header that is there once.
+/// The value of a header that occurs exactly once.
 fn only<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
     let mut all = headers.get_all(name).iter();
     let first = all.next()?.to_str().ok()?;
     all.next().is_none().then_some(first)
 }
 
-/// Whether a page of another origin has caused a request, other ports of this machine included.
-/// Only an old browser does not say so.
+/// Whether a page of another origin, such as another port of this machine, caused the request. Only
+/// old browsers send neither header.
 fn is_of_another_page(headers: &HeaderMap, is_own: impl Fn(&str) -> bool) -> bool {
     let site = headers.get("sec-fetch-site").map(|site| site.as_bytes());
     let is_foreign = site.is_some_and(|site| ![&b"none"[..], b"same-origin"].contains(&site));
@@ -139,7 +138,7 @@ fn is_of_another_page(headers: &HeaderMap, is_own: impl Fn(&str) -> bool) -> boo
         || headers.contains_key(ORIGIN) && !only(headers, ORIGIN.as_str()).is_some_and(is_own)
 }
 
-/// Whether a segment of the path stands for a folder above, however it is spelled.
+/// Whether a path segment is `.` or `..`, in any encoding.
 fn leads_out(path: &str) -> bool {
     let plain = path.to_ascii_lowercase().replace("%2e", ".");
     plain
@@ -183,7 +182,7 @@ mod tests {
         assert!(gate.key().len() * 4 >= 256);
         let wrong = asked(&gate, "GET", "/?key=0", &[HOST_SENT]);
         assert_eq!(status(wrong), 403);
-        // A preview takes nothing.
+        // A HEAD request, such as for a preview, does not use up the key.
         assert_eq!(status(asked(&gate, "HEAD", &enter, &[HOST_SENT])), 403);
         let Verdict::Enter(Some(cookie)) = asked(&gate, "GET", &enter, &[HOST_SENT]) else {
             panic!("the key is not taken");

@@ -1,5 +1,4 @@
-//! Claims two processors and some memory, as a scheduler does: candidates are a hint, the claim
-//! decides.
+//! Claims two VCPUs and memory like a scheduler: candidates are a hint, the claim decides.
 //!
 //!     cargo run --example claim -- http://127.0.0.1:8778 http://127.0.0.1:8779
 
@@ -11,7 +10,7 @@ use uuid::Uuid;
 async fn main() -> anyhow::Result<()> {
     let nodes: Vec<String> = std::env::args().skip(1).collect();
     if nodes.is_empty() {
-        bail!("which nodes? Give their endpoints, such as http://127.0.0.1:8778");
+        bail!("expected the endpoints of nodes, such as http://127.0.0.1:8778");
     }
     let client = Client::new(nodes)?.with_token("admin");
     let query = CandidateQuery::resources(&[("VCPU", 2), ("MEMORY_MB", 1024)]).limit(10);
@@ -25,13 +24,13 @@ async fn main() -> anyhow::Result<()> {
         match client.put_allocations(consumer, &claim).await {
             Ok(()) => {
                 let held = client.allocations(consumer).await?;
-                println!("consumer {consumer} holds {:#?}", held.allocations);
+                println!("consumer {consumer} has {:#?}", held.allocations);
                 return Ok(client.delete_allocations(consumer).await?);
             }
-            // Another claim was faster: the next candidate.
+            // A concurrent claim was faster: try the next candidate.
             Err(error) if error.is_conflict() => println!("{error}"),
-            // Perhaps it is claimed: read before the claim is sent again.
-            Err(Error::OutcomeUnknown(reason)) => bail!("look at {consumer}: {reason}"),
+            // It may be committed: read the consumer before you repeat the claim.
+            Err(Error::OutcomeUnknown(reason)) => bail!("check consumer {consumer}: {reason}"),
             Err(error) => return Err(error.into()),
         }
     }

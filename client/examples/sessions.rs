@@ -9,9 +9,10 @@ use placement_client::{Client, Inventory, NewProvider};
 async fn main() -> anyhow::Result<()> {
     let nodes: Vec<String> = std::env::args().skip(1).collect();
     let [one, other] = &nodes[..] else {
-        anyhow::bail!("give the endpoints of two nodes, such as http://127.0.0.1:8778");
+        anyhow::bail!("expected the endpoints of two nodes, such as http://127.0.0.1:8778");
     };
-    // Clones share the session: each reads at or after what any of them has written or seen.
+    // Clones share the session: each reads at least the state of all previous writes and reads of
+    // any clone.
     let writer = Client::new([one])?.with_token("admin").with_session();
     let reader = writer.at(other)?;
 

@@ -1,4 +1,4 @@
-//! Taking a backup of a running cluster: `GET /v1/backup` of the admin listener.
+//! Downloads a backup of a running cluster: `GET /v1/backup` of the admin listener.
 
 use std::error::Error;
 use std::io;
@@ -18,23 +18,23 @@ use crate::error::ApiError;
 use crate::transport::pool;
 
 const DESCRIPTION: &str = "placement-backup";
-/// How long nothing may come before the node counts as gone.
+/// Timeout without received data.
 const SILENCE: Duration = Duration::from_secs(30);
 
-/// Why there is no backup.
+/// Errors of a backup.
 #[derive(Debug, thiserror::Error)]
 pub enum BackupError {
-    /// No node sent one, or what a node sent is not whole.
+    /// No node sent a backup, or the received backup is incomplete or invalid.
     #[error("{0}")]
     NotReceived(String),
-    /// It cannot be written down.
+    /// The backup cannot be written.
     #[error("{0}")]
     Write(#[from] io::Error),
 }
 
-/// A backup that is being sent, and is checked while it comes.
+/// A backup that is being received; it is validated on the way.
 pub struct BackupStream {
-    /// What it holds.
+    /// Description of the backup.
     pub report: BackupReport,
     endpoint: String,
     body: Incoming,
@@ -43,10 +43,10 @@ pub struct BackupStream {
 }
 
 impl BackupStream {
-    /// Asks the nodes in turn, each for as long as `patience`, until one sends a backup.
+    /// Asks the nodes in turn, each with the timeout `patience`, until one sends a backup.
     ///
     /// # Errors
-    /// [`BackupError::NotReceived`], with the reason of each.
+    /// [`BackupError::NotReceived`], with the reason for each node.
     pub async fn begin(
         endpoints: &[Endpoint],
         trust: &Trust,
@@ -60,16 +60,16 @@ impl BackupStream {
                 Err(_) => failures.push(format!("{endpoint}: no answer within {patience:?}")),
             }
         }
-        let reason = format!("no node gives a backup: {}", failures.join("; "));
+        let reason = format!("no node sent a backup: {}", failures.join("; "));
         Err(BackupError::NotReceived(reason))
     }
 
-    /// How much has come.
+    /// Received bytes.
     pub fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// The next piece; `None` once all of it has come and is good.
+    /// The next piece; `None` after a complete and valid backup.
     ///
     /// # Errors
     /// [`BackupError::NotReceived`].
@@ -77,10 +77,10 @@ impl BackupStream {
         loop {
             let frame = match timeout(SILENCE, self.body.frame()).await {
                 Ok(None) if self.frames.ended => return Ok(None),
-                Ok(None) => return Err(self.broke_off("it has no end")),
+                Ok(None) => return Err(self.broke_off("it is incomplete")),
                 Ok(Some(Ok(frame))) => frame,
                 Ok(Some(Err(error))) => return Err(self.broke_off(&error.to_string())),
-                Err(_) => return Err(self.broke_off(&format!("nothing came for {SILENCE:?}"))),
+                Err(_) => return Err(self.broke_off(&format!("no data for {SILENCE:?}"))),
             };
             let Ok(piece) = frame.into_data() else {
                 continue;
@@ -89,7 +89,7 @@ impl BackupStream {
             self.frames.take(&piece).map_err(|reason| {
                 let from = &self.endpoint;
                 BackupError::NotReceived(format!(
-                    "{from}: what came is not a valid backup: \
+                    "{from}: the received data is not a valid backup: \
                     {reason}"
                 ))
             })?;
@@ -122,7 +122,7 @@ async fn ask(
     }
     let report = (parts.headers.get(DESCRIPTION))
         .and_then(|value| serde_json::from_slice(value.as_bytes()).ok())
-        .ok_or("the answer does not say what it holds")?;
+        .ok_or("the response has no description of the backup")?;
     Ok(BackupStream {
         report,
         endpoint: endpoint.to_string(),
@@ -137,11 +137,11 @@ const FRAME_HEAD: usize = 12;
 const FRAME_BYTES_MAX: usize = 64 << 20;
 const FOOTER: u8 = 3;
 
-/// Checks the form of a backup while it comes: each frame has its checksum, and the last one is the
-/// footer. Whether the rows have their digest, `placementd check-backup` says.
+/// Validates the format of a backup while it is received: each frame has a valid checksum, and the
+/// last one is the footer. `placementd check-backup` also checks the digest of the rows.
 #[derive(Default)]
 struct Frames {
-    /// What has come of the frame that is not whole yet.
+    /// The incomplete last frame.
     part: Vec<u8>,
     begun: bool,
     ended: bool,
@@ -156,7 +156,7 @@ impl Frames {
                 return Ok(());
             };
             if magic != MAGIC {
-                return Err("it does not begin as a backup does");
+                return Err("it does not begin with the magic of backups");
             }
             (self.begun, done) = (true, MAGIC.len());
         }
@@ -171,14 +171,14 @@ impl Frames {
                 break;
             };
             if xxh3_64(body) != checksum {
-                return Err("a frame does not have its checksum");
+                return Err("a frame has a wrong checksum");
             }
             self.ended = body.first() == Some(&FOOTER);
             done = start + length;
         }
         self.part.drain(..done);
         match self.ended && !self.part.is_empty() {
-            true => Err("something follows its end"),
+            true => Err("there is data after the footer"),
             false => Ok(()),
         }
     }
@@ -221,14 +221,14 @@ mod tests {
     }
 
     #[test]
-    fn a_backup_may_come_in_pieces_of_any_size() {
+    fn a_backup_is_valid_in_pieces_of_any_size() {
         for piece in [1, 7, 100, 1000] {
             assert_eq!(take(&backup(), piece), Ok(true));
         }
     }
 
     #[test]
-    fn a_short_backup_has_not_ended_and_a_changed_one_is_refused() {
+    fn truncated_and_changed_backups_are_detected() {
         let whole = backup();
         for length in 0..whole.len() {
             assert_eq!(take(&whole[..length], 64), Ok(false), "{length}");

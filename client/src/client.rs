@@ -1,4 +1,4 @@
-//! The client: settings, choice of the node, and what is repeated when.
+//! The client: settings, choice of a node, and repetition of requests.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -21,7 +21,7 @@ use crate::request::ApiRequest;
 use crate::response::ApiResponse;
 use crate::transport::{Body, Transport, TransportError, pool};
 
-/// The microversion that the typed methods are written for.
+/// Microversion of the typed methods.
 pub const MICROVERSION_DEFAULT: &str = placement_wire::microversion::NEWEST;
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
@@ -30,13 +30,13 @@ const PATIENCE: Duration = Duration::from_secs(30);
 const PAUSE_FIRST: Duration = Duration::from_millis(50);
 const PAUSE_MAX: Duration = Duration::from_secs(1);
 
-/// A client of one cluster. Clones are cheap; they share connections and the choice of the node,
-/// and each has its own settings.
+/// A client of one cluster. Clones are cheap: they share connections and the preferred node; each
+/// has its own settings.
 #[derive(Clone)]
 #[must_use]
 pub struct Client {
     shared: Arc<Shared>,
-    /// What all paths begin with.
+    /// Prefix of all paths.
     prefix: String,
     token: String,
     microversion: String,
@@ -49,8 +49,8 @@ pub struct Client {
 
 struct Shared {
     endpoints: Vec<Endpoint>,
-    /// Which endpoint is asked first, modulo their number: the last one that answered, or the one
-    /// after it that did not.
+    /// The endpoint to ask first, modulo the number of endpoints: the last one that answered, or
+    /// the one after an endpoint that did not.
     preferred: AtomicUsize,
     transport: Arc<dyn Transport>,
 }
@@ -67,7 +67,7 @@ impl Shared {
         if endpoints.is_empty() {
             return Err(Error::BadEndpoint {
                 endpoint: String::new(),
-                reason: "at least one is needed".to_owned(),
+                reason: "at least one endpoint is needed".to_owned(),
             });
         }
         Ok(Arc::new(Self {
@@ -78,20 +78,20 @@ impl Shared {
     }
 }
 
-/// An attempt that has to be repeated, or given up.
+/// A failed attempt.
 struct Failure {
     reason: String,
-    /// For how long the node asks to be left alone.
+    /// `Retry-After` of the node.
     retry_after: Option<Duration>,
-    /// It was a write whose outcome is unknown; otherwise nothing can have been committed by it.
+    /// Whether it was a write with an unknown outcome; otherwise it committed nothing.
     unknown: bool,
-    /// A node answered.
+    /// Whether a node answered.
     is_answer: bool,
 }
 
 impl Failure {
-    /// The error if there is no further attempt; `unknown`: an earlier one may have been carried
-    /// out.
+    /// The error if there is no further attempt. `unknown`: an earlier attempt may have been
+    /// committed.
     fn error(self, request: &ApiRequest, unknown: bool) -> Error {
         let reason = self.reason;
         if unknown || self.unknown {
@@ -106,12 +106,13 @@ impl Failure {
 
 impl Client {
     /// A client of these endpoints, asked in this order: `http://host:port`, `https://host:port` or
-    /// `unix:/path`. Over https it trusts whom this machine trusts.
+    /// `unix:/path`. https uses the certificate authorities of this machine.
     pub fn new<S: AsRef<str>>(endpoints: impl IntoIterator<Item = S>) -> Result<Self, Error> {
         Self::trusting(endpoints, Trust::default())
     }
 
-    /// A client of these endpoints, which over https accepts the nodes that `trust` covers.
+    /// A client of these endpoints that uses the authorities and the certificate of `trust` for
+    /// https.
     pub fn trusting<S: AsRef<str>>(
         endpoints: impl IntoIterator<Item = S>,
         trust: Trust,
@@ -119,7 +120,7 @@ impl Client {
         Self::over(endpoints, pool(trust, CONNECT_TIMEOUT))
     }
 
-    /// A client of another node, alike in all else.
+    /// A client of another node with the same settings.
     pub fn at(&self, endpoint: &str) -> Result<Self, Error> {
         let transport = self.shared.transport.clone();
         Ok(Self {
@@ -128,7 +129,7 @@ impl Client {
         })
     }
 
-    /// A client over any transport.
+    /// A client over a custom transport.
     pub fn over<S: AsRef<str>>(
         endpoints: impl IntoIterator<Item = S>,
         transport: impl Transport,
@@ -146,60 +147,59 @@ impl Client {
         })
     }
 
-    /// Asks below this path, such as `/north`: where the API, or a partition of the cluster, is not
-    /// at the root.
+    /// Prefixes all paths, for an API or a partition below a path such as `/north`.
     pub fn below(mut self, prefix: &str) -> Self {
         prefix.trim_end_matches('/').clone_into(&mut self.prefix);
         self
     }
 
-    /// Sends this `X-Auth-Token` (default `admin`).
+    /// Sets the `X-Auth-Token` (default `admin`).
     pub fn with_token(mut self, token: &str) -> Self {
         token.clone_into(&mut self.token);
         self
     }
 
-    /// Speaks this microversion (default [`MICROVERSION_DEFAULT`]).
+    /// Sets the microversion (default [`MICROVERSION_DEFAULT`]).
     pub fn with_microversion(mut self, version: &str) -> Self {
         version.clone_into(&mut self.microversion);
         self
     }
 
-    /// Asks every read for this promise; without it the node's default holds.
+    /// Sets the consistency of reads. Default: that of the node.
     pub fn with_consistency(mut self, consistency: Consistency) -> Self {
         self.consistency = Some(consistency);
         self
     }
 
-    /// Reads its own writes (and everything it has read) on any node, without the leader: carries
-    /// the greatest `Placement-Index` of the successful answers that it has seen. Clones made from
-    /// the result share the session.
+    /// Makes reads on any node include the writes and reads of this session, without contact to the
+    /// leader: sends the greatest `Placement-Index` of its successful responses. Clones of the
+    /// result share the session.
     pub fn with_session(mut self) -> Self {
         self.session = Some(Arc::default());
         self
     }
 
-    /// How long to wait for one answer before the attempt counts as lost (default 30 s).
+    /// Timeout of one attempt (default 30 s).
     pub fn with_attempt_timeout(mut self, limit: Duration) -> Self {
         self.attempt_timeout = limit;
         self
     }
 
-    /// How long to go on trying altogether (default 30 s). Zero: each node at most once.
+    /// Total time for all attempts (default 30 s). Zero: each node at most once.
     pub fn with_patience(mut self, limit: Duration) -> Self {
         self.patience = limit;
         self
     }
 
-    /// Also repeats writes whose outcome is unknown. Right for writes that a generation or a
-    /// caller's uuid protects from happening twice; the repetition may then meet a conflict with
-    /// the caller's own first attempt.
+    /// Also repeats writes with an unknown outcome. Safe for writes that a generation or a caller's
+    /// UUID protects from being applied twice; a repetition may then conflict with the caller's own
+    /// first attempt.
     pub fn repeating_unknown(mut self) -> Self {
         self.repeat_unknown = true;
         self
     }
 
-    /// The nodes it knows.
+    /// The configured endpoints.
     pub fn endpoints(&self) -> &[Endpoint] {
         &self.shared.endpoints
     }
@@ -210,21 +210,22 @@ impl Client {
         session.lock().expect("no panic while held").clone()
     }
 
-    /// Sends a request, repeats what is safe, and returns the last answer of any status except
-    /// 503, and 429 of a node, which become errors.
+    /// Sends a request, repeats it while that is safe, and returns the last response. A 503, or a
+    /// 429 that a node sent, becomes an error; any other status is returned.
     pub async fn request(&self, request: ApiRequest) -> Result<ApiResponse, Error> {
         Ok(self.exchange(request, false).await?.0)
     }
 
-    /// The answer to a request, line by line as it comes. A status that is not 2xx is an error.
+    /// The response to a request, line by line as it is received. A status other than 2xx is an
+    /// error.
     pub async fn lines(&self, request: ApiRequest) -> Result<Lines, Error> {
         let (answer, body) = self.exchange(request, true).await?;
         answer.success()?;
         Ok(Lines::of(body.unwrap_or_default()))
     }
 
-    /// [`Client::request`], of which at most so many bytes of the body of a success are kept.
-    /// `true`: there are more.
+    /// Like [`Client::request`], but keeps at most `bytes_max` bytes of a successful body. `true`:
+    /// the body was longer.
     pub async fn request_at_most(
         &self,
         request: ApiRequest,
@@ -244,7 +245,8 @@ impl Client {
         Ok((answer, has_more))
     }
 
-    /// [`Client::request`]; the body of a success comes by itself if it `streams`.
+    /// Like [`Client::request`]; with `streams`, the body of a success is returned separately and
+    /// unread.
     async fn exchange(
         &self,
         request: ApiRequest,
@@ -267,7 +269,7 @@ impl Client {
             };
             unknown |= failure.unknown;
             if unknown && !self.repeat_unknown {
-                // A node that accepts requests and answers none is not asked first again.
+                // Do not ask this node first again: it accepts requests without answering.
                 self.shared.preferred.store(at + 1, Ordering::Relaxed);
                 return Err(failure.error(&request, unknown));
             }
@@ -279,22 +281,22 @@ impl Client {
         }
     }
 
-    /// Like [`Client::request`]; a status that is not 2xx is an error too.
+    /// Like [`Client::request`]; a status other than 2xx is an error, too.
     pub async fn call(&self, request: ApiRequest) -> Result<ApiResponse, Error> {
         self.request(request).await?.success()
     }
 
-    /// What is read at this path.
+    /// The response to GET of this path, parsed.
     pub(crate) async fn read<T: DeserializeOwned>(&self, path: &str) -> Result<T, Error> {
         self.fetch(ApiRequest::get(path)).await
     }
 
-    /// The answer to a request, read; a status that is not 2xx is an error.
+    /// The response to a request, parsed; a status other than 2xx is an error.
     pub async fn fetch<T: DeserializeOwned>(&self, request: ApiRequest) -> Result<T, Error> {
         self.call(request).await?.json()
     }
 
-    /// One member of the answer to a request, read.
+    /// One member of the response, parsed.
     pub(crate) async fn fetch_member<T: DeserializeOwned>(
         &self,
         request: ApiRequest,
@@ -309,12 +311,12 @@ impl Client {
         })
     }
 
-    /// Has a request carried out whose answer says no more.
+    /// Sends a request and ignores the body of a success.
     pub(crate) async fn execute(&self, request: ApiRequest) -> Result<(), Error> {
         self.call(request).await.map(drop)
     }
 
-    /// Sends a request once, to the first endpoint, and returns whatever it answers, 503 too.
+    /// Sends a request once, to the first endpoint, and returns any response, also 503.
     pub async fn request_once(&self, request: ApiRequest) -> Result<ApiResponse, Error> {
         let http = self.to_http(0, &request)?;
         let answer = self.send(0, &request, http, false).await;
@@ -389,14 +391,15 @@ impl Client {
                 set(MIN_INDEX, token.as_str())?;
             }
         }
-        // `extend` would send both.
+        // `extend` would send both values.
         for (name, value) in &request.headers {
             headers.insert(name, value.clone());
         }
         Ok(http)
     }
 
-    /// The request's own promise, else the session's, else the client's. Writes promise nothing.
+    /// Consistency of a read: of the request, else of the session, else of the client. `None` for
+    /// writes.
     fn promise(&self, request: &ApiRequest) -> Option<Consistency> {
         if request.consistency.is_some() || !request.is_read() {
             return request.consistency.clone();
@@ -406,8 +409,7 @@ impl Client {
             .or_else(|| self.consistency.clone())
     }
 
-    /// Only successes: a refusal may have no place, or one in another history than the one this
-    /// session follows.
+    /// Ignores errors: they may have no index, or an index of another history.
     fn remember(&self, response: &ApiResponse) {
         if let Some(session) = &self.session
             && response.status.is_success()
@@ -421,7 +423,7 @@ impl Client {
     }
 }
 
-/// The answer, unless it is 503, or 429 of a node.
+/// The response, unless it is a 503, or a 429 that a node sent.
 fn judged(request: &ApiRequest, response: ApiResponse) -> Result<ApiResponse, Failure> {
     let is_unavailable = response.status == StatusCode::SERVICE_UNAVAILABLE;
     if !is_unavailable && response.status != StatusCode::TOO_MANY_REQUESTS {
@@ -440,7 +442,7 @@ fn judged(request: &ApiRequest, response: ApiResponse) -> Result<ApiResponse, Fa
     })
 }
 
-/// The nodes in the order they are asked, and until when each is left alone.
+/// The order of nodes, and when each may be asked again.
 struct Rotation {
     at: usize,
     rest_until: Vec<Instant>,
@@ -457,7 +459,7 @@ impl Rotation {
         }
     }
 
-    /// The node to ask now: of those that have rested, the first after the last one asked.
+    /// The next node: the first available one after the last one asked.
     fn next(&mut self) -> usize {
         let now = Instant::now();
         let count = self.rest_until.len();
@@ -471,8 +473,8 @@ impl Rotation {
         chosen
     }
 
-    /// Leaves a node alone for as long as it asked, or for a pause that doubles each time.
-    /// Returns when the next node may be asked.
+    /// Pauses a node for `retry_after`, or for a pause that doubles each time. Returns when the
+    /// next node is available.
     fn rest(&mut self, at: usize, retry_after: Option<Duration>) -> Instant {
         let pause = retry_after.unwrap_or(self.pause[at]);
         self.pause[at] = (self.pause[at] * 2).min(PAUSE_MAX);

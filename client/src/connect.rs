@@ -1,4 +1,4 @@
-//! Connections to nodes: plain, by TLS, or over a socket of this machine.
+//! Connections to nodes: TCP, TLS or Unix sockets.
 
 use std::fmt;
 use std::io;
@@ -28,27 +28,27 @@ use crate::endpoint::socket;
 /// A future on the heap.
 pub type BoxFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
-/// Whom a client takes for a node over https, and what it shows of itself.
+/// TLS settings of a client.
 #[derive(Debug, Clone, Default)]
 pub struct Trust {
-    /// PEM file with the authorities that vouch for nodes; `None`: those that this machine trusts.
+    /// PEM file with the certificate authorities of nodes; `None`: those of this machine.
     pub ca_file: Option<PathBuf>,
-    /// PEM files with a certificate to show, with what leads to its authority, and with its key.
+    /// PEM files of the client certificate, with its chain, and of its key.
     pub certificate: Option<(PathBuf, PathBuf)>,
 }
 
-/// Connects to nodes.
+/// Connector for the HTTP client.
 #[derive(Clone)]
 pub(crate) struct Connector {
     tcp: HttpConnector,
     limit: Duration,
     trust: Arc<Trust>,
-    /// Made of the files when it is first needed.
+    /// Loaded from the files on first use.
     tls: Arc<OnceLock<Result<TlsConnector, String>>>,
 }
 
 impl Connector {
-    /// `limit` bounds connecting and each handshake.
+    /// `limit` is the timeout of connecting and of the TLS handshake.
     pub(crate) fn new(trust: Trust, limit: Duration) -> Self {
         let mut tcp = HttpConnector::new();
         tcp.set_nodelay(true);
@@ -105,7 +105,7 @@ fn tls(trust: &Trust) -> Result<TlsConnector, String> {
                 (roots.add(certificate)).map_err(|error| wrong(file, &error))?;
             }
         }
-        // One that cannot be parsed is skipped.
+        // Certificates that cannot be parsed are skipped.
         None => {
             roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
         }
@@ -132,7 +132,7 @@ fn certificates(file: &Path) -> Result<Vec<CertificateDer<'static>>, String> {
         CertificateDer::pem_file_iter(file).and_then(Iterator::collect::<Result<Vec<_>, _>>);
     let found = found.map_err(|error| wrong(file, &error))?;
     match found.is_empty() {
-        true => Err(wrong(file, &"has no certificate in it")),
+        true => Err(wrong(file, &"contains no certificate")),
         false => Ok(found),
     }
 }
@@ -141,7 +141,7 @@ fn wrong(file: &Path, error: &dyn fmt::Display) -> String {
     format!("{}: {error}", file.display())
 }
 
-/// A connection, whatever carries it.
+/// A connection over any medium.
 pub(crate) trait Stream: Read + Write + Send + Unpin {
     fn is_http2(&self) -> bool {
         false

@@ -1,12 +1,12 @@
-//! What a read promises, and where an answer stands.
+//! Consistency of reads, and the position of responses.
 
 use std::time::Duration;
 
 use http::HeaderMap;
 
-/// Request header: the promise a read asks for.
+/// Request header: the requested consistency.
 pub(crate) const CONSISTENCY: &str = "placement-consistency";
-/// Request header: the token a `session` read must have reached.
+/// Request header: the token that a `session` read must include.
 pub(crate) const MIN_INDEX: &str = "placement-min-index";
 const INDEX: &str = "placement-index";
 const NODE: &str = "placement-node";
@@ -14,23 +14,23 @@ const KNOWN_LEADER: &str = "placement-known-leader";
 const STALENESS: &str = "placement-staleness";
 const EFFECTIVE: &str = "placement-effective-consistency";
 
-/// The token of the `Placement-Index` header: a place in the history of one cluster.
+/// The token of the `Placement-Index` header: a position in the history of one cluster.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct IndexToken(String);
 
 impl IndexToken {
-    /// A token as a response gave it.
+    /// A token from a response.
     pub fn new(token: impl Into<String>) -> Self {
         Self(token.into())
     }
 
-    /// The text that goes into `Placement-Min-Index`.
+    /// Value for `Placement-Min-Index`.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// Whether `self` is a later place than `other`. Places in different histories cannot be
-    /// compared; then the newer answer counts.
+    /// Whether `self` is a later position than `other`. Positions in different histories cannot be
+    /// compared; then `self` counts as later.
     pub(crate) fn supersedes(&self, other: &Self) -> bool {
         match (self.parts(), other.parts()) {
             (Some((epoch, index)), Some((other_epoch, other_index))) if epoch == other_epoch => {
@@ -46,16 +46,16 @@ impl IndexToken {
     }
 }
 
-/// What a read promises (`Placement-Consistency`).
+/// Consistency of a read (`Placement-Consistency`).
 #[derive(Debug, Clone, PartialEq)]
 pub enum Consistency {
-    /// At or after every write acknowledged anywhere before the request. The service's default.
+    /// Includes every write that was acknowledged before the request. Default of the service.
     Linearizable,
-    /// At or after the token; no contact with the leader.
+    /// Includes the state of the token; needs no contact with the leader.
     Session(IndexToken),
-    /// Provably at most this old.
+    /// State that is provably at most this old.
     Bounded(Duration),
-    /// What the node has, quorum or not.
+    /// Local state of the node, even without a quorum.
     Local,
 }
 
@@ -71,23 +71,23 @@ impl Consistency {
     }
 }
 
-/// Where an answer stands: what its node reports of itself in the headers.
+/// Position of a response, from the headers of the node.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Position {
-    /// `Placement-Index`: the place in the history that the answer shows.
+    /// `Placement-Index`: position in the history.
     pub index: Option<IndexToken>,
-    /// `Placement-Node`: who answered. Behind its number the header may say where it stands.
+    /// `Placement-Node`: number of the node that answered. The header may append its site.
     pub node: Option<u64>,
-    /// `Placement-Known-Leader`: the leader the node knew.
+    /// `Placement-Known-Leader`: the leader known to the node.
     pub known_leader: Option<u64>,
-    /// `Placement-Staleness`: how old the state may be at most.
+    /// `Placement-Staleness`: maximum age of the state.
     pub staleness: Option<Duration>,
-    /// `Placement-Effective-Consistency`: the promise that was kept.
+    /// `Placement-Effective-Consistency`: the consistency that was kept.
     pub effective_consistency: Option<String>,
 }
 
 impl Position {
-    /// Reads the headers of a response; what is absent or not understood is `None`.
+    /// Parses the headers of a response; missing or invalid values are `None`.
     pub fn from_headers(headers: &HeaderMap) -> Self {
         let text = |name: &str| headers.get(name)?.to_str().ok();
         Self {
@@ -107,7 +107,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_session_follows_the_greatest_index_of_one_history() {
+    fn a_later_index_of_one_history_supersedes() {
         let token = |text: &str| IndexToken::new(text);
         assert!(token("7.10").supersedes(&token("7.9")));
         assert!(!token("7.9").supersedes(&token("7.10")));

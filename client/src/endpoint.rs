@@ -1,4 +1,4 @@
-//! Where one node listens.
+//! The address of a listener.
 
 use std::ffi::OsString;
 use std::fmt;
@@ -10,12 +10,11 @@ use http::uri::{Authority, Scheme, Uri};
 
 use crate::error::Error;
 
-/// The scheme of a socket of this machine. Its path takes the place of a host, in hexadecimal
-/// digits.
+/// Internal scheme of Unix sockets. The authority is the path in hexadecimal digits.
 const UNIX: &str = "unix";
 
-/// One node: `http://host:port`, `https://host:port`, or `unix:/path` for a socket of this machine.
-/// A bare `host:port` means `http`.
+/// Address of a node: `http://host:port`, `https://host:port`, or `unix:/path` for a Unix socket on
+/// this machine. A bare `host:port` means `http`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Endpoint {
     scheme: Scheme,
@@ -23,12 +22,12 @@ pub struct Endpoint {
 }
 
 impl Endpoint {
-    /// Whether it is a socket of this machine.
+    /// Whether it is a Unix socket.
     pub(crate) fn is_socket(&self) -> bool {
         self.scheme.as_str() == UNIX
     }
 
-    /// The URL of a path (with query) on this node.
+    /// The URL of a path with query on this node.
     pub(crate) fn url(&self, path_and_query: &str) -> Result<Uri, Error> {
         Uri::builder()
             .scheme(self.scheme.clone())
@@ -41,7 +40,7 @@ impl Endpoint {
     }
 }
 
-/// The path of the socket that a URL leads to, if it leads to one.
+/// The path of the Unix socket of a URL; `None` for TCP.
 pub(crate) fn socket(url: &Uri) -> Option<PathBuf> {
     match url.scheme_str() {
         Some(UNIX) => path(url.authority()?),
@@ -73,7 +72,7 @@ impl FromStr for Endpoint {
         };
         if let Some(path) = text.strip_prefix("unix:") {
             if !path.starts_with('/') {
-                return Err(bad("expected unix:/path, with the whole path"));
+                return Err(bad("expected unix:/path with an absolute path"));
             }
             let digits: String = path.bytes().map(|byte| format!("{byte:02x}")).collect();
             return Ok(Self {
@@ -87,7 +86,7 @@ impl FromStr for Endpoint {
             "https" => Scheme::HTTPS,
             other => {
                 return Err(bad(&format!(
-                    "the scheme `{other}` is not supported, only http, https and unix are"
+                    "scheme `{other}` is not supported; use http, https or unix"
                 )));
             }
         };
@@ -135,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_that_are_no_endpoint_are_refused() {
+    fn invalid_endpoints_are_refused() {
         for text in [
             "",
             "host",

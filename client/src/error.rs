@@ -1,49 +1,49 @@
-//! What can go wrong between a caller and the cluster.
+//! Errors of the client.
 
 use http::StatusCode;
 use serde::Deserialize;
 
-/// Why a call did not give what was asked for.
+/// Error of a request.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The service understood the request and refused it (4xx), or failed on it (5xx).
+    /// The service refused the request (4xx) or failed (5xx).
     #[error(transparent)]
     Refused(Box<ApiError>),
-    /// The write provably never entered the log, and the client's patience is over. Safe to repeat.
+    /// The write provably never entered the log, and the time for attempts is over. Safe to repeat.
     #[error("{}", ended(reason, "nothing was committed"))]
     NothingCommitted {
-        /// What happened.
+        /// Reason of the last attempt.
         reason: String,
     },
-    /// The write may or may not be committed. Look before you repeat it.
+    /// The write may or may not be committed. Read the state before you repeat it.
     #[error("{}", ended(.0, "the outcome of the write is unknown"))]
     OutcomeUnknown(String),
-    /// No node answered a read, or none could be connected to, within the client's patience.
-    /// Nothing was written. It says what the last attempt met.
+    /// No node answered a read, or no node accepted a connection for a write, in time. Nothing was
+    /// written. Contains the reason of the last attempt.
     #[error("no node answered: {0}")]
     Unreachable(String),
-    /// The answer has not the shape that the API promises.
+    /// The response does not have the format of the API.
     #[error("the answer to {what} cannot be understood: {reason}")]
     Malformed {
-        /// Which request.
+        /// Method and path of the request.
         what: String,
-        /// What is wrong with the answer.
+        /// What the parser reports.
         reason: String,
     },
-    /// An endpoint that is no URL of a node.
+    /// An invalid endpoint.
     #[error("`{endpoint}` is not an endpoint: {reason}")]
     BadEndpoint {
-        /// As given.
+        /// The given text.
         endpoint: String,
-        /// What is expected.
+        /// The expected format.
         reason: String,
     },
-    /// A request that cannot be expressed in HTTP.
+    /// A request that cannot be expressed in HTTP, such as one with an invalid header.
     #[error("the request cannot be sent: {0}")]
     BadRequest(String),
 }
 
-/// A reason with what it means. The answer of a node says so already.
+/// A reason with its consequence, unless the reason contains it already.
 fn ended(reason: &str, end: &str) -> String {
     match reason.contains(end) {
         true => reason.to_owned(),
@@ -52,7 +52,7 @@ fn ended(reason: &str, end: &str) -> String {
 }
 
 impl Error {
-    /// The HTTP status of a refusal.
+    /// The HTTP status if the service refused the request.
     pub fn status(&self) -> Option<StatusCode> {
         match self {
             Self::Refused(error) => Some(error.status),
@@ -60,24 +60,23 @@ impl Error {
         }
     }
 
-    /// Whether the service refused with 409: another client was faster, or there is no room.
+    /// Whether the service answered 409: a concurrent update, or not enough room.
     pub fn is_conflict(&self) -> bool {
         self.status() == Some(StatusCode::CONFLICT)
     }
 }
 
-/// An error body in the API's own format.
+/// An error body in the format of the API.
 #[derive(Debug, Clone, thiserror::Error)]
 #[error("{status}: {}{}", self.message(), request_id.as_ref().map(|id| format!(" (request {id})")).unwrap_or_default())]
 pub struct ApiError {
-    /// The HTTP status.
+    /// HTTP status of the response.
     pub status: StatusCode,
-    /// The error's code (from microversion 1.23), such as `placement.concurrent_update`.
+    /// Error code (from microversion 1.23), such as `placement.concurrent_update`.
     pub code: Option<String>,
-    /// What happened, for a person: the status's standard sentence, and on the last line the
-    /// message.
+    /// Readable text: the standard sentence of the status, and the message on the last line.
     pub detail: String,
-    /// The id under which the nodes logged the request.
+    /// The request id in the logs of the nodes.
     pub request_id: Option<String>,
 }
 
@@ -95,7 +94,7 @@ struct ErrorItem {
 }
 
 impl ApiError {
-    /// Reads an error body; one that is not in the API's format becomes the detail.
+    /// Parses an error body. A body in another format becomes the detail.
     pub(crate) fn parse(status: StatusCode, body: &[u8]) -> Self {
         let read = serde_json::from_slice::<ErrorBody>(body).ok();
         let item = read.and_then(|body| body.errors.into_iter().next());
@@ -111,13 +110,13 @@ impl ApiError {
         }
     }
 
-    /// What happened, without the status's standard sentence.
+    /// The message without the standard sentence of the status.
     pub fn message(&self) -> &str {
         let detail = self.detail.trim_end();
         detail.rsplit('\n').next().unwrap_or(detail).trim_start()
     }
 
-    /// The node says that the write never entered the log, or that it had no room for the request.
+    /// Whether the node confirms that the write never entered the log, or rejected it before.
     pub(crate) fn nothing_committed(&self) -> bool {
         let harmless = [
             "placement.unavailable.nothing_committed",

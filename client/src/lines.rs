@@ -1,4 +1,4 @@
-//! An answer that comes line by line, and may never be complete.
+//! A response that is received line by line and may be endless.
 
 use std::time::Duration;
 
@@ -9,15 +9,15 @@ use tokio::time::timeout;
 use crate::error::Error;
 use crate::transport::Body;
 
-/// A node says something every five seconds. How long nothing may come before it counts as gone.
+/// Timeout without received data. A node sends a line at least every five seconds.
 const SILENCE: Duration = Duration::from_secs(30);
-/// The longest line: one log entry may have changed thousands of rows.
+/// Maximum length of a line: one log entry may change thousands of rows.
 const LINE_BYTES_MAX: usize = 256 << 20;
 
-/// The lines of an answer, as they come.
+/// Lines of a response, in the order of arrival.
 pub struct Lines {
     body: Body,
-    /// What has come behind the last whole line, of which so many bytes have no end of a line.
+    /// Received bytes after the last complete line. The first `looked` bytes contain no line end.
     part: BytesMut,
     looked: usize,
 }
@@ -28,10 +28,10 @@ impl Lines {
         Self { body, part, looked }
     }
 
-    /// The next line without its end; `None` at the end of the answer.
+    /// The next line without its line end; `None` at the end of the response.
     ///
     /// # Errors
-    /// [`Error::Unreachable`] if the connection is lost, or nothing comes for half a minute.
+    /// [`Error::Unreachable`] if the connection is lost or no data arrives for 30 s.
     pub async fn next(&mut self) -> Result<Option<Bytes>, Error> {
         loop {
             let mut unseen = self.part[self.looked..].iter();
@@ -44,16 +44,16 @@ impl Lines {
             self.looked = self.part.len();
             let lost = |reason: String| Err(Error::Unreachable(reason));
             match timeout(SILENCE, self.body.frame()).await {
-                Err(_) => return lost(format!("nothing came for {SILENCE:?}")),
+                Err(_) => return lost(format!("no data for {SILENCE:?}")),
                 Ok(Some(Err(error))) => return lost(error.to_string()),
                 Ok(None) if self.part.is_empty() => return Ok(None),
-                Ok(None) => return lost("the answer ends within a line".to_owned()),
+                Ok(None) => return lost("the response ends within a line".to_owned()),
                 Ok(Some(Ok(frame))) => {
                     (self.part).extend_from_slice(&frame.into_data().unwrap_or_default());
                 }
             }
             if self.part.len() > LINE_BYTES_MAX {
-                return lost(format!("a line has more than {LINE_BYTES_MAX} bytes"));
+                return lost(format!("a line exceeds {LINE_BYTES_MAX} bytes"));
             }
         }
     }
@@ -70,7 +70,7 @@ mod tests {
 
     use super::*;
 
-    /// A body that comes in these pieces.
+    /// A body in these pieces.
     struct Pieces(std::vec::IntoIter<Bytes>);
 
     impl HttpBody for Pieces {
@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn lines_may_come_in_pieces_of_any_size() {
+    async fn lines_are_read_from_pieces_of_any_size() {
         for piece in 1..20 {
             let (lines, is_whole) = read("{\"a\":1}\n\nlast\n", piece).await;
             assert_eq!(lines, ["{\"a\":1}", "", "last"]);

@@ -1,4 +1,4 @@
-//! One request to the API, before it is known which node will get it.
+//! A request to the API, independent of the node.
 
 use bytes::Bytes;
 use http::{HeaderName, HeaderValue, Method};
@@ -8,14 +8,14 @@ use serde::Serialize;
 use crate::consistency::Consistency;
 use crate::error::Error;
 
-/// RFC 3986 section 2.3: what never needs encoding.
+/// Characters to encode: all except the unreserved ones (RFC 3986 section 2.3).
 const RESERVED: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'-')
     .remove(b'.')
     .remove(b'_')
     .remove(b'~');
 
-/// Encodes one segment of a path, or one key or value of a query.
+/// Percent-encodes one path segment, or one key or value of a query.
 pub fn encode(text: &str) -> String {
     utf8_percent_encode(text, RESERVED).to_string()
 }
@@ -33,7 +33,7 @@ pub struct ApiRequest {
 }
 
 impl ApiRequest {
-    /// A request without body. The path is sent unchanged, percent-encoding included.
+    /// A request without a body. The path is sent unchanged, so it must be percent-encoded.
     pub fn new(method: Method, path: &str) -> Self {
         Self {
             method,
@@ -65,7 +65,7 @@ impl ApiRequest {
         Self::new(Method::DELETE, path)
     }
 
-    /// Adds a query parameter, encoded.
+    /// Adds a query parameter and encodes it.
     pub fn query(mut self, key: &str, value: &str) -> Self {
         let has_query = self.path_and_query.contains('?');
         let separator = if has_query { '&' } else { '?' };
@@ -74,7 +74,7 @@ impl ApiRequest {
         self
     }
 
-    /// Sets a header, in place of the client's own of that name.
+    /// Sets a header; it replaces the header of that name that the client would send.
     pub fn header(mut self, name: &str, value: &str) -> Self {
         match (name.parse(), value.parse()) {
             (Ok(name), Ok(value)) => self.headers.push((name, value)),
@@ -83,18 +83,18 @@ impl ApiRequest {
         self
     }
 
-    /// Asks for this microversion, such as `1.10` or `latest`.
+    /// Sets the microversion, such as `1.39` or `latest`.
     pub fn microversion(self, version: &str) -> Self {
         self.header("openstack-api-version", &format!("placement {version}"))
     }
 
-    /// Asks for this promise, in place of the client's own.
+    /// Sets the consistency; it replaces that of the client.
     pub fn consistency(mut self, consistency: Consistency) -> Self {
         self.consistency = Some(consistency);
         self
     }
 
-    /// A JSON body with its content type.
+    /// Sets a JSON body and its content type.
     pub fn json(mut self, body: &impl Serialize) -> Self {
         match serde_json::to_vec(body) {
             Ok(bytes) => self.body = Bytes::from(bytes),
@@ -103,18 +103,18 @@ impl ApiRequest {
         self.header("content-type", "application/json")
     }
 
-    /// Any body; the content type is the caller's affair.
+    /// Sets a body; the caller sets its content type.
     pub fn body(mut self, body: impl Into<Bytes>) -> Self {
         self.body = body.into();
         self
     }
 
-    /// Whether repeating the request can change nothing.
+    /// Whether the method is safe, so that repeating changes nothing.
     pub(crate) fn is_read(&self) -> bool {
         self.method.is_safe()
     }
 
-    /// For error messages.
+    /// Method and path for error messages.
     pub(crate) fn name(&self) -> String {
         format!("{} {}", self.method, self.path_and_query)
     }
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn a_header_that_cannot_be_sent_is_found_before_sending() {
+    fn an_invalid_header_is_an_error_before_sending() {
         let request = ApiRequest::get("/").header("x", "line\nbreak");
         assert!(matches!(request.check(), Err(Error::BadRequest { .. })));
     }

@@ -1,4 +1,4 @@
-//! One answer of a node.
+//! A response of a node.
 
 use std::time::Duration;
 
@@ -9,31 +9,31 @@ use serde::de::DeserializeOwned;
 use crate::consistency::Position;
 use crate::error::{ApiError, Error};
 
-/// An answer, whatever its status.
+/// A response of any status.
 #[derive(Debug, Clone)]
 pub struct ApiResponse {
-    /// The request it answers, for error messages.
+    /// Method and path of the request, for error messages.
     pub(crate) what: String,
     /// The HTTP status.
     pub status: StatusCode,
-    /// All headers.
+    /// Response headers, unfiltered.
     pub headers: HeaderMap,
-    /// The whole body.
+    /// The complete body; empty if it is streamed.
     pub body: Bytes,
 }
 
 impl ApiResponse {
-    /// A header as text.
+    /// A header as text; `None` if it is missing or not ASCII.
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers.get(name)?.to_str().ok()
     }
 
-    /// Where the answer stands.
+    /// Position of the response in the history.
     pub fn position(&self) -> Position {
         Position::from_headers(&self.headers)
     }
 
-    /// The body as JSON of an expected shape.
+    /// The body parsed as JSON.
     pub fn json<T: DeserializeOwned>(&self) -> Result<T, Error> {
         serde_json::from_slice(&self.body).map_err(|error| Error::Malformed {
             what: self.what.clone(),
@@ -41,13 +41,13 @@ impl ApiResponse {
         })
     }
 
-    /// The error of a 4xx or 5xx.
+    /// The error if the status is 4xx or 5xx.
     pub fn error(&self) -> Option<ApiError> {
         (self.status.is_client_error() || self.status.is_server_error())
             .then(|| ApiError::parse(self.status, &self.body))
     }
 
-    /// The answer itself if it is 2xx, else its error.
+    /// The response if it is 2xx, otherwise its error.
     pub fn success(self) -> Result<Self, Error> {
         if self.status.is_success() {
             return Ok(self);

@@ -1,4 +1,4 @@
-//! How bytes get to a node. A simulation replaces this with its own network.
+//! The transport of requests. A simulation replaces it with its own network.
 
 use std::error::Error as _;
 use std::time::Duration;
@@ -12,10 +12,10 @@ use hyper_util::rt::{TokioExecutor, TokioTimer};
 
 use crate::connect::{BoxFuture, Connector, Trust};
 
-/// Why no answer came. The difference decides whether a write may be repeated.
+/// Why there is no response. The kind decides whether a write may be repeated.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum TransportError {
-    /// Not a byte of the request reached the node.
+    /// No byte of the request reached the node.
     #[error("{0}")]
     NotSent(String),
     /// The request, or a part of it, may have reached the node.
@@ -23,27 +23,27 @@ pub enum TransportError {
     Lost(String),
 }
 
-/// The body of an answer as it comes.
+/// The body of a response, received in frames.
 pub type Body = BoxBody<Bytes, TransportError>;
 
-/// A body that is there already.
+/// A complete body.
 pub fn whole(body: Bytes) -> Body {
     Full::new(body).map_err(|never| match never {}).boxed()
 }
 
 /// Sends one request to the authority in its URI.
 pub trait Transport: Send + Sync + 'static {
-    /// Sends once, without repeating anything.
+    /// Sends the request once; never repeats it.
     fn send(
         &self,
         request: Request<Full<Bytes>>,
     ) -> BoxFuture<Result<Response<Body>, TransportError>>;
 }
 
-/// A pool of connections: plain TCP, TLS or a Unix socket, as each endpoint says.
+/// A pool of connections over TCP, TLS or Unix sockets.
 pub(crate) type Pool = HyperClient<Connector, Full<Bytes>>;
 
-/// `connect_timeout` bounds connecting and the TLS handshake.
+/// `connect_timeout` applies to connecting and to the TLS handshake.
 pub(crate) fn pool(trust: Trust, connect_timeout: Duration) -> Pool {
     HyperClient::builder(TokioExecutor::new())
         .pool_timer(TokioTimer::new())
@@ -57,14 +57,15 @@ impl Transport for Pool {
     ) -> BoxFuture<Result<Response<Body>, TransportError>> {
         let answer = self.request(request);
         Box::pin(async move {
-            let broke_off = |error| TransportError::Lost(format!("the answer broke off: {error}"));
+            let broke_off =
+                |error| TransportError::Lost(format!("the response broke off: {error}"));
             let answer = answer.await.map_err(classify)?;
             Ok(answer.map(|body| body.map_err(broke_off).boxed()))
         })
     }
 }
 
-/// Only a connection that never came about proves that nothing was sent.
+/// Only a failed connection attempt proves that nothing was sent.
 fn classify(error: hyper_util::client::legacy::Error) -> TransportError {
     let mut reason = error.to_string();
     let mut source = error.source();

@@ -1,4 +1,4 @@
-//! What the client repeats, and what it never does, shown with a transport that plays the nodes.
+//! Which requests the client repeats, shown with a fake transport.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
@@ -15,7 +15,7 @@ use placement_client::{
 
 type Answer = Result<Response<Bytes>, TransportError>;
 
-/// Gives its answers in order and remembers who was asked.
+/// Returns its responses in order and records the requests.
 #[derive(Clone)]
 struct Script {
     answers: Arc<Mutex<VecDeque<Answer>>>,
@@ -118,7 +118,7 @@ async fn a_header_of_the_request_replaces_that_of_the_client() {
 }
 
 #[tokio::test]
-async fn a_write_in_doubt_is_not_repeated() {
+async fn a_write_with_an_unknown_outcome_is_not_repeated() {
     for doubt in [lost(), unavailable("outcome_unknown")] {
         let script = Script::new([doubt]);
         let result = write(&script.client()).await;
@@ -158,14 +158,14 @@ async fn a_429_of_a_node_is_repeated_and_one_of_a_proxy_is_returned() {
 }
 
 #[tokio::test]
-async fn a_write_in_doubt_is_repeated_if_the_caller_allows_it() {
+async fn a_write_with_an_unknown_outcome_is_repeated_if_allowed() {
     let script = Script::new([lost(), unavailable("outcome_unknown"), answered("1.1")]);
     write(&script.client().repeating_unknown()).await.unwrap();
     assert_eq!(script.hosts(), ["one", "two", "three"]);
 }
 
 #[tokio::test]
-async fn later_harmless_attempts_do_not_end_a_doubt() {
+async fn later_harmless_attempts_do_not_resolve_an_unknown_outcome() {
     let script = Script::new([lost(), refused(), refused()]);
     let client = script
         .client()

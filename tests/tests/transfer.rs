@@ -405,7 +405,7 @@ fn unreachable_cluster_is_not_exported() {
     let out = out.to_str().unwrap();
     let export = ["export", "--from", &endpoint, "--dialect", "mysql", "--out"];
     let refused = refusal(&placementd(&[&export[..], &[out]].concat()), 1);
-    for reason in ["no node gives a backup", "no backup was taken of unix:/"] {
+    for reason in ["no node sent a backup", "no backup was taken of unix:/"] {
         assert!(refused.contains(reason), "{refused}");
     }
     assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 0);

@@ -7,17 +7,17 @@ use crate::client::Client;
 use crate::error::Error;
 use crate::request::ApiRequest;
 
-/// The aggregates one provider belongs to.
+/// The aggregates of one provider.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProviderAggregates {
-    /// The provider's generation that they belong to.
+    /// Generation of the provider with these aggregates.
     pub resource_provider_generation: u64,
-    /// Uuids.
+    /// UUIDs of the aggregates.
     pub aggregates: Vec<Uuid>,
 }
 
 impl Client {
-    /// `PUT /resource_providers/{uuid}/aggregates`: these and no others.
+    /// `PUT /resource_providers/{uuid}/aggregates`: replaces all aggregates.
     pub async fn replace_provider_aggregates(
         &self,
         provider: Uuid,

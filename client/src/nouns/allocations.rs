@@ -10,34 +10,34 @@ use crate::error::Error;
 use crate::nouns::usages::Resources;
 use crate::request::ApiRequest;
 
-/// What one consumer holds of one provider.
+/// Allocation of one consumer on one provider.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Allocation {
     /// Amounts by resource class.
     pub resources: Resources,
 }
 
-/// Everything that one consumer shall hold: the body of a write.
+/// All allocations that a consumer should have: the body of a write.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[must_use]
 pub struct Claim {
-    /// By provider. Empty: the consumer gives everything back.
+    /// Allocations by UUID of the provider. Empty: releases everything.
     pub allocations: BTreeMap<Uuid, Allocation>,
-    /// Which group of the candidates request each provider satisfied.
+    /// Providers by the suffix of the request group that they satisfied.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub mappings: BTreeMap<String, Vec<Uuid>>,
-    /// The owner's project.
+    /// Project of the owner.
     pub project_id: String,
-    /// The owner.
+    /// User who owns the consumer.
     pub user_id: String,
-    /// The generation last seen; `None` for a consumer that must be new.
+    /// Last known generation; `None` for a new consumer.
     pub consumer_generation: Option<u64>,
-    /// Such as `INSTANCE`.
+    /// Consumer type, such as `INSTANCE`.
     pub consumer_type: String,
 }
 
 impl Claim {
-    /// A new consumer's claim on behalf of this project and user, of nothing yet.
+    /// An empty claim for a new consumer of this project and user.
     pub fn by(project_id: &str, user_id: &str) -> Self {
         Self {
             allocations: BTreeMap::new(),
@@ -49,7 +49,7 @@ impl Claim {
         }
     }
 
-    /// Amounts of a provider.
+    /// Adds an allocation on a provider.
     pub fn and(mut self, provider: Uuid, resources: &[(&str, u64)]) -> Self {
         let resources = resources.iter();
         let resources = resources.map(|&(class, amount)| (class.to_owned(), amount));
@@ -58,34 +58,34 @@ impl Claim {
         self
     }
 
-    /// For a consumer that exists and has this generation.
+    /// Sets the generation of an existing consumer.
     pub fn generation(mut self, consumer_generation: u64) -> Self {
         self.consumer_generation = Some(consumer_generation);
         self
     }
 }
 
-/// What one consumer holds.
+/// Allocations of one consumer.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct ConsumerAllocations {
-    /// By provider; empty for an unknown consumer.
+    /// Allocations by UUID of the provider; empty for an unknown consumer.
     pub allocations: BTreeMap<Uuid, Allocation>,
-    /// `None` for an unknown consumer.
+    /// Generation of the consumer; `None` for an unknown consumer.
     pub consumer_generation: Option<u64>,
-    /// The owner's project.
+    /// Project of the owner.
     pub project_id: Option<String>,
-    /// The owner.
+    /// User who owns the consumer.
     pub user_id: Option<String>,
-    /// Such as `INSTANCE`.
+    /// Consumer type, such as `INSTANCE`.
     pub consumer_type: Option<String>,
 }
 
-/// Who holds what of one provider.
+/// Allocations on one provider.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct ProviderAllocations {
-    /// The provider's generation that they belong to.
+    /// Generation of the provider with these allocations.
     pub resource_provider_generation: u64,
-    /// By consumer.
+    /// Allocations by UUID of the consumer.
     pub allocations: BTreeMap<Uuid, Allocation>,
 }
 
@@ -101,7 +101,7 @@ impl Client {
         self.execute(request).await
     }
 
-    /// `POST /allocations`: several consumers, all or nothing.
+    /// `POST /allocations`: writes several consumers atomically.
     pub async fn post_allocations(&self, claims: &BTreeMap<Uuid, Claim>) -> Result<(), Error> {
         let request = ApiRequest::post("/allocations").json(claims);
         self.execute(request).await

@@ -9,26 +9,26 @@ use crate::client::Client;
 use crate::error::Error;
 use crate::request::ApiRequest;
 
-/// What a provider offers of one resource class. Amounts are in the class's unit.
+/// Inventory of one resource class. Amounts are in units of the class.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[must_use]
 pub struct Inventory {
-    /// All there is.
+    /// Existing units.
     pub total: u64,
-    /// Kept back.
+    /// Reserved units.
     pub reserved: u64,
-    /// The least amount of one allocation.
+    /// Minimum of one allocation.
     pub min_unit: u64,
-    /// The greatest amount of one allocation.
+    /// Maximum of one allocation.
     pub max_unit: u64,
-    /// Amounts are multiples of this.
+    /// Allocated amounts are multiples of this.
     pub step_size: u64,
-    /// Capacity is `(total - reserved) * allocation_ratio`.
+    /// Overcommitment: capacity is `(total - reserved) * allocation_ratio`.
     pub allocation_ratio: f64,
 }
 
 impl Inventory {
-    /// An inventory of which any amount up to `total` can be had, without overcommitment.
+    /// An inventory without overcommitment that allows any amount up to `total`.
     pub fn of(total: u64) -> Self {
         Self {
             total,
@@ -40,13 +40,13 @@ impl Inventory {
         }
     }
 
-    /// Overcommitted by this factor.
+    /// Sets the allocation ratio.
     pub fn ratio(mut self, allocation_ratio: f64) -> Self {
         self.allocation_ratio = allocation_ratio;
         self
     }
 
-    /// With this much kept back.
+    /// Sets the reserved units.
     pub fn reserved(mut self, reserved: u64) -> Self {
         self.reserved = reserved;
         self
@@ -56,9 +56,9 @@ impl Inventory {
 /// All inventories of one provider, by resource class.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Inventories {
-    /// The provider's generation that they belong to.
+    /// Generation of the provider with these inventories.
     pub resource_provider_generation: u64,
-    /// By resource class.
+    /// Inventories by name of the resource class.
     pub inventories: BTreeMap<String, Inventory>,
 }
 
@@ -68,8 +68,8 @@ impl Client {
         self.read(&path(provider)).await
     }
 
-    /// `PUT /resource_providers/{uuid}/inventories`: these and no others. `generation` is the
-    /// provider's; another one is a conflict.
+    /// `PUT /resource_providers/{uuid}/inventories`: replaces all inventories. Fails with 409 if
+    /// `generation` is not that of the provider.
     pub async fn replace_inventories(
         &self,
         provider: Uuid,

@@ -9,18 +9,18 @@ use crate::request::{ApiRequest, encode};
 /// A resource class.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct ResourceClass {
-    /// Its name.
+    /// Name, unique in the partition.
     pub name: String,
 }
 
 impl Client {
-    /// `GET /resource_classes`: every class there is, standard and custom.
+    /// `GET /resource_classes`: all standard and custom classes.
     pub async fn resource_classes(&self) -> Result<Vec<ResourceClass>, Error> {
         let request = ApiRequest::get("/resource_classes");
         self.fetch_member(request, "resource_classes").await
     }
 
-    /// `PUT /resource_classes/{name}`: makes a custom class; one that exists is fine.
+    /// `PUT /resource_classes/{name}`: creates a custom class unless it exists.
     pub async fn ensure_resource_class(&self, name: &str) -> Result<(), Error> {
         let request = ApiRequest::put(&format!("/resource_classes/{}", encode(name)));
         self.execute(request).await

@@ -7,37 +7,37 @@ use crate::client::Client;
 use crate::error::Error;
 use crate::request::ApiRequest;
 
-/// A resource provider as the API shows it from 1.14.
+/// A resource provider (from microversion 1.14).
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct ResourceProvider {
-    /// Its uuid.
+    /// UUID of the provider.
     pub uuid: Uuid,
-    /// Its name, unique in the cluster.
+    /// Name, unique in the partition.
     pub name: String,
-    /// Rises with each change of what it offers.
+    /// Increases with each change of its inventories, traits or aggregates.
     pub generation: u64,
-    /// The provider above it.
+    /// UUID of the parent.
     pub parent_provider_uuid: Option<Uuid>,
-    /// The top of its tree; itself if it has no parent.
+    /// UUID of the root of its tree; its own if it has no parent.
     pub root_provider_uuid: Option<Uuid>,
 }
 
-/// A provider to be created.
+/// Body of a request that creates a provider.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[must_use]
 pub struct NewProvider {
-    /// Unique in the cluster, 1 to 200 characters.
+    /// Name, unique in the partition, 1 to 200 characters.
     pub name: String,
-    /// Chosen by the service if absent.
+    /// UUID; chosen by the service if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub uuid: Option<Uuid>,
-    /// The provider above it.
+    /// UUID of the parent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub parent_provider_uuid: Option<Uuid>,
 }
 
 impl NewProvider {
-    /// A root provider.
+    /// A root provider with this name.
     pub fn named(name: &str) -> Self {
         Self {
             name: name.to_owned(),
@@ -46,13 +46,13 @@ impl NewProvider {
         }
     }
 
-    /// With a uuid of the caller's choice, which makes repeating the creation recognisable.
+    /// Sets the UUID, so that a repeated creation is recognized.
     pub fn uuid(mut self, uuid: Uuid) -> Self {
         self.uuid = Some(uuid);
         self
     }
 
-    /// Below another provider.
+    /// Sets the parent.
     pub fn child_of(mut self, parent: Uuid) -> Self {
         self.parent_provider_uuid = Some(parent);
         self

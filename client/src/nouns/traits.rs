@@ -12,20 +12,20 @@ use crate::request::{ApiRequest, encode};
 /// The traits of one provider.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProviderTraits {
-    /// The provider's generation that they belong to.
+    /// Generation of the provider with these traits.
     pub resource_provider_generation: u64,
-    /// Names.
+    /// Names of the traits.
     pub traits: BTreeSet<String>,
 }
 
 impl Client {
-    /// `PUT /traits/{name}`: makes a custom trait; one that exists is fine.
+    /// `PUT /traits/{name}`: creates a custom trait unless it exists.
     pub async fn ensure_trait(&self, name: &str) -> Result<(), Error> {
         let request = ApiRequest::put(&format!("/traits/{}", encode(name)));
         self.execute(request).await
     }
 
-    /// `PUT /resource_providers/{uuid}/traits`: these and no others.
+    /// `PUT /resource_providers/{uuid}/traits`: replaces all traits.
     pub async fn replace_provider_traits(
         &self,
         provider: Uuid,

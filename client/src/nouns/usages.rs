@@ -1,4 +1,4 @@
-//! Usages of a project.
+//! `/usages`: usage of a project.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use crate::request::ApiRequest;
 pub type Resources = BTreeMap<String, u64>;
 
 impl Client {
-    /// `GET /usages`: by consumer type, each with amounts and `consumer_count`.
+    /// `GET /usages`: amounts and `consumer_count` by consumer type.
     pub async fn project_usages(
         &self,
         project_id: &str,

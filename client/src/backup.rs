@@ -64,7 +64,7 @@ impl BackupStream {
         Err(BackupError::NotReceived(reason))
     }
 
-    /// Received bytes.
+    /// Number of received bytes.
     pub fn bytes(&self) -> u64 {
         self.bytes
     }

@@ -78,7 +78,6 @@ impl Shared {
     }
 }
 
-/// A failed attempt.
 struct Failure {
     reason: String,
     /// `Retry-After` of the node.
@@ -199,7 +198,7 @@ impl Client {
         self
     }
 
-    /// The configured endpoints.
+    /// The configured endpoints in their order.
     pub fn endpoints(&self) -> &[Endpoint] {
         &self.shared.endpoints
     }

@@ -24,7 +24,7 @@ impl IndexToken {
         Self(token.into())
     }
 
-    /// Value for `Placement-Min-Index`.
+    /// The value for `Placement-Min-Index`.
     pub fn as_str(&self) -> &str {
         &self.0
     }

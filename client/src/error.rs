@@ -27,15 +27,15 @@ pub enum Error {
     Malformed {
         /// Method and path of the request.
         what: String,
-        /// What the parser reports.
+        /// Error message of the parser.
         reason: String,
     },
-    /// An invalid endpoint.
+    /// An endpoint that cannot be parsed.
     #[error("`{endpoint}` is not an endpoint: {reason}")]
     BadEndpoint {
-        /// The given text.
+        /// The endpoint as given.
         endpoint: String,
-        /// The expected format.
+        /// Why it is invalid.
         reason: String,
     },
     /// A request that cannot be expressed in HTTP, such as one with an invalid header.

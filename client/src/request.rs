@@ -45,22 +45,22 @@ impl ApiRequest {
         }
     }
 
-    /// `GET path`.
+    /// A GET request of this path.
     pub fn get(path: &str) -> Self {
         Self::new(Method::GET, path)
     }
 
-    /// `PUT path`.
+    /// A PUT request of this path.
     pub fn put(path: &str) -> Self {
         Self::new(Method::PUT, path)
     }
 
-    /// `POST path`.
+    /// A POST request of this path.
     pub fn post(path: &str) -> Self {
         Self::new(Method::POST, path)
     }
 
-    /// `DELETE path`.
+    /// A DELETE request of this path.
     pub fn delete(path: &str) -> Self {
         Self::new(Method::DELETE, path)
     }

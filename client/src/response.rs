@@ -14,9 +14,9 @@ use crate::error::{ApiError, Error};
 pub struct ApiResponse {
     /// Method and path of the request, for error messages.
     pub(crate) what: String,
-    /// The HTTP status.
+    /// HTTP status of the response.
     pub status: StatusCode,
-    /// Response headers, unfiltered.
+    /// All headers of the response.
     pub headers: HeaderMap,
     /// The complete body; empty if it is streamed.
     pub body: Bytes,

@@ -26,7 +26,7 @@ pub enum TransportError {
 /// The body of a response, received in frames.
 pub type Body = BoxBody<Bytes, TransportError>;
 
-/// A complete body.
+/// A body of known content.
 pub fn whole(body: Bytes) -> Body {
     Full::new(body).map_err(|never| match never {}).boxed()
 }

@@ -1,4 +1,4 @@
-//! `/resource_providers/{uuid}/aggregates`.
+//! Typed methods of `/resource_providers/{uuid}/aggregates`.
 
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;

@@ -1,4 +1,4 @@
-//! `/allocation_candidates`.
+//! Typed methods of `/allocation_candidates`.
 
 use std::collections::BTreeMap;
 
@@ -50,14 +50,14 @@ impl CandidateQuery {
 pub struct AllocationCandidates {
     /// Candidates; each can be claimed unchanged.
     pub allocation_requests: Vec<AllocationRequest>,
-    /// By provider.
+    /// Summaries by UUID of the provider.
     pub provider_summaries: BTreeMap<Uuid, ProviderSummary>,
 }
 
 /// One candidate: a way to satisfy the request.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct AllocationRequest {
-    /// By provider.
+    /// Allocations by UUID of the provider.
     pub allocations: BTreeMap<Uuid, Allocation>,
     /// Providers by the suffix of the request group that they satisfy (from 1.34).
     #[serde(default)]
@@ -95,12 +95,12 @@ pub struct SummaryResource {
     /// `(total - reserved) * allocation_ratio`, rounded down: an integer that may exceed any
     /// integer type.
     pub capacity: f64,
-    /// Allocated units.
+    /// Allocated units, over all consumers.
     pub used: i64,
 }
 
 impl Client {
-    /// `GET /allocation_candidates`.
+    /// Sends `GET /allocation_candidates` with this query.
     pub async fn allocation_candidates(
         &self,
         query: &CandidateQuery,

@@ -1,4 +1,4 @@
-//! `/allocations` and `/resource_providers/{uuid}/allocations`.
+//! Typed methods of `/allocations` and `/resource_providers/{uuid}/allocations`.
 
 use std::collections::BTreeMap;
 
@@ -90,12 +90,12 @@ pub struct ProviderAllocations {
 }
 
 impl Client {
-    /// `GET /allocations/{consumer}`.
+    /// `GET /allocations/{consumer}`: the allocations of a consumer.
     pub async fn allocations(&self, consumer: Uuid) -> Result<ConsumerAllocations, Error> {
         self.read(&path(consumer)).await
     }
 
-    /// `PUT /allocations/{consumer}`.
+    /// `PUT /allocations/{consumer}`: replaces the allocations of a consumer.
     pub async fn put_allocations(&self, consumer: Uuid, claim: &Claim) -> Result<(), Error> {
         let request = ApiRequest::put(&path(consumer)).json(claim);
         self.execute(request).await
@@ -107,12 +107,12 @@ impl Client {
         self.execute(request).await
     }
 
-    /// `DELETE /allocations/{consumer}`.
+    /// `DELETE /allocations/{consumer}`: releases the allocations of a consumer.
     pub async fn delete_allocations(&self, consumer: Uuid) -> Result<(), Error> {
         self.execute(ApiRequest::delete(&path(consumer))).await
     }
 
-    /// `GET /resource_providers/{uuid}/allocations`.
+    /// `GET /resource_providers/{uuid}/allocations`: the allocations on a provider.
     pub async fn provider_allocations(&self, provider: Uuid) -> Result<ProviderAllocations, Error> {
         let path = format!("/resource_providers/{provider}/allocations");
         self.read(&path).await

@@ -1,4 +1,4 @@
-//! `/resource_providers/{uuid}/inventories`.
+//! Typed methods of `/resource_providers/{uuid}/inventories`.
 
 use std::collections::BTreeMap;
 
@@ -13,9 +13,9 @@ use crate::request::ApiRequest;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[must_use]
 pub struct Inventory {
-    /// Existing units.
+    /// Number of existing units.
     pub total: u64,
-    /// Reserved units.
+    /// Number of reserved units.
     pub reserved: u64,
     /// Minimum of one allocation.
     pub min_unit: u64,
@@ -63,13 +63,13 @@ pub struct Inventories {
 }
 
 impl Client {
-    /// `GET /resource_providers/{uuid}/inventories`.
+    /// `GET /resource_providers/{uuid}/inventories`: all inventories of a provider.
     pub async fn inventories(&self, provider: Uuid) -> Result<Inventories, Error> {
         self.read(&path(provider)).await
     }
 
-    /// `PUT /resource_providers/{uuid}/inventories`: replaces all inventories. Fails with 409 if
-    /// `generation` is not that of the provider.
+    /// `PUT /resource_providers/{uuid}/inventories`: replaces all inventories. A wrong `generation`
+    /// fails with 409.
     pub async fn replace_inventories(
         &self,
         provider: Uuid,

@@ -1,4 +1,4 @@
-//! `/resource_classes`.
+//! Typed methods of `/resource_classes`.
 
 use serde::Deserialize;
 
@@ -6,7 +6,7 @@ use crate::client::Client;
 use crate::error::Error;
 use crate::request::{ApiRequest, encode};
 
-/// A resource class.
+/// A standard or custom resource class.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct ResourceClass {
     /// Name, unique in the partition.

@@ -1,4 +1,4 @@
-//! `/resource_providers`.
+//! Typed methods of `/resource_providers`.
 
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
@@ -52,7 +52,7 @@ impl NewProvider {
         self
     }
 
-    /// Sets the parent.
+    /// Sets the parent of the provider.
     pub fn child_of(mut self, parent: Uuid) -> Self {
         self.parent_provider_uuid = Some(parent);
         self
@@ -60,13 +60,13 @@ impl NewProvider {
 }
 
 impl Client {
-    /// `POST /resource_providers`.
+    /// `POST /resource_providers`: creates a provider.
     pub async fn create_provider(&self, provider: &NewProvider) -> Result<ResourceProvider, Error> {
         let request = ApiRequest::post("/resource_providers").json(provider);
         self.fetch(request).await
     }
 
-    /// `GET /resource_providers/{uuid}`.
+    /// `GET /resource_providers/{uuid}`: one provider.
     pub async fn provider(&self, uuid: Uuid) -> Result<ResourceProvider, Error> {
         self.read(&format!("/resource_providers/{uuid}")).await
     }
@@ -83,7 +83,7 @@ impl Client {
         self.fetch_member(request, "resource_providers").await
     }
 
-    /// `DELETE /resource_providers/{uuid}`.
+    /// `DELETE /resource_providers/{uuid}`: deletes an unused provider.
     pub async fn delete_provider(&self, uuid: Uuid) -> Result<(), Error> {
         let request = ApiRequest::delete(&format!("/resource_providers/{uuid}"));
         self.execute(request).await

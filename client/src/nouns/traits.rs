@@ -1,4 +1,4 @@
-//! `/traits` and `/resource_providers/{uuid}/traits`.
+//! Typed methods of `/traits` and `/resource_providers/{uuid}/traits`.
 
 use std::collections::BTreeSet;
 

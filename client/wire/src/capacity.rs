@@ -6,24 +6,24 @@ use serde::{Deserialize, Serialize};
 
 use crate::number::Capacity;
 
-/// What sums are computed by, besides the class.
+/// Grouping of sums, besides the class.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum CapacityBy {
-    /// Nothing else.
+    /// Group by class only.
     #[default]
     Class,
-    /// The aggregates of a provider or of its root.
+    /// Group by aggregate of the provider or its root.
     Aggregate,
-    /// The provider's own traits.
+    /// Group by trait of the provider itself.
     Trait,
 }
 
-/// The answer.
+/// Response of `GET /placementd/v1/capacity`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct CapacityReport<'a> {
-    /// As asked.
+    /// Grouping of the request.
     pub by: CapacityBy,
     /// Sorted by class, then by aggregate or trait.
     pub capacity: Vec<ClassCapacity<'a>>,
@@ -34,29 +34,29 @@ pub struct CapacityReport<'a> {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ClassCapacity<'a> {
-    /// The resource class.
+    /// Name of the resource class.
     pub class: Cow<'a, str>,
-    /// With [`CapacityBy::Aggregate`].
+    /// UUID of the aggregate, with [`CapacityBy::Aggregate`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub aggregate: Option<Cow<'a, str>>,
-    /// With [`CapacityBy::Trait`].
+    /// Name of the trait, with [`CapacityBy::Trait`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub r#trait: Option<Cow<'a, str>>,
-    /// Providers that have an inventory.
+    /// Number of providers with an inventory.
     pub providers: u64,
-    /// Units that exist.
+    /// Number of existing units.
     pub total: u64,
-    /// Units that are kept back.
+    /// Number of reserved units.
     pub reserved: u64,
-    /// Units with overcommitment.
+    /// Number of units including overcommitment.
     pub capacity: Capacity,
-    /// Allocated units.
+    /// Number of allocated units.
     pub used: u64,
-    /// Units left of the capacities; a provider above its own capacity takes none from others.
+    /// Free units; a provider used above its capacity counts as 0.
     pub free: u64,
     /// The most that one provider can give to one request.
     pub largest_free: u64,
-    /// Providers by the units they have left: none, then 1, then 2 or 3, then 4 to 7, and so on.
+    /// Number of providers by free units: none, 1, 2 to 3, 4 to 7, and so on.
     #[serde(skip_serializing_if = "<[u64]>::is_empty")]
     pub free_ranges: Cow<'a, [u64]>,
 }

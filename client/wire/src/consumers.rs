@@ -1,4 +1,4 @@
-//! Consumers with what they hold, a page at a time: `GET /placementd/v1/consumers`.
+//! Consumers with their allocations, in pages: `GET /placementd/v1/consumers`.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -7,13 +7,13 @@ use serde::{Deserialize, Serialize};
 
 use crate::trees::NamedProvider;
 
-/// A page of the answer.
+/// A page of consumers.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ConsumerPage<'a> {
-    /// Sorted by UUID.
+    /// Consumers, sorted by UUID.
     pub consumers: Vec<Consumer<'a>>,
-    /// The consumer after which the next page begins, even if this one is empty; `None` at the end.
+    /// Marker for the next page, even if this one is empty; `None` at the end.
     pub next: Option<Cow<'a, str>>,
 }
 
@@ -21,32 +21,32 @@ pub struct ConsumerPage<'a> {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Consumer<'a> {
-    /// The UUID, as its client spelled it.
+    /// UUID as spelled by its client.
     pub uuid: Cow<'a, str>,
-    /// Such as `INSTANCE`.
+    /// Consumer type, such as `INSTANCE`.
     pub r#type: Option<Cow<'a, str>>,
-    /// The owner's project.
+    /// Project of the owner.
     pub project_id: Cow<'a, str>,
-    /// The owner.
+    /// User who owns the consumer.
     pub user_id: Cow<'a, str>,
-    /// Rises with each write of the allocations.
+    /// Increases with each write of the allocations.
     pub generation: i64,
-    /// When the allocations were written, as RFC 3339.
+    /// Time of the last write of the allocations, as RFC 3339.
     pub updated_at: Option<Cow<'a, str>>,
-    /// In how many trees it holds something; sharing providers count to no tree.
+    /// Number of trees with allocations; sharing providers do not count.
     pub trees: u64,
-    /// Per provider, in the order of the providers' creation.
+    /// Allocations by provider, in the order of the creation of providers.
     pub allocations: Vec<ConsumerAllocation<'a>>,
 }
 
-/// What a consumer holds of one provider.
+/// Allocation of a consumer on one provider.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ConsumerAllocation<'a> {
-    /// The provider.
+    /// Provider of the allocation.
     pub provider: NamedProvider<'a>,
-    /// The root of its tree.
+    /// Root of its tree.
     pub root: NamedProvider<'a>,
-    /// Units by resource class.
+    /// Allocated units by resource class.
     pub resources: BTreeMap<Cow<'a, str>, u64>,
 }

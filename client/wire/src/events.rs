@@ -1,22 +1,22 @@
-//! What log entries change: `GET /placementd/v1/history`, and the lines of
-//! `GET /placementd/v1/events`.
+//! Changes of log entries: `GET /placementd/v1/history`, and the lines of `GET
+//! /placementd/v1/events`.
 //!
-//! Types of names are parameters: a node writes its own, a client reads `String`.
+//! Types of names are parameters: a node writes its own types, a client reads `String`.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-/// The answer of `history`. `E`: an [`Entry`].
+/// Response of `history`. `E` is an [`Entry`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, bound(deserialize = "E: Deserialize<'de>"))]
 pub struct History<'a, E> {
-    /// The newest first.
+    /// Entries, newest first.
     pub history: Vec<E>,
-    /// The token up to which changes are not kept any more.
+    /// Token of the last entry whose changes are no longer kept.
     pub oldest: Cow<'a, str>,
-    /// `before` of the next page; `None` at the end.
+    /// `before` parameter of the next page; `None` at the end.
     pub next: Option<Cow<'a, str>>,
 }
 
@@ -30,90 +30,90 @@ impl<E> Default for History<'_, E> {
     }
 }
 
-/// A log entry. `C`: a [`Change`].
+/// A log entry. `C` is a [`Change`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Entry<'a, C> {
-    /// The token of the state after it.
+    /// Token of the state after the entry.
     pub index: Cow<'a, str>,
-    /// When it was written, as RFC 3339.
+    /// Time of the write, as RFC 3339.
     pub at: Option<Cow<'a, str>>,
-    /// The command.
+    /// Name of the command.
     pub verb: Cow<'a, str>,
-    /// The request that wrote it.
+    /// Id of the request that wrote it.
     pub request_id: Option<Cow<'a, str>>,
-    /// In the order of the rows.
+    /// Changes in the order of the rows.
     pub changes: Vec<C>,
 }
 
-/// The change of one value. `N`: a [`Kind`], or its name; `K`, `V`: the key and the value of that
-/// kind.
+/// The change of one value. `N` is a [`Kind`] or its name; `K` and `V` are the key and the value of
+/// that kind.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Change<N, K, V> {
-    /// What the value is.
+    /// Kind of the value.
     pub kind: N,
-    /// What identifies it among those of its kind.
+    /// Key, unique within the kind.
     pub key: K,
-    /// `None`: it did not exist.
+    /// Old value; `None` if it did not exist.
     pub before: Option<V>,
-    /// `None`: it does not exist any more.
+    /// New value; `None` if it was deleted.
     pub after: Option<V>,
 }
 
 /// A value of a snapshot, with its key.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Item<K, V> {
-    /// What the value is.
+    /// Kind of the value.
     pub kind: Kind,
-    /// What identifies it among those of its kind.
+    /// Key, unique within the kind.
     pub key: K,
-    /// What is there.
+    /// Value in the snapshot.
     pub value: V,
 }
 
-/// A line of a stream that is neither an entry nor a value: how far the stream is.
+/// A line that describes the position of a stream.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Mark<'a> {
-    /// Values of the state at this token follow.
+    /// A snapshot of the state at this token follows.
     Snapshot(Cow<'a, str>),
-    /// All of them were sent.
+    /// End of the snapshot of this token.
     SnapshotEnd(Cow<'a, str>),
-    /// What the client has is too old; a snapshot at this token follows.
+    /// The position of the client is too old; a snapshot at this token follows.
     Reset(Cow<'a, str>),
-    /// Everything up to this token was sent.
+    /// All changes up to this token were sent.
     Progress(Cow<'a, str>),
 }
 
-/// The last line of a stream that ends early.
+/// Last line of a stream that the node ends.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ended<'a> {
-    /// Why.
+    /// Reason of the end.
     pub end: End,
-    /// The token to go on after; `None` within a snapshot.
+    /// Token to resume after; `None` within a snapshot.
     pub next: Option<Cow<'a, str>>,
 }
 
-/// Why a stream ends.
+/// Reason why a node ends a stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum End {
-    /// Streams are bounded in time.
+    /// The maximum lifetime of a stream is reached.
     Lifetime,
-    /// The node stops, or cannot read what was changed.
+    /// The node shuts down, or cannot read changes.
     Drain,
-    /// The client takes lines too slowly.
+    /// The client reads too slowly.
     Slow,
-    /// What was changed is not kept any more.
+    /// The changes are no longer kept.
     Gone,
     /// The partition was deleted.
     PartitionGone,
-    /// A reason that only a newer node knows.
+    /// Unknown reason of a newer node.
     #[serde(other)]
     Unknown,
 }
 
 impl End {
-    /// As lines name it.
+    /// Name of the reason in JSON.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Lifetime => "lifetime",
@@ -126,71 +126,71 @@ impl End {
     }
 }
 
-/// What a value is.
+/// Kind of a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Kind {
-    /// [`ProviderKey`], [`ProviderValue`].
+    /// Types: [`ProviderKey`] and [`ProviderValue`].
     Provider,
-    /// [`InventoryKey`], [`InventoryValue`].
+    /// Types: [`InventoryKey`] and [`InventoryValue`].
     Inventory,
-    /// [`TraitKey`], [`NameValue`]; of a provider [`SetKey`], [`TraitsValue`].
+    /// Types: [`TraitKey`] and [`NameValue`]; traits of a provider: [`SetKey`] and [`TraitsValue`].
     Trait,
-    /// [`SetKey`], [`AggregatesValue`].
+    /// Types: [`SetKey`] and [`AggregatesValue`].
     Aggregate,
-    /// [`ClassKey`], [`NameValue`].
+    /// Types: [`ClassKey`] and [`NameValue`].
     Class,
-    /// [`ConsumerKey`], [`ConsumerValue`].
+    /// Types: [`ConsumerKey`] and [`ConsumerValue`].
     Consumer,
-    /// [`AllocationKey`], [`AllocationValue`].
+    /// Types: [`AllocationKey`] and [`AllocationValue`].
     Allocation,
 }
 
-/// A provider.
+/// Key of a provider.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ProviderKey<U = String> {
-    /// The UUID.
+    /// UUID of the provider.
     pub uuid: U,
 }
 
-/// An inventory of a provider.
+/// Key of an inventory of a provider.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct InventoryKey<U = String, N = String> {
     /// UUID of the provider.
     pub resource_provider: Option<U>,
-    /// The resource class.
+    /// Name of the resource class.
     pub resource_class: Option<N>,
 }
 
-/// The set of a provider.
+/// Traits or aggregates of a provider.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SetKey<U = String> {
     /// UUID of the provider.
     pub resource_provider: Option<U>,
 }
 
-/// A trait.
+/// Key of a trait.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TraitKey<N = String> {
-    /// The name.
+    /// Name of the trait or class.
     pub r#trait: N,
 }
 
-/// A resource class.
+/// Key of a resource class.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ClassKey<N = String> {
-    /// The name.
+    /// Name of the trait or class.
     pub resource_class: Option<N>,
 }
 
-/// A consumer.
+/// Key of a consumer.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ConsumerKey<C = String> {
-    /// The UUID.
+    /// UUID of the consumer.
     pub consumer: C,
 }
 
-/// What a consumer holds of a provider.
+/// Allocation of a consumer on a provider.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct AllocationKey<C = String, U = String> {
     /// UUID of the consumer.
@@ -199,14 +199,14 @@ pub struct AllocationKey<C = String, U = String> {
     pub resource_provider: Option<U>,
 }
 
-/// A provider.
+/// Value of a provider.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ProviderValue<U = String, N = String> {
-    /// The UUID.
+    /// UUID of the provider.
     pub uuid: U,
-    /// Unique in the partition.
+    /// Name, unique in the partition.
     pub name: N,
-    /// Rises with each change of what it offers.
+    /// Increases with each change of its inventories, traits or aggregates.
     pub generation: i64,
     /// UUID of the parent.
     pub parent_provider_uuid: Option<U>,
@@ -215,60 +215,60 @@ pub struct ProviderValue<U = String, N = String> {
 /// An inventory, in units of its class.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct InventoryValue {
-    /// Units that exist.
+    /// Number of existing units.
     pub total: u32,
-    /// Units that are kept back.
+    /// Number of reserved units.
     pub reserved: u32,
-    /// The least amount of one allocation.
+    /// Minimum of one allocation.
     pub min_unit: u32,
-    /// The greatest amount of one allocation.
+    /// Maximum of one allocation.
     pub max_unit: u32,
-    /// Amounts are multiples of this.
+    /// Allocated amounts are multiples of this.
     pub step_size: u32,
-    /// Capacity is `(total - reserved) * allocation_ratio`.
+    /// Overcommitment: capacity is `(total - reserved) * allocation_ratio`.
     pub allocation_ratio: f64,
 }
 
 /// The traits of a provider.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TraitsValue<N = String> {
-    /// Names.
+    /// Names of the traits.
     pub traits: Vec<N>,
 }
 
 /// The aggregates of a provider.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct AggregatesValue<S = Vec<String>> {
-    /// UUIDs.
+    /// UUIDs of the aggregates.
     pub aggregates: S,
 }
 
-/// A trait or a resource class.
+/// Value of a trait or a resource class.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct NameValue<N = String> {
-    /// The name.
+    /// Name of the trait or class.
     pub name: N,
 }
 
-/// A consumer.
+/// Value of a consumer.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ConsumerValue<N = String> {
-    /// Rises with each write of the allocations.
+    /// Increases with each write of the allocations.
     pub consumer_generation: i64,
-    /// The owner's project.
+    /// Project of the owner.
     pub project_id: N,
-    /// The owner.
+    /// User who owns the consumer.
     pub user_id: N,
-    /// Such as `INSTANCE`; [`NO_TYPE`] without one.
+    /// Consumer type, such as `INSTANCE`; [`NO_TYPE`] without one.
     pub consumer_type: N,
 }
 
-/// The type of consumers without one.
+/// `consumer_type` of consumers without a type.
 pub const NO_TYPE: &str = "unknown";
 
-/// What a consumer holds of a provider.
+/// Allocation of a consumer on a provider.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct AllocationValue<R = BTreeMap<String, u64>> {
-    /// Units by resource class.
+    /// Allocated units by resource class.
     pub resources: R,
 }

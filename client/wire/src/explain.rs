@@ -1,4 +1,4 @@
-//! Why a request for candidates has the answer that it has: `GET /placementd/v1/explain`.
+//! Explanations of candidate queries: `GET /placementd/v1/explain`.
 
 use std::borrow::Cow;
 use std::num::NonZeroU64;
@@ -7,208 +7,208 @@ use serde::{Deserialize, Serialize};
 
 use crate::trees::NamedProvider;
 
-/// The answer.
+/// Response of `GET /placementd/v1/explain`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Explained<'a> {
-    /// What was found.
+    /// The verdict and its reasons.
     #[serde(flatten)]
     pub explanation: Explanation<'a>,
-    /// The state that it was found on.
+    /// State on which it is based.
     pub position: Position<'a>,
-    /// What it took.
+    /// Effort of the explanation.
     pub cost: Cost,
 }
 
-/// The state of an answer.
+/// State of a response.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Position<'a> {
-    /// The `Placement-Index`.
+    /// `Placement-Index` of the state.
     pub index: Option<Cow<'a, str>>,
-    /// The node that answered.
+    /// Number of the node that answered.
     pub node: Option<u64>,
 }
 
-/// What an answer took.
+/// Effort of a response.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Cost {
-    /// Milliseconds.
+    /// Duration of the request in milliseconds.
     pub ms: f64,
-    /// Steps of a search.
+    /// Number of search steps.
     pub steps: u64,
 }
 
-/// Why a request has the answer that it has, over one state.
+/// Explanation of the candidates of a request in one state.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Explanation<'a> {
-    /// Whether there is any candidate.
+    /// Whether there are candidates.
     pub verdict: Verdict,
-    /// The condition that leaves no candidate, or another reason for none.
+    /// The condition that no tree meets, or another reason for no candidates.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<Cow<'a, str>>,
-    /// The index of the stage of the funnel that is the reason.
+    /// Index of the funnel stage that is the reason.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cause: Option<usize>,
-    /// All trees: those that are gone, those with candidates and those that are undecided.
+    /// Number of all trees: removed, with candidates, and undecided.
     pub trees: u64,
-    /// The trees that are the anchor of a candidate.
+    /// Number of trees with candidates, by the anchor of the candidate.
     pub with_candidates: u64,
-    /// The trees that were not searched in time.
+    /// Number of trees that were not searched in time.
     pub undecided: u64,
     /// Names that do not exist.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub unknown: Vec<AbsentName<'a>>,
-    /// Names that exist, but no provider has them.
+    /// Names that exist but that no provider has.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub unused: Vec<AbsentName<'a>>,
-    /// The conditions in their order, with the trees that are left.
+    /// Conditions in order, with the trees that remain.
     pub funnel: Vec<Stage<'a>>,
-    /// Requests that ask for one thing less and have candidates. Only if there are none.
+    /// Requests with one condition less that have candidates. Only without candidates.
     pub relaxations: Vec<Relaxation<'a>>,
-    /// Trees that lack little. Only if there are no candidates.
+    /// Trees that nearly fit. Only without candidates.
     pub nearest: Vec<Near<'a>>,
 }
 
-/// Whether there is any candidate.
+/// Whether there are candidates.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
-    /// No tree has one.
+    /// No tree has candidates.
     None,
-    /// There are some.
+    /// Some trees have candidates.
     Some,
-    /// The time was up before it was known.
+    /// The time limit was reached first.
     #[default]
     Undecided,
 }
 
-/// A name that a request gives and no provider has.
+/// A name in a request that no provider has.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AbsentName<'a> {
-    /// What it names.
+    /// The name and its kind.
     #[serde(flatten)]
     pub name: Name<'a>,
-    /// Names that are spelled nearly so.
+    /// Existing names with a similar spelling.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub nearest: Vec<Cow<'a, str>>,
 }
 
-/// What a request may name.
+/// A name in a request.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Name<'a> {
-    /// A resource class.
+    /// Name of a resource class.
     Class(Cow<'a, str>),
-    /// A trait.
+    /// Name of a trait.
     Trait(Cow<'a, str>),
-    /// An aggregate.
+    /// UUID of an aggregate.
     Aggregate(Cow<'a, str>),
     /// A provider, by its UUID.
     Provider(Cow<'a, str>),
 }
 
-/// What a condition is about.
+/// Kind of a condition.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Kind {
-    /// The provider whose tree is asked for.
+    /// The tree of a given provider (`in_tree`).
     InTree,
-    /// Aggregates that a provider must, or must not, be a member of.
+    /// Membership of a provider in aggregates, or its absence.
     MemberOf,
-    /// A trait that the root must, or must not, have.
+    /// A trait that is required or forbidden on the root.
     RootRequired,
-    /// A resource class.
+    /// Name of a resource class.
     Inventory,
     /// Traits of which one is required.
     Required,
     /// A trait that is forbidden.
     Forbidden,
-    /// `min_unit`, `max_unit` and `step_size` permit the amount.
+    /// Limits of one allocation: `min_unit`, `max_unit` and `step_size`.
     Unit,
-    /// The amount is free.
+    /// Enough units are free on one provider.
     Room,
-    /// All groups can be met at once.
+    /// All groups are satisfied at once.
     #[default]
     Together,
-    /// A kind that only a newer node knows.
+    /// Unknown kind of a newer node.
     #[serde(other)]
     Unknown,
 }
 
-/// One condition of a request.
+/// A condition of a request.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Atom<'a> {
-    /// What it is about.
+    /// Kind of the condition.
     #[serde(rename = "atom")]
     pub kind: Kind,
-    /// The suffix of its group; empty for the unnumbered group and for the request as a whole.
+    /// Suffix of its group; empty for the unnumbered group and for the whole request.
     pub group: Cow<'a, str>,
-    /// The resource class, of `inventory`, `unit` and `room`.
+    /// Resource class of `inventory`, `unit` and `room`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub class: Option<Cow<'a, str>>,
-    /// The amount, of `unit` and `room`.
+    /// Requested amount of `unit` and `room`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub asked: Option<u64>,
-    /// Traits of which one is required, or, with `!`, one that is forbidden.
+    /// Traits, one of which is required, or one forbidden trait with the prefix `!`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub traits: Vec<Cow<'a, str>>,
-    /// Aggregates, with `!` if a provider must not be a member of any.
+    /// Aggregates; with the prefix `!` if membership is forbidden.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub aggregates: Vec<Cow<'a, str>>,
-    /// The provider of `in_tree`.
+    /// Provider UUID of `in_tree`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub provider: Option<Cow<'a, str>>,
 }
 
-/// A condition, and what it does to the trees that meet those before.
+/// A condition and its effect on the trees that meet all previous conditions.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Stage<'a> {
-    /// The condition.
+    /// The condition and its parameters.
     #[serde(flatten)]
     pub atom: Atom<'a>,
-    /// Trees that meet it, too, or are undecided.
+    /// Number of trees that meet it or are undecided.
     pub left: u64,
-    /// Trees that do not.
+    /// Number of trees that do not meet it.
     pub gone: u64,
-    /// Of `room`: the most that a provider of those trees could give.
+    /// For `room`: the most free units on a provider of the removed trees.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub most_free: Option<u64>,
-    /// More about those trees.
+    /// Details about the removed trees.
     #[serde(flatten)]
     pub detail: Detail<'a>,
-    /// The roots of some of those that are gone.
+    /// Roots of some removed trees.
     pub examples: Vec<NamedProvider<'a>>,
 }
 
-/// What exactly a condition fails at.
+/// Why a condition is not met.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Detail<'a> {
-    /// Of `unit`: the bound that the amount breaks.
+    /// For `unit`: the limit that the amount violates.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bound: Option<Bound>,
-    /// Of a required trait: a provider that has it, but would not serve the request.
+    /// For a required trait: a provider that has it but cannot serve the request.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub elsewhere: Option<Elsewhere<'a>>,
-    /// Of `together`: a class of which the groups ask more than one tree has.
+    /// For `together`: a class of which the groups need more than one tree has.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub short: Option<Short<'a>>,
 }
 
-/// The bound of an inventory that an amount breaks.
+/// The limit of an inventory that an amount violates.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Bound {
-    /// The amount is larger.
+    /// The amount exceeds `max_unit`.
     MaxUnit(u32),
-    /// The amount is smaller.
+    /// The amount is below `min_unit`.
     MinUnit(u32),
-    /// The amount is no multiple of it.
+    /// The amount is not a multiple of `step_size`.
     StepSize(u32),
 }
 
@@ -216,69 +216,69 @@ pub enum Bound {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Elsewhere<'a> {
-    /// The root of its tree.
+    /// Root of its tree.
     pub root: NamedProvider<'a>,
-    /// The provider.
+    /// The provider with the trait.
     pub provider: NamedProvider<'a>,
 }
 
-/// A class of which several groups together ask more than one tree has for them.
+/// A class of which several groups together need more than one tree has.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Short<'a> {
-    /// The resource class.
+    /// Name of the resource class.
     pub class: Cow<'a, str>,
-    /// Units that all groups ask for.
+    /// Units that all groups request.
     pub asked: u64,
-    /// Units that they can take of one tree at most.
+    /// Units that one tree can give at most.
     pub most: u64,
-    /// The suffixes of the groups.
+    /// Suffixes of the groups.
     pub groups: Vec<Cow<'a, str>>,
 }
 
-/// A request that asks for less and has candidates.
+/// A relaxed request that has candidates.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Relaxation<'a> {
-    /// What it does without.
+    /// Removed or reduced conditions.
     pub less: Vec<Less<'a>>,
-    /// Trees that are the anchor of a candidate then.
+    /// Number of trees with candidates.
     pub trees: u64,
-    /// Trees that were not searched in time.
+    /// Number of trees that were not searched in time.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub undecided: Option<NonZeroU64>,
-    /// The request, as a query of `/allocation_candidates`.
+    /// The request as a query of `/allocation_candidates`.
     pub query: Cow<'a, str>,
-    /// The root of one of these trees.
+    /// Root of one of these trees.
     pub example: NamedProvider<'a>,
 }
 
-/// A condition that a request does without.
+/// A removed or reduced condition.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Less<'a> {
-    /// The condition. What concerns several groups stands in its `group`.
+    /// The condition. If it concerns several groups, `group` names them all.
     #[serde(flatten)]
     pub atom: Atom<'a>,
-    /// Of an amount: the largest that would do.
+    /// For an amount: the largest one with candidates.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub enough: Option<u64>,
-    /// Of `unit`: the bound that the amount breaks.
+    /// For `unit`: the limit that the amount violates.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bound: Option<Bound>,
 }
 
-/// A tree that lacks little.
+/// A tree that nearly fits.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Near<'a> {
-    /// The root.
+    /// Root of the tree.
     pub root: NamedProvider<'a>,
-    /// The conditions that it does not meet.
+    /// Conditions that it does not meet.
     pub lacks: Vec<Lack<'a>>,
-    /// The largest consumers of what is missing.
+    /// The largest consumers of the missing resources.
     pub holders: Vec<Holder<'a>>,
-    /// More consumers of it; at most a thousand of each provider are counted.
+    /// Number of further consumers; at most a thousand are counted per provider.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub holders_more: Option<NonZeroU64>,
 }
@@ -287,34 +287,34 @@ pub struct Near<'a> {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Lack<'a> {
-    /// The condition.
+    /// The condition and its parameters.
     #[serde(flatten)]
     pub atom: Atom<'a>,
-    /// Of `room`: units that are free on the best provider.
+    /// For `room`: free units on the best provider.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub free: Option<u64>,
-    /// Of `room`: units of which these are free.
+    /// For `room`: capacity of that provider.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub capacity: Option<u64>,
-    /// More about it.
+    /// Details about the condition.
     #[serde(flatten)]
     pub detail: Detail<'a>,
 }
 
-/// A consumer that holds some of what is missing.
+/// A consumer of the missing resources.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Holder<'a> {
-    /// The UUID.
+    /// UUID of the consumer.
     pub consumer: Cow<'a, str>,
-    /// Such as `INSTANCE`.
+    /// Consumer type, such as `INSTANCE`.
     pub r#type: Option<Cow<'a, str>>,
-    /// The owner's project.
+    /// Project of the owner.
     pub project: Cow<'a, str>,
-    /// The missing class.
+    /// Name of the missing class.
     pub class: Cow<'a, str>,
-    /// Units of it.
+    /// Allocated units of it.
     pub amount: u64,
-    /// When its allocations were written, as RFC 3339.
+    /// Time of the last write of its allocations, as RFC 3339.
     pub since: Option<Cow<'a, str>>,
 }

@@ -1,9 +1,9 @@
-//! The JSON of this service's own routes and of the admin listener. A node writes these types, and
-//! the client, `placementctl` and the pages read them, so that a field has one name and one
-//! description. Names borrow from the node's state where an answer may be long.
+//! JSON types of this service's own routes and of the admin listener. A node writes them; the
+//! client, `placementctl` and the pages read them, so a field has one name and one description.
+//! Strings borrow from the state of the node where a response may be long.
 //!
-//! [`upstream`] has what tools and pages read of the OpenStack Placement API. [`Dialect`] is the
-//! SQL that node and client write for one database.
+//! [`upstream`] contains the parts of the OpenStack Placement API that tools and pages read.
+//! [`Dialect`] is the SQL that nodes and clients write for one database.
 
 pub mod capacity;
 pub mod consumers;

@@ -1,22 +1,22 @@
-//! Numbers beyond the integer types.
+//! Capacities, which may exceed the integer types.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// Units of a capacity: an integer where it fits, else a float. Negative if more is reserved than
-/// exists.
+/// Units of a capacity: an integer if it fits, else a float. Negative if more units are reserved
+/// than exist.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum Capacity {
-    /// Exact.
+    /// Exact number of units.
     Units(i64),
-    /// As near as a float comes.
+    /// Number of units as a float, rounded.
     Large(f64),
 }
 
 impl Capacity {
-    /// The units, as near as a float comes.
+    /// The units as a float, rounded.
     pub fn as_f64(self) -> f64 {
         match self {
             Self::Units(units) => units as f64,

@@ -1,258 +1,256 @@
-//! Status, members, join tokens, partitions, checks and backups, as `/v1` of the admin listener
-//! gives them.
+//! Status, members, join tokens, partitions, checks and backups: JSON of `/v1` of the admin
+//! listener.
 
 use std::collections::BTreeMap;
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// What a node is in the Raft group right now.
+/// Current Raft role of a node.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum NodeRole {
-    /// Takes writes to the log.
+    /// The leader, which accepts writes.
     Leader,
-    /// Votes and replicates.
+    /// A voter that follows a leader.
     Follower,
-    /// Asks for votes.
+    /// A voter that campaigns for leadership.
     Candidate,
-    /// Replicates without a vote.
+    /// A learner, which replicates without a vote.
     Learner,
-    /// Belongs to no cluster yet.
+    /// The node belongs to no cluster yet.
     #[default]
     Waiting,
-    /// Was removed from its cluster.
+    /// The node was removed from its cluster.
     Removed,
-    /// Is stopping or has stopped taking part.
+    /// The node is stopping, or its Raft core has stopped.
     Shutdown,
 }
 
-/// What the membership says a node is.
+/// Role of a node in the membership.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum MemberRole {
-    /// Counts for the majority.
+    /// Counts towards the majority.
     Voter,
-    /// Receives the log, does not count.
+    /// Receives the log but does not count.
     #[default]
     Learner,
 }
 
-/// One line of the membership as the asked node knows it.
+/// A member, as known to the asked node.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Member {
-    /// The node's id, never used again after a removal.
+    /// Node number, never reused after a removal.
     pub id: u64,
-    /// What it is called.
+    /// Name of the node.
     pub name: String,
-    /// Voter or learner.
+    /// Role: voter or learner.
     pub role: MemberRole,
-    /// Where the other nodes reach it, `host:port`.
+    /// Address of the peer listener, `host:port`.
     pub peer: String,
-    /// Where clients reach its REST API, `host:port`.
+    /// Address of the REST API, `host:port`.
     pub api: String,
-    /// Where operators reach its admin listener, `host:port`; empty: nowhere but on its machine.
+    /// Address of the admin listener, `host:port`; empty if it is local only.
     pub admin: String,
-    /// The region in which it stands; empty: it names none.
+    /// Region; empty if not configured.
     pub region: String,
-    /// The zone of that region, likewise.
+    /// Zone of the region; empty if not configured.
     pub zone: String,
-    /// How far the leader knows this node's log to reach; only the leader can say.
+    /// Last log index that is replicated to this node; only the leader reports it.
     pub matched: Option<u64>,
-    /// Why the asked node could not connect to it when it last tried.
+    /// Error of the last connection attempt of the asked node.
     pub unreachable: Option<String>,
-    /// The member that takes its place, after which it is removed.
+    /// Number of the member that replaces it.
     pub replaced_by: Option<u64>,
 }
 
-/// The way to another node, measured there and back.
+/// Measured round trip to another node.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct MeasuredRoundTrip {
-    /// The other node.
+    /// Number of the other node.
     pub node: u64,
-    /// The shortest of the last minute or two, in milliseconds: what the distance takes.
+    /// Minimum of the last one to two minutes, in milliseconds: the network latency.
     pub ms: f64,
-    /// The smoothed mean, in milliseconds, with what waits on the way.
+    /// Smoothed mean in milliseconds, including queueing.
     pub mean_ms: f64,
 }
 
-/// What a node says of itself. Indexes are Raft log indexes.
+/// Status that a node reports about itself. Indexes are Raft log indexes.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct NodeStatus {
-    /// This node.
+    /// Number of this node.
     pub node_id: u64,
-    /// The cluster it belongs to; `None` before it is bootstrapped or has joined.
+    /// UUID of the cluster; `None` before it is formed or joined.
     pub cluster_id: Option<String>,
-    /// What it is.
+    /// Raft role of the node.
     pub role: NodeRole,
-    /// Its Raft term.
+    /// Raft term of the node.
     pub term: u64,
-    /// The leader it knows.
+    /// Number of the known leader.
     pub leader: Option<u64>,
-    /// The last entry of its log.
+    /// Index of the last log entry.
     pub last_log: Option<u64>,
-    /// The last entry it knows to be committed.
+    /// Index of the last entry known to be committed.
     pub committed: Option<u64>,
-    /// The last entry it has applied.
+    /// Index of the last applied entry.
     pub applied: Option<u64>,
-    /// The last entry its newest snapshot covers.
+    /// Index of the last entry in the newest snapshot.
     pub snapshot: Option<u64>,
-    /// The last entry purged from its log.
+    /// Index of the last purged entry.
     pub purged: Option<u64>,
-    /// Why its disk cannot be used, if so.
+    /// Reason why the disk is unusable, if it is.
     pub storage_failure: Option<String>,
-    /// The digest of its state: equal on all nodes at an equal `applied`, if they agree on what is
-    /// before the point, the form of the rows that it was computed over.
+    /// Digest of the state, after the format of its rows and a dot. Nodes with an equal `applied`
+    /// and the same format have equal digests.
     pub digest: Option<String>,
-    /// The feature level of the cluster, as far as it has applied it.
+    /// Feature level of the cluster, as applied by this node.
     pub level: Option<u32>,
-    /// The highest feature level to which it agrees.
+    /// Highest feature level that this node supports.
     pub level_max: u32,
-    /// The version of its binary.
+    /// Version of the binary.
     pub version: String,
-    /// Whether it is ready and a leader has just confirmed a read. (`/readyz` is 200 for `[cluster]
-    /// wait_ms` more.)
+    /// Whether the node is ready and a leader has just confirmed a read. (`/readyz` stays 200 for
+    /// `[cluster] wait_ms` longer.)
     pub ready: bool,
-    /// Why not.
+    /// Reason why it is not ready.
     pub not_ready: Option<String>,
-    /// When its last good backup was made, in seconds since 1970, if it makes any by itself.
+    /// Time of the last successful scheduled backup, in seconds since 1970.
     pub last_backup: Option<u64>,
-    /// Whether it makes any by itself.
+    /// Whether it takes scheduled backups.
     pub makes_backups: bool,
-    /// What is wrong with the backups that it makes by itself.
+    /// Problem of the scheduled backups.
     pub backup_problem: Option<String>,
-    /// By `section.key`, the values of its settings that are to be the same on all nodes, and
-    /// digests of the policies.
+    /// Settings that must be equal on all nodes, by `section.key`, and digests of the policies.
     pub settings: BTreeMap<String, String>,
-    /// What of its configuration does not fit the partitions of the cluster.
+    /// Part of the configuration that does not match the partitions of the cluster.
     pub routing_problem: Option<String>,
-    /// Bytes of the files in its data directory, where they were counted.
+    /// Size of the files in the data directory in bytes, if known.
     pub disk_used_bytes: Option<u64>,
-    /// Bytes that are free on its disk.
+    /// Free bytes on the disk.
     pub disk_free_bytes: Option<u64>,
-    /// That its disk is nearly full, so that additions are refused.
+    /// Problem of the disk if it is nearly full; additions are refused then.
     pub disk_problem: Option<String>,
-    /// Requests that it has answered in each minute of the last hour, the oldest first, and how
-    /// many of these with 503.
+    /// Number of answered requests in each minute of the last hour, oldest first, and how many of
+    /// them got a 503.
     pub requests: Vec<(u64, u64)>,
-    /// By listener: when its certificate or the authority of that expires, in seconds since 1970.
+    /// Expiry of the certificate or its authority by listener, in seconds since 1970.
     pub certificate_ends: BTreeMap<String, u64>,
-    /// What is wrong with its certificates.
+    /// Problem of the certificates.
     pub certificate_problem: Option<String>,
-    /// All partitions but the default one, by name.
+    /// Names of all partitions except the default one.
     pub partitions: Vec<String>,
-    /// The membership it knows.
+    /// Members, as known to this node.
     pub members: Vec<Member>,
-    /// The ways to those members that it has measured.
+    /// Measured round trips to other members.
     pub round_trips: Vec<MeasuredRoundTrip>,
-    /// Why the times of elections do not fit them, if so.
+    /// Problem of election timeouts that do not fit the round trips.
     pub round_trip_problem: Option<String>,
-    /// Why its wall clock or another node's is wrong, if their times differ too much.
+    /// Problem of the wall clocks of this or another node.
     pub clock_problem: Option<String>,
 }
 
-/// A token with which one node joins.
+/// A token that lets one node join.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct JoinToken {
-    /// The number that its node has.
+    /// Number of the node that joins with it.
     pub id: u64,
-    /// The token itself, shown once: when it is made.
+    /// The token itself; only in the response to its creation.
     pub token: Option<String>,
-    /// When it ends, in seconds since 1970.
+    /// Expiry in seconds since 1970.
     pub until: i64,
-    /// `open`; `used`: a node has come with it; `joined`: that is a member; `expired`.
+    /// State: `open`; `used`, a node has presented it; `joined`, the node is a member; `expired`.
     pub state: String,
-    /// In whose place its node comes, as long as it has not.
+    /// Number of the node to be replaced, until the replacement is complete.
     pub replaces: Option<u64>,
 }
 
-/// A partition: a cloud of its own in the cluster.
+/// A partition: a separate cloud in the cluster.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Partition {
-    /// Its name.
+    /// Name of the partition.
     pub name: String,
-    /// What stands for it in the log; `None`: the asked node serves it, but the cluster does not
-    /// have it.
-    pub id: Option<u16>,
-    /// When it was made, in microseconds since 1970; `None` for the default one.
-    pub created_at: Option<i64>,
-    /// Resource providers in it.
-    pub providers: u64,
-    /// Consumers in it.
-    pub consumers: u64,
-    /// The region in which its cloud is, as the asked node is configured; empty: it names none.
-    pub region: String,
-    /// Which requests are its own: by its routes, and by the listener that the asked node has for
+    /// Number of the partition in the log; `None` if only the configuration of the asked node names
     /// it.
+    pub id: Option<u16>,
+    /// Time of creation in microseconds since 1970; `None` for the default partition.
+    pub created_at: Option<i64>,
+    /// Number of resource providers.
+    pub providers: u64,
+    /// Number of consumers in the partition.
+    pub consumers: u64,
+    /// Region of the cloud in the configuration of the asked node; empty if not configured.
+    pub region: String,
+    /// Requests that it gets: its routes, and its listener on the asked node.
     pub ways: Vec<String>,
 }
 
-/// What a check of one node's state has found.
+/// Result of the check of one node.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CheckReport {
-    /// The node.
+    /// Number of the node.
     pub node_id: u64,
-    /// The last entry of the state that was looked at.
+    /// Index of the last entry of the checked state.
     pub applied: Option<u64>,
-    /// By their entries: digests of the node's states.
+    /// Digests of the state by log index.
     pub digests: BTreeMap<u64, String>,
-    /// How many providers there are.
+    /// Number of resource providers.
     pub providers: u64,
-    /// How many consumers there are.
+    /// Number of consumers in all partitions.
     pub consumers: u64,
-    /// What must not be.
+    /// Findings that violate an invariant.
     pub wrong: Vec<Finding>,
-    /// What may be, and few clouds want.
+    /// Unusual but valid findings.
     pub noticed: Vec<Finding>,
 }
 
-/// One kind of finding.
+/// Findings of one kind.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Finding {
-    /// What it is.
+    /// Description of the finding.
     pub what: String,
-    /// How often.
+    /// Number of findings of this kind.
     pub count: u64,
-    /// The first of them.
+    /// The first few findings.
     pub examples: Vec<String>,
 }
 
-/// The longest backup that is imported into a partition, in bytes.
+/// Maximum size of an imported backup, in bytes.
 pub const IMPORT_BYTES_MAX: u64 = 2 << 30;
 
-/// What has become of a backup that was imported into a partition.
+/// Result of an import into a partition.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ImportReport {
-    /// Resource providers in the partition.
+    /// Number of resource providers in the partition.
     pub providers: u64,
-    /// Consumers in it.
+    /// Number of consumers in the partition.
     pub consumers: u64,
-    /// The commands that have brought them.
+    /// Number of commands of the import.
     pub commands: u64,
-    /// The digest of the content of the backup, as `placementd import` prints it.
+    /// Digest of the content of the backup, as printed by `placementd import`.
     pub digest_of_backup: String,
-    /// That of the partition, without the standard names that the backup lacks.
+    /// Digest of the content of the partition, without standard names that the backup lacks.
     pub digest: String,
 }
 
-/// What a backup holds.
+/// Description of a backup.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BackupReport {
-    /// The cluster that it was made of.
+    /// UUID of the source cluster.
     pub cluster_id: String,
-    /// The epoch of that cluster.
+    /// Epoch of the source cluster.
     pub epoch: u64,
-    /// The last entry that it contains.
+    /// Index of the last included entry.
     pub index: u64,
-    /// The term of that entry.
+    /// Raft term of that entry.
     pub term: u64,
-    /// The digest of the state: that of every node at this entry.
+    /// Digest of the state; every node has the same digest at this entry.
     pub digest: String,
-    /// The time of the last command, as RFC 3339.
+    /// Time of the last command, as RFC 3339.
     pub time: Option<String>,
-    /// The feature level of the cluster.
+    /// Feature level of the source cluster.
     pub feature_level: u32,
 }
 

@@ -4,22 +4,22 @@ use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
 
-/// The answer.
+/// Response of `GET /placementd/v1`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OwnRoutes<'a> {
-    /// Of this service's own routes.
+    /// Routes that upstream does not have.
     pub routes: Vec<OwnRoute<'a>>,
-    /// The version of these routes.
+    /// Version of these routes.
     pub version: u32,
 }
 
-/// An operation.
+/// A route and its policy rule.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OwnRoute<'a> {
-    /// The HTTP method.
+    /// HTTP method of the route.
     pub method: Cow<'a, str>,
-    /// With names of parameters in braces.
+    /// Path with parameter names in braces.
     pub path: Cow<'a, str>,
-    /// The rule of the policy.
+    /// Name of the policy rule.
     pub rule: Cow<'a, str>,
 }

@@ -1,16 +1,16 @@
-//! The searches that a node keeps: `GET /placementd/v1/searches`.
+//! Recorded searches of a node: `GET /placementd/v1/searches`.
 
 use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
 
-/// The answer. `E`: an explanation.
+/// Response of `GET /placementd/v1/searches`. `E` is an explanation.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, bound(deserialize = "E: Deserialize<'de>"))]
 pub struct SearchList<'a, E> {
-    /// Searches that fit the query and do not fit its limit.
+    /// Number of matching searches beyond the limit.
     pub left_out: u64,
-    /// The newest first.
+    /// Searches, newest first.
     pub searches: Vec<Search<'a, E>>,
 }
 
@@ -23,42 +23,42 @@ impl<E> Default for SearchList<'_, E> {
     }
 }
 
-/// An answered `GET /allocation_candidates`.
+/// An answered `GET /allocation_candidates`. `E` is an explanation.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, bound(deserialize = "E: Deserialize<'de>"))]
 pub struct Search<'a, E> {
-    /// When it was answered, as RFC 3339.
+    /// Time of the response, as RFC 3339.
     pub at: Option<Cow<'a, str>>,
-    /// Candidates in the answer.
+    /// Number of returned candidates.
     pub candidates: u64,
-    /// Why there are none. Only where searches of one request are asked for.
+    /// Explanation of a search without candidates. Only in responses about one request.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub explanation: Option<E>,
-    /// The id of the caller's own request, such as Nova's.
+    /// Global request id of the caller, such as Nova.
     pub global_request_id: Option<Cow<'a, str>>,
-    /// The `Placement-Index` of the state that it was answered from.
+    /// `Placement-Index` of the state that was searched.
     pub index: Option<Cow<'a, str>>,
-    /// The answer is as long as its limit allows, so that there may be more candidates.
+    /// Whether the limit of the request was reached, so that there may be more candidates.
     pub limited: bool,
-    /// The microversion of the request.
+    /// Microversion of the request.
     pub microversion: Option<Cow<'a, str>>,
-    /// Duration in milliseconds.
+    /// Duration of the search in milliseconds.
     pub ms: f64,
-    /// The project of the caller.
+    /// Project id of the caller.
     pub project_id: Option<Cow<'a, str>>,
-    /// The name of that project, if Keystone gave it.
+    /// Project name, if known from Keystone.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub project_name: Option<Cow<'a, str>>,
-    /// The query; what is too long ends with `…`.
+    /// Query of the request; ends with `…` if it was truncated.
     pub query: Cow<'a, str>,
-    /// The condition that leaves no candidate.
+    /// Condition that no tree met.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<Cow<'a, str>>,
-    /// The id that the node gave the request.
+    /// Request id that the node assigned.
     pub request_id: Cow<'a, str>,
-    /// The caller.
+    /// User id of the caller.
     pub user_id: Option<Cow<'a, str>>,
-    /// The name of the caller, if Keystone gave it.
+    /// User name, if known from Keystone.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub user_name: Option<Cow<'a, str>>,
 }

@@ -1,25 +1,25 @@
 //! SQL for the database of openstack-placement, which `placementd export` fills and `placementctl
-//! events` goes on with.
+//! events` updates.
 
 use std::fmt;
 use std::str::FromStr;
 
-/// A database that openstack-placement runs on, and its SQL.
+/// A database of openstack-placement, and its SQL dialect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Dialect {
-    /// MySQL and MariaDB.
+    /// Dialect of MySQL and MariaDB.
     MySql,
-    /// PostgreSQL.
+    /// Dialect of PostgreSQL.
     PostgreSql,
-    /// SQLite.
+    /// Dialect of SQLite.
     Sqlite,
 }
 
 impl Dialect {
-    /// All of them.
+    /// All supported dialects.
     pub const ALL: [Self; 3] = [Self::MySql, Self::PostgreSql, Self::Sqlite];
 
-    /// What it is called in commands.
+    /// Name of the dialect in options.
     pub fn name(self) -> &'static str {
         match self {
             Self::MySql => "mysql",
@@ -28,7 +28,7 @@ impl Dialect {
         }
     }
 
-    /// What stands before all transactions. The database's client has to end at the first error.
+    /// Statements before the first transaction. The database client must stop at the first error.
     pub fn session(self) -> &'static str {
         match self {
             Self::MySql => {
@@ -40,8 +40,9 @@ impl Dialect {
         }
     }
 
-    /// A text as a literal, without line breaks and NULs, as clients of databases change the former
-    /// and end at the latter. What a database cannot hold, it refuses: PostgreSQL a NUL.
+    /// A string literal without line breaks and NULs, since database clients convert the former and
+    /// stop at the latter. The database rejects characters that it cannot store, such as NUL in
+    /// PostgreSQL.
     pub fn quoted(self, text: &str) -> String {
         let quoted = text.replace('\'', "''");
         match self {
@@ -66,7 +67,7 @@ impl FromStr for Dialect {
     fn from_str(text: &str) -> Result<Self, &'static str> {
         let mut all = Self::ALL.into_iter();
         let named = all.find(|dialect| dialect.name() == text);
-        named.ok_or("mysql, postgresql or sqlite is expected")
+        named.ok_or("expected mysql, postgresql or sqlite")
     }
 }
 
@@ -81,7 +82,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn texts_are_what_they_were() {
+    fn quoted_texts_keep_their_value() {
         let text = "O'Brien \\ \"\r\n\0;";
         let quoted = Dialect::ALL.map(|it| it.quoted(text));
         assert_eq!(quoted[0], r#"'O''Brien \\ "\r\n\0;'"#);

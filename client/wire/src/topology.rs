@@ -1,130 +1,130 @@
-//! Which losses a cluster survives, and what reads and writes cost at each site: `GET /v1/topology`
-//! of the admin listener.
+//! Tolerated failures, and the latency of reads and writes at each site: `GET /v1/topology` of the
+//! admin listener.
 
 use std::collections::BTreeSet;
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// What the asked node and those that answer it know.
+/// Topology as known to the asked node and the nodes that it reaches.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Topology {
-    /// Who leads.
+    /// Number of the leader, if known.
     pub leader: Option<u64>,
-    /// Which single losses are to be survived: `node`, `zone`, `region`, or nothing.
+    /// `[cluster] survive`: `node`, `zone`, `region`, or empty.
     pub survive: String,
-    /// Which are.
+    /// The failures that the cluster tolerates.
     pub survives: Survived,
-    /// The members.
+    /// Members of the cluster.
     pub members: Vec<MemberStanding>,
-    /// What they have measured.
+    /// Round trips that they measured.
     pub round_trips: Vec<RoundTrip>,
-    /// What reads and writes cost where.
+    /// Latency of reads and writes by site.
     pub sites: Vec<SiteCosts>,
-    /// What they cost the clouds whose region the asked node's configuration names.
+    /// Latency by partition with a configured region.
     pub partitions: Vec<PartitionCosts>,
-    /// What becomes of each loss.
+    /// Consequences of each possible failure.
     pub losses: Vec<Loss>,
 }
 
-/// Whether a majority survives the loss of any one of these.
+/// Whether a majority survives any single failure of this kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Survived {
-    /// Of any one node.
+    /// Failure of one node.
     pub node: bool,
-    /// Of any one zone.
+    /// Failure of one zone.
     pub zone: bool,
-    /// Of any one region.
+    /// Failure of one region.
     pub region: bool,
 }
 
-/// Where a member stands.
+/// Site and state of a member.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MemberStanding {
-    /// Its number.
+    /// Number of the node.
     pub node: u64,
-    /// Its region; empty: it names none.
+    /// Region; empty if not configured.
     pub region: String,
-    /// Its zone; empty: it names none.
+    /// Zone; empty if not configured.
     pub zone: String,
-    /// Whether it has a vote.
+    /// Whether it is a voter.
     pub votes: bool,
-    /// Whether it has answered.
+    /// Whether it answered the asked node.
     pub reachable: bool,
 }
 
-/// How long a message and its answer take.
+/// Round trip between two nodes.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RoundTrip {
-    /// The node that has measured it.
+    /// Node that measured it.
     pub from: u64,
-    /// The other.
+    /// Node at the other end.
     pub to: u64,
-    /// In milliseconds.
+    /// Duration of the round trip in milliseconds.
     pub ms: f64,
 }
 
-/// What a request waits for at a site, in milliseconds between nodes, at the best of its nodes.
-/// `None`: not known, or not possible.
+/// Time that a request waits for other nodes, in milliseconds, at the best node of a site. `None`
+/// if unknown or impossible.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SiteCosts {
-    /// The region; empty: none is named.
+    /// Region; empty if not configured.
     pub region: String,
-    /// The zone; empty: none is named.
+    /// Zone; empty if not configured.
     pub zone: String,
-    /// The nodes there.
+    /// Nodes at the site.
     pub nodes: Vec<u64>,
-    /// A linearizable read. Other reads do not wait.
+    /// Latency of a linearizable read. Other reads do not wait.
     pub linearizable_ms: Option<f64>,
-    /// A write.
+    /// Latency of a write.
     pub write_ms: Option<f64>,
 }
 
-/// What a request waits for in the region of a cloud, as in [`SiteCosts`].
+/// Time that a request waits in the region of a partition, as in [`SiteCosts`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PartitionCosts {
-    /// The partition.
+    /// Name of the partition.
     pub name: String,
-    /// Its region.
+    /// Region of the partition.
     pub region: String,
-    /// A linearizable read.
+    /// Latency of a linearizable read.
     pub linearizable_ms: Option<f64>,
-    /// A write.
+    /// Latency of a write.
     pub write_ms: Option<f64>,
 }
 
-/// What becomes of one loss.
+/// Consequences of one failure.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Loss {
-    /// What is lost.
+    /// The failing node, zone or region.
     pub place: FailureDomain,
-    /// The nodes that go with it.
+    /// Numbers of the failing nodes.
     pub nodes: BTreeSet<u64>,
-    /// Whether the others go on with writes.
+    /// Whether the remaining nodes still accept writes.
     pub writes: bool,
-    /// What is read then, and where.
+    /// Reads at each site after the failure.
     pub sites: Vec<SiteReads>,
 }
 
-/// Nodes that fail together. An empty name stands for the nodes without one.
+/// Nodes that fail together. An empty name means the nodes without a configured one.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "lowercase")]
 pub enum FailureDomain {
-    /// One node.
+    /// A single node.
     Node {
-        /// Its number.
+        /// Number of the node.
         node: u64,
     },
-    /// A zone of a region.
+    /// All nodes of a zone.
     Zone {
-        /// The region.
+        /// Name of the region.
         region: String,
-        /// The zone.
+        /// Name of the zone.
         zone: String,
     },
-    /// A region.
+    /// All nodes of a region.
     Region {
-        /// The region.
+        /// Name of the region.
         region: String,
     },
 }
@@ -133,38 +133,38 @@ impl fmt::Display for FailureDomain {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Node { node } => write!(f, "node {node}"),
-            Self::Region { region } if region.is_empty() => f.write_str("what names no region"),
+            Self::Region { region } if region.is_empty() => f.write_str("nodes without a region"),
             Self::Region { region } => write!(f, "region {region}"),
             Self::Zone { region, zone } => match (region.as_str(), zone.as_str()) {
-                ("", "") => f.write_str("what names no zone"),
+                ("", "") => f.write_str("nodes without a zone"),
                 ("", zone) => write!(f, "zone {zone}"),
-                (region, "") => write!(f, "what names no zone in region {region}"),
+                (region, "") => write!(f, "nodes without a zone in region {region}"),
                 (region, zone) => write!(f, "zone {region}/{zone}"),
             },
         }
     }
 }
 
-/// What a site reads after a loss.
+/// Reads at a site after a failure.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SiteReads {
-    /// The region; empty: none is named.
+    /// Region; empty if not configured.
     pub region: String,
-    /// The zone; empty: none is named.
+    /// Zone; empty if not configured.
     pub zone: String,
-    /// What its nodes answer.
+    /// Reads that its nodes answer.
     pub reads: Reads,
 }
 
-/// Which reads are answered.
+/// Kinds of reads that are answered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Reads {
-    /// All.
+    /// All reads are answered.
     All,
-    /// What a node can tell alone: local ones, those of a session that it has seen, bounded ones
-    /// for a while.
+    /// Reads that a node answers alone: local ones, session reads of a token that it has applied,
+    /// and bounded ones for a while.
     Local,
-    /// None: no node is left there.
+    /// No reads: no node remains there.
     None,
 }

@@ -1,4 +1,4 @@
-//! A tree with everything that its providers have: `GET /placementd/v1/trees/{uuid}`.
+//! A tree with all details of its providers: `GET /placementd/v1/trees/{uuid}`.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -7,23 +7,23 @@ use serde::{Deserialize, Serialize};
 
 use crate::number::Capacity;
 
-/// How operators refer to a provider.
+/// UUID and name of a provider.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct NamedProvider<'a> {
-    /// The UUID.
+    /// UUID of the provider.
     pub uuid: Cow<'a, str>,
-    /// Unique in the partition.
+    /// Name, unique in the partition.
     pub name: Cow<'a, str>,
 }
 
-/// The answer.
+/// Response of `GET /placementd/v1/trees/{uuid}`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Tree<'a> {
     /// UUID of the root.
     pub root: Cow<'a, str>,
-    /// In preorder, siblings in the order of their creation.
+    /// Providers in preorder, siblings in the order of their creation.
     pub providers: Vec<TreeProvider<'a>>,
 }
 
@@ -31,21 +31,21 @@ pub struct Tree<'a> {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct TreeProvider<'a> {
-    /// The UUID.
+    /// UUID of the provider.
     pub uuid: Cow<'a, str>,
-    /// Unique in the partition.
+    /// Name, unique in the partition.
     pub name: Cow<'a, str>,
     /// UUID of the parent; `None` for the root.
     pub parent: Option<Cow<'a, str>>,
-    /// Rises with each change of what it offers.
+    /// Increases with each change of its inventories, traits or aggregates.
     pub generation: i64,
-    /// By resource class.
+    /// Inventories by resource class.
     pub inventories: BTreeMap<Cow<'a, str>, TreeInventory>,
-    /// Names.
+    /// Names of the traits.
     pub traits: Vec<Cow<'a, str>>,
-    /// UUIDs.
+    /// UUIDs of the aggregates.
     pub aggregates: Vec<Cow<'a, str>>,
-    /// Consumers with allocations on it.
+    /// Number of consumers with allocations on it.
     pub holders: u64,
 }
 
@@ -53,20 +53,20 @@ pub struct TreeProvider<'a> {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct TreeInventory {
-    /// Units that exist.
+    /// Number of existing units.
     pub total: u32,
-    /// Units that are kept back.
+    /// Number of reserved units.
     pub reserved: u32,
-    /// The least amount of one allocation.
+    /// Minimum of one allocation.
     pub min_unit: u32,
-    /// The greatest amount of one allocation.
+    /// Maximum of one allocation.
     pub max_unit: u32,
-    /// Amounts are multiples of this.
+    /// Allocated amounts are multiples of this.
     pub step_size: u32,
-    /// Capacity is `(total - reserved) * allocation_ratio`.
+    /// Overcommitment: capacity is `(total - reserved) * allocation_ratio`.
     pub allocation_ratio: f64,
-    /// Whole units of the capacity.
+    /// Whole units of capacity.
     pub capacity: Capacity,
-    /// Allocated units.
+    /// Number of allocated units.
     pub used: u64,
 }

@@ -1,5 +1,5 @@
-//! Answers of the OpenStack Placement API, in the newest microversion, as far as tools and pages
-//! read them. Source: the Placement API reference.
+//! Responses of the OpenStack Placement API, microversion 1.39, as far as tools and pages read
+//! them. Source: the Placement API reference.
 
 use std::collections::BTreeMap;
 
@@ -7,43 +7,43 @@ use serde::{Deserialize, Serialize};
 
 use crate::number::Capacity;
 
-/// `GET /`.
+/// Response of `GET /`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Versions {
-    /// One, `v1.0`.
+    /// A single element, `v1.0`.
     pub versions: Vec<Version>,
 }
 
 /// A version of the API.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Version {
-    /// The newest microversion.
+    /// Newest microversion of the service.
     pub max_version: String,
 }
 
-/// The body of a 4xx or 5xx.
+/// Body of a 4xx or 5xx response.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Errors {
-    /// At least one.
+    /// Errors, at least one.
     pub errors: Vec<ErrorDetail>,
 }
 
-/// One error.
+/// One element of [`Errors`].
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ErrorDetail {
-    /// The HTTP status.
+    /// HTTP status of the response.
     pub status: u16,
-    /// For people; may have several lines.
+    /// Readable text, possibly several lines.
     pub detail: Option<String>,
 }
 
-/// `GET /resource_providers`. `L`: the links of a provider.
+/// Response of `GET /resource_providers`. `L` is the type of links.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, bound(deserialize = "L: Default + Deserialize<'de>"))]
 pub struct Providers<L = Vec<Link>> {
-    /// In no order that is promised.
+    /// Providers in no specific order.
     pub resource_providers: Vec<Provider<L>>,
 }
 
@@ -55,97 +55,98 @@ impl<L> Default for Providers<L> {
     }
 }
 
-/// A resource provider. `L`: the links.
+/// A resource provider. `L` is the type of links.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, bound(deserialize = "L: Default + Deserialize<'de>"))]
 pub struct Provider<L = Vec<Link>> {
-    /// The UUID.
+    /// UUID of the provider.
     pub uuid: String,
-    /// Unique in the partition.
+    /// Name, unique in the partition.
     pub name: String,
-    /// Rises with each change of what it offers.
+    /// Increases with each change of its inventories, traits or aggregates.
     pub generation: i64,
-    /// The provider above it.
+    /// UUID of the parent.
     pub parent_provider_uuid: Option<String>,
-    /// The top of its tree; itself if it has no parent.
+    /// UUID of the root of its tree; its own if it has no parent.
     pub root_provider_uuid: Option<String>,
-    /// Where its inventories, usages and so on are.
+    /// Links to its inventories, usages and so on.
     pub links: L,
 }
 
-/// A link in an answer.
+/// A link to a related resource.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Link {
     /// The relation, such as `inventories`.
     pub rel: String,
-    /// The path.
+    /// Path of the resource.
     pub href: String,
 }
 
-/// `GET /allocations/{consumer_uuid}`. Without allocations, all other members are missing.
+/// Response of `GET /allocations/{consumer_uuid}`. Without allocations, all other members are
+/// missing.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Allocations {
-    /// By provider.
+    /// Allocations by UUID of the provider.
     pub allocations: BTreeMap<String, Allocation>,
-    /// The owner's project.
+    /// Project of the owner.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub project_id: Option<String>,
-    /// The owner.
+    /// User who owns the consumer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub user_id: Option<String>,
-    /// Rises with each write.
+    /// Increases with each write.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub consumer_generation: Option<i64>,
-    /// Such as `INSTANCE`; `unknown` without one.
+    /// Consumer type, such as `INSTANCE`; `unknown` without one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub consumer_type: Option<String>,
 }
 
-/// What a consumer holds of one provider, or would hold.
+/// Actual or possible allocation of a consumer on one provider.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Allocation {
-    /// The generation of the provider; not in candidates.
+    /// Generation of the provider; absent in candidates.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub generation: Option<i64>,
-    /// Units by resource class.
+    /// Allocated units by resource class.
     pub resources: BTreeMap<String, u64>,
 }
 
-/// `GET /allocation_candidates`.
+/// Response of `GET /allocation_candidates`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Candidates {
-    /// Each can be claimed as it is.
+    /// Candidates; each can be claimed unchanged.
     pub allocation_requests: Vec<Candidate>,
-    /// By provider.
+    /// Summaries by UUID of the provider.
     pub provider_summaries: BTreeMap<String, ProviderSummary>,
 }
 
-/// One way to satisfy a request.
+/// A way to satisfy the request.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Candidate {
-    /// By provider.
+    /// Allocations by UUID of the provider.
     pub allocations: BTreeMap<String, Allocation>,
-    /// Providers by the suffix of the group that they satisfy.
+    /// Providers by suffix of the group that they satisfy.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mappings: Option<BTreeMap<String, Vec<String>>>,
 }
 
-/// What a provider of a candidate has.
+/// Capacity, usage and traits of a provider in the candidates.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ProviderSummary {
-    /// By resource class.
+    /// Capacity and usage by resource class.
     pub resources: BTreeMap<String, SummaryResource>,
-    /// Names.
+    /// Names of the traits.
     pub traits: Vec<String>,
-    /// The provider above it.
+    /// UUID of the parent.
     pub parent_provider_uuid: Option<String>,
-    /// The top of its tree.
+    /// UUID of the root of its tree.
     pub root_provider_uuid: Option<String>,
 }
 
@@ -155,6 +156,6 @@ pub struct ProviderSummary {
 pub struct SummaryResource {
     /// `(total - reserved) * allocation_ratio`, rounded down.
     pub capacity: Capacity,
-    /// Allocated units.
+    /// Number of allocated units.
     pub used: u64,
 }

@@ -5,11 +5,11 @@ use serde::{Deserialize, Serialize};
 use crate::capacity::CapacityReport;
 use crate::explain::Explained;
 
-/// The body of `POST`. `B`: the body of a write.
+/// Body of `POST`. `B` is the body of a write.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct WhatIf<B> {
-    /// Writes, in their order.
+    /// Writes in their order.
     #[serde(default = "Vec::new")]
     pub changes: Vec<Change<B>>,
     /// Questions about the state after all writes.
@@ -17,15 +17,15 @@ pub struct WhatIf<B> {
     pub ask: Vec<Question>,
 }
 
-/// A write of the API, as it would be sent.
+/// A write as sent to the API.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Change<B> {
-    /// `PUT`, `POST` or `DELETE`.
+    /// HTTP method: `PUT`, `POST` or `DELETE`.
     pub method: String,
-    /// Below the API's own prefix, such as `/resource_providers`.
+    /// Path without the prefix of the API, such as `/resource_providers`.
     pub path: String,
-    /// JSON.
+    /// Body of the request, JSON.
     pub body: Option<B>,
 }
 
@@ -33,60 +33,60 @@ pub struct Change<B> {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Question {
-    /// How often a request for candidates can be claimed.
+    /// How many times a candidate query can be claimed.
     Fit {
-        /// The query of `GET /allocation_candidates`.
+        /// Query of `GET /allocation_candidates`.
         query: String,
-        /// Claims that are tried.
+        /// Maximum number of claims to try.
         at_most: u64,
     },
-    /// Why a request for candidates has the answer that it has.
+    /// Explanation of the candidates of a query.
     Explain {
-        /// The query of `GET /allocation_candidates`.
+        /// Query of `GET /allocation_candidates`.
         query: String,
     },
     /// Sums over all providers, class by class.
     Capacity {},
 }
 
-/// The answer to `POST`. `B`: the body of the answer to a write.
+/// Response to `POST`. `B` is the body of the response to a write.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Outcome<'a, B> {
-    /// Per write.
+    /// Responses to the writes, in their order.
     pub changes: Vec<Changed<B>>,
-    /// Per question.
+    /// Answers to the questions, in their order.
     pub answers: Vec<Found<'a>>,
 }
 
-/// The answer to a write.
+/// Response to a write.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Changed<B> {
-    /// The HTTP status.
+    /// HTTP status of the response.
     pub status: u16,
-    /// JSON, if there is a body.
+    /// Body of the response, if any.
     pub body: Option<B>,
 }
 
-/// The answer to a question.
+/// Answer to a question.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Found<'a> {
-    /// To [`Question::Fit`].
+    /// Answer to [`Question::Fit`].
     Fit(Fit),
-    /// To [`Question::Explain`].
+    /// Answer to [`Question::Explain`].
     Explain(Box<Explained<'a>>),
-    /// To [`Question::Capacity`].
+    /// Answer to [`Question::Capacity`].
     Capacity(CapacityReport<'a>),
 }
 
-/// How often a request can be claimed; the answer to `GET`, too.
+/// How many times a request can be claimed; also the response to `GET`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Fit {
-    /// Claims that succeeded.
+    /// Number of successful claims.
     pub count: u64,
-    /// No other order of claims fits more. Otherwise the count is a lower bound.
+    /// Whether no other order of claims fits more; otherwise `count` is a lower bound.
     pub exact: bool,
-    /// Claims ended because no candidate was left.
+    /// Whether the claims ended because no candidate remained.
     pub complete: bool,
 }

@@ -6,16 +6,16 @@ use std::collections::{BTreeMap, BTreeSet};
 use placement_wire::{Member, MemberRole, NodeRole, NodeStatus};
 use serde::Serialize;
 
-/// What one node reports, and what the members that it knows report of themselves.
+/// The status of one node, and the statuses of the members that it knows.
 pub struct Survey {
     /// The node that answered first.
     pub asked: NodeStatus,
-    /// Each member, and its own status if it answers.
+    /// Members with their own status; `None` if a member does not answer.
     pub members: Vec<(Member, Option<NodeStatus>)>,
 }
 
 impl Survey {
-    /// What the newest of these answers has of each member counts.
+    /// Takes the description of each member from the newest response.
     pub fn new(asked: NodeStatus, members: Vec<(Member, Option<NodeStatus>)>) -> Self {
         let mut survey = Self { asked, members };
         let newest = survey.newest().members.clone();
@@ -27,7 +27,7 @@ impl Survey {
         survey
     }
 
-    /// The members that answer.
+    /// Statuses of the members that answer.
     pub fn answers(&self) -> impl Iterator<Item = &NodeStatus> {
         let answers = self.members.iter();
         answers.filter_map(|(_, status)| status.as_ref())
@@ -38,8 +38,8 @@ impl Survey {
         members.any(|(member, _)| member.id == id && member.role == MemberRole::Voter)
     }
 
-    /// The answer that knows the members best: that of the leader of the highest term, or of a
-    /// follower of it.
+    /// The status with the newest membership: that of the leader of the highest term, or of one of
+    /// its followers.
     pub fn newest(&self) -> &NodeStatus {
         let knows =
             |status: &&NodeStatus| status.leader.is_some() && status.role != NodeRole::Removed;
@@ -50,7 +50,7 @@ impl Survey {
         best.unwrap_or(&self.asked)
     }
 
-    /// Whether a node that believes that it leads does not: another one does in a later term.
+    /// Whether a node believes that it leads although another node leads in a later term.
     pub fn is_superseded(&self, status: &NodeStatus) -> bool {
         let newest = self.newest();
         status.role == NodeRole::Leader
@@ -58,8 +58,7 @@ impl Survey {
             && newest.leader != Some(status.node_id)
     }
 
-    /// What an operator has to look at although clients are served. For a user, no word of settings
-    /// and files.
+    /// Problems that do not affect clients yet. For users, settings and files are left out.
     pub fn warnings(&self, is_for_operator: bool) -> Vec<String> {
         let newest = self.newest();
         let answers: Vec<&NodeStatus> = self.answers().collect();
@@ -107,8 +106,7 @@ impl Survey {
         ))
     }
 
-    /// Nodes that are bound to no cluster. One that does not belong to a cluster says nothing of
-    /// its settings.
+    /// Nodes without `cluster_id`. A node that belongs to no cluster does not report its settings.
     fn unbound(&self) -> Option<String> {
         let cluster = self.newest().cluster_id.as_ref()?;
         let is_unbound = |status: &&NodeStatus| {
@@ -130,35 +128,35 @@ impl Survey {
     }
 }
 
-/// How a cluster is.
+/// Condition of a cluster.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Condition {
-    /// All members are ready, and have room on their disks.
+    /// All members are ready and have free disk space.
     Healthy,
-    /// It answers, but not all members are well.
+    /// Requests are served, but some member has a problem.
     Degraded,
-    /// No member is ready: nothing can be written.
+    /// No member is ready, so writes are impossible.
     NoQuorum,
 }
 
-/// The condition of a cluster, and what makes it so.
+/// Condition of a cluster with its reasons.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Health {
-    /// The condition.
+    /// Overall condition of the cluster.
     pub condition: Condition,
-    /// Members with a vote.
+    /// Number of voting members.
     pub voters: usize,
-    /// Those of them that are ready.
+    /// Number of voters that are ready.
     pub ready: usize,
-    /// How many of the ready voters may be lost before the quorum is.
+    /// Number of ready voters that may fail before the quorum is lost.
     pub can_lose: usize,
-    /// Which members are not well, and why.
+    /// Problems of members, with their reasons.
     pub problems: Vec<String>,
 }
 
 impl Health {
-    /// That of a cluster with these answers.
+    /// Judges the health of a cluster.
     pub fn of(survey: &Survey) -> Self {
         let mut problems = Vec::new();
         let (mut voters, mut ready) = (0, 0);
@@ -167,7 +165,7 @@ impl Health {
             voters += usize::from(is_voter);
             let is_of_it = |status: &&NodeStatus| status.ready && !is_foreign(status, survey);
             ready += usize::from(is_voter && status.as_ref().is_some_and(|one| is_of_it(&one)));
-            // Its successor has its vote.
+            // Its successor already has its vote.
             let is_leaving = !is_voter && member.replaced_by.is_some_and(|by| survey.is_voter(by));
             let why = problem(member, status.as_ref(), survey);
             if let Some(why) = why.filter(|_| !is_leaving) {
@@ -182,7 +180,7 @@ impl Health {
             }
             _ => {}
         }
-        // A node is ready only if a leader with a quorum has just answered it.
+        // A node is ready only if a leader with a quorum has just confirmed a read.
         let condition = match (ready, problems.is_empty()) {
             (0, _) => Condition::NoQuorum,
             (_, true) => Condition::Healthy,
@@ -197,7 +195,7 @@ impl Health {
         }
     }
 
-    /// One line, and one for each problem.
+    /// The condition on one line, and a line for each problem.
     pub fn text(&self) -> String {
         let (voters, can_lose) = (self.voters, self.can_lose);
         let ready = format!("{} of {voters}", self.ready);
@@ -223,7 +221,7 @@ fn is_foreign(status: &NodeStatus, survey: &Survey) -> bool {
     matches!(clusters, [Some(own), Some(other)] if own != other)
 }
 
-/// What is wrong with a member, as what follows its name.
+/// The problem of a member, as a predicate that follows its name.
 fn problem(member: &Member, status: Option<&NodeStatus>, survey: &Survey) -> Option<String> {
     let behind = |what: String, link: &str| match &member.unreachable {
         Some(reason) => Some(format!("{what}{link}{reason}")),
@@ -245,14 +243,14 @@ fn problem(member: &Member, status: Option<&NodeStatus>, survey: &Survey) -> Opt
     Some(format!("refuses additions: {full}"))
 }
 
-/// The settings in which nodes differ that must be the same on all of them.
+/// Differences between nodes in settings that must be equal on all nodes.
 fn differences(answers: &[&NodeStatus]) -> Vec<String> {
     let known = || answers.iter().filter(|status| !status.settings.is_empty());
     let keys: BTreeSet<&String> = known().flat_map(|status| status.settings.keys()).collect();
     let mut differences = Vec::new();
     for key in keys {
-        // Such a table may be missing as a whole. Other settings are not reported where they are of
-        // no use.
+        // A whole `partitions` table may be missing. Other settings are not reported where they
+        // have no effect.
         let is_of_partition = key.starts_with("partitions.");
         let mut values: BTreeMap<&str, Vec<u64>> = BTreeMap::new();
         for status in known() {

@@ -1,5 +1,5 @@
-//! What `placementctl` and the pages of a node have in common: how a cluster is, the answer of `GET
-//! /placementd/v1/explain` in the words of people, and JSON for them.
+//! Texts that `placementctl` and the web pages share: the health of a cluster, the response of `GET
+//! /placementd/v1/explain` in sentences, and helpers for JSON.
 
 mod health;
 
@@ -7,19 +7,19 @@ pub use health::{Condition, Health, Survey};
 
 use serde_json::{Value, json};
 
-/// So many names of one list are written.
+/// Number of names of a list that are printed.
 const NAMES_MAX: usize = 10;
-/// The holders of a provider are counted up to a thousand, of which three are shown.
+/// At most a thousand consumers of a provider are counted, and three of them are shown.
 const HOLDERS_COUNTED: u64 = 997;
 
-/// Writes explanations, and each value in them by this function: it leaves nothing in a value that
-/// a terminal or a page would act on, and has a sign for what is missing.
+/// Formats explanations. The function formats each value: it removes characters that a terminal or
+/// a page would act on, and has a placeholder for missing values.
 pub struct Words(pub fn(&Value) -> String);
 
 impl Words {
-    /// The cause in one line: a name that no provider has, what the host lacks that was asked for
-    /// by name, what would help if less were asked, or else what no tree has that meets the
-    /// conditions before it.
+    /// The cause in one line, the first of these that applies: a name that no provider has, the
+    /// unmet conditions of the host that was requested by name, the best relaxation, or the
+    /// condition that no remaining tree meets.
     pub fn cause(&self, answer: &Value) -> String {
         let trees = self.count(&answer["trees"], "tree");
         let what = match (answer["verdict"].as_str(), self.absent_names(answer).next()) {
@@ -56,7 +56,7 @@ impl Words {
             let host = format!("{}{}", self.near(host), self.held(host));
             return format!("no candidates: {host}");
         }
-        // What gives up a whole class is no hint.
+        // A relaxation without a whole class is not a useful hint.
         let hint = list(&answer["relaxations"]).first();
         let hint = hint.filter(|one| one["less"][0]["atom"] != "inventory" || is_less(one, stage));
         match hint {
@@ -72,7 +72,7 @@ impl Words {
         }
     }
 
-    /// The names of a request that no provider has, each with what is wrong with it.
+    /// Names in a request that no provider has, each as a sentence.
     pub fn absent_names(&self, answer: &Value) -> impl Iterator<Item = String> {
         let unknown = list(&answer["unknown"]).iter();
         let unused = list(&answer["unused"]).iter();
@@ -80,7 +80,7 @@ impl Words {
         unknown.chain(unused.map(|name| self.unused(name)))
     }
 
-    /// A name that does not exist.
+    /// Sentence about a name that does not exist.
     fn unknown(&self, name: &Value) -> String {
         let what = self.absent(name);
         match list(&name["nearest"]) {
@@ -89,7 +89,7 @@ impl Words {
         }
     }
 
-    /// A name that exists, and no provider has.
+    /// Sentence about an existing name that no provider has.
     fn unused(&self, name: &Value) -> String {
         format!("no provider has the {}", self.absent(name))
     }
@@ -105,7 +105,7 @@ impl Words {
         format!("{what} {}", self.word(&name[key]))
     }
 
-    /// One condition of a query, as what a tree has that meets it.
+    /// A condition of a query as a noun phrase.
     pub fn condition(&self, atom: &Value) -> String {
         let what = match atom["atom"].as_str().unwrap_or_default() {
             "root_required" if is_forbidden(atom) => format!("a root without {}", self.named(atom)),
@@ -128,7 +128,7 @@ impl Words {
         what + &self.group(atom) + &free
     }
 
-    /// A condition that the last trees do not meet, as a sentence.
+    /// A condition that no remaining tree meets, as a sentence.
     fn unmet(&self, answer: &Value, stage: &Value) -> String {
         let is_one = stage["gone"] == 1;
         let trees = self.count(&stage["gone"], "remaining tree");
@@ -191,12 +191,12 @@ impl Words {
         }
     }
 
-    /// A tree and what it does not meet.
+    /// A tree and its unmet conditions, as a sentence.
     pub fn near(&self, near: &Value) -> String {
         format!("{} {}", self.word(&near["root"]["name"]), self.lacks(near))
     }
 
-    /// What a tree does not meet, as what follows its name.
+    /// The unmet conditions of a tree, as predicates that follow its name.
     pub fn lacks(&self, near: &Value) -> String {
         let all = list(&near["lacks"]);
         let lacks = all.iter().take(NAMES_MAX).map(|lack| self.lack(lack));
@@ -207,7 +207,7 @@ impl Words {
         }
     }
 
-    /// A condition that a tree does not meet, as what follows its name.
+    /// An unmet condition of a tree, as a predicate that follows its name.
     fn lack(&self, lack: &Value) -> String {
         let group = self.group(lack);
         match lack["atom"].as_str().unwrap_or_default() {
@@ -253,7 +253,7 @@ impl Words {
         }
     }
 
-    /// A class of which groups ask more than one host has.
+    /// A class of which the groups need more than one host has.
     fn short(&self, short: &Value) -> String {
         let [class, most, asked] = ["class", "most", "asked"].map(|key| self.word(&short[key]));
         let asked = are(&short["asked"], &asked);
@@ -261,7 +261,7 @@ impl Words {
         format!("at most {most} {class} on one host; {asked} asked ({groups})")
     }
 
-    /// Who holds what a tree lacks, in a few words.
+    /// The consumers of the missing resources, as a short clause.
     fn held(&self, near: &Value) -> String {
         let holders = list(&near["holders"]);
         let Some(first) = holders.first() else {
@@ -274,7 +274,7 @@ impl Words {
         format!("; held by {}{others}", self.word(&first["consumer"]))
     }
 
-    /// How many more consumers hold some of what a tree lacks than those that are shown.
+    /// Number of further consumers of the missing resources, as text.
     pub fn more_holders(&self, near: &Value) -> Option<String> {
         let more = near["holders_more"].as_u64().filter(|more| *more > 0)?;
         let noun = if more == 1 { "consumer" } else { "consumers" };
@@ -286,7 +286,7 @@ impl Words {
         Some(format!("{least}{more} more {noun}"))
     }
 
-    /// What stands above the trees that nearly fit: how many of how many they are.
+    /// Title of the list of nearly fitting trees, with their number.
     pub fn nearest_title(&self, answer: &Value) -> String {
         let gone = list(&answer["funnel"])
             .iter()
@@ -300,7 +300,7 @@ impl Words {
         }
     }
 
-    /// A provider that has a trait where it does not help.
+    /// A clause that names a provider with the trait where it does not help.
     fn elsewhere(&self, stage: &Value) -> String {
         let Some(one) = stage.get("elsewhere") else {
             return String::new();
@@ -322,7 +322,7 @@ impl Words {
         }
     }
 
-    /// Where a trait is required: on a provider of the classes of its group.
+    /// The place where a trait is required: a provider of the classes of its group.
     fn serving(&self, answer: &Value, stage: &Value) -> String {
         let funnel = list(&answer["funnel"]).iter();
         let classes =
@@ -342,7 +342,7 @@ impl Words {
         )
     }
 
-    /// The bound that an amount breaks.
+    /// The limit that an amount violates.
     fn bound(&self, atom: &Value) -> String {
         let bound = pairs(&atom["bound"]).next();
         bound.map_or(String::new(), |(name, units)| {
@@ -354,7 +354,7 @@ impl Words {
         })
     }
 
-    /// Which group a condition belongs to, or which it may be taken from.
+    /// The group of a condition, or the groups from which it may be dropped.
     fn group(&self, atom: &Value) -> String {
         if let [_, _, ..] = list(&atom["groups"]) {
             return format!(" for one of {}", self.groups(list(&atom["groups"])));
@@ -366,7 +366,7 @@ impl Words {
         }
     }
 
-    /// Suffixes of groups, as `groups 1 to 5` where they are numbers in a row.
+    /// Suffixes of groups; consecutive numbers become `groups 1 to 5`.
     fn groups(&self, suffixes: &[Value]) -> String {
         let numbers = suffixes.iter().map(|one| one.as_str()?.parse::<u32>().ok());
         let numbers: Option<Vec<_>> = numbers.collect();
@@ -407,7 +407,7 @@ impl Words {
         }
     }
 
-    /// What a query does without, and on how many trees it has candidates then.
+    /// Removed conditions of a relaxed query, and the number of trees with candidates then.
     pub fn less(&self, relaxation: &Value) -> String {
         let all = list(&relaxation["less"]).iter().take(NAMES_MAX);
         let all: Vec<_> = all.map(|atom| self.without(atom)).collect();
@@ -438,7 +438,7 @@ impl Words {
         }
     }
 
-    /// The queries that ask for less, those that differ in the group alone as one.
+    /// The relaxed queries; those that differ only in the group are merged.
     pub fn relaxations(&self, answer: &Value) -> Vec<Value> {
         let mut folded: Vec<(Option<Value>, Value)> = Vec::new();
         for one in list(&answer["relaxations"]) {
@@ -462,8 +462,8 @@ impl Words {
         folded.into_iter().map(|(_, one)| one).collect()
     }
 
-    /// The stages that take trees away, and how many others there are. A single other one is among
-    /// them.
+    /// The stages that remove trees, and the number of other stages. A single other stage is
+    /// included.
     pub fn stages<'a>(&self, answer: &'a Value) -> (Vec<&'a Value>, usize) {
         let all = list(&answer["funnel"]);
         let taking: Vec<_> = all.iter().filter(|stage| stage["gone"] != 0).collect();
@@ -491,7 +491,7 @@ impl Words {
     }
 }
 
-/// Whether a relaxation does without the condition of a stage.
+/// Whether a relaxation drops the condition of a stage.
 fn is_less(relaxation: &Value, stage: &Value) -> bool {
     let less = &relaxation["less"][0];
     let is_alike = ["group", "class", "traits", "aggregates", "provider"]
@@ -500,7 +500,7 @@ fn is_less(relaxation: &Value, stage: &Value) -> bool {
     less["atom"] == stage["atom"] && (is_alike || less["atom"] == "together")
 }
 
-/// What a relaxation has besides its group and its query.
+/// The parts of a relaxation except its group and query.
 fn alike_but_for_the_group(relaxation: &Value) -> Option<Value> {
     let mut less = relaxation["less"].get(0)?.as_object()?.clone();
     less.remove("group");
@@ -517,13 +517,13 @@ fn is_forbidden(atom: &Value) -> bool {
     names.next().is_some_and(|name| name.starts_with('!'))
 }
 
-/// A number with its verb.
+/// A number with "is" or "are".
 fn are(number: &Value, text: &str) -> String {
     format!("{text} {}", if *number == 1 { "is" } else { "are" })
 }
 
-/// A text on which neither a terminal nor a browser acts: what controls the one, and what turns the
-/// direction of writing in both, is written as its number.
+/// Escapes control characters and characters that change the text direction, so that neither a
+/// terminal nor a browser acts on the text.
 pub fn inert(text: &str) -> String {
     let mut inert = String::new();
     for c in text.chars() {
@@ -535,8 +535,8 @@ pub fn inert(text: &str) -> String {
     inert
 }
 
-/// A text of several lines on which a terminal does not act. The escapes are those of JSON: a
-/// document in JSON has the same value afterwards.
+/// Like [`inert`] for a text of several lines. Uses JSON escapes, so a JSON document keeps its
+/// value.
 pub fn inert_lines(text: &str) -> String {
     let mut inert = String::new();
     for c in text.chars() {
@@ -549,8 +549,8 @@ pub fn inert_lines(text: &str) -> String {
     inert
 }
 
-/// Whether a terminal or a browser acts on a character: it is a control character, or turns the
-/// direction of writing.
+/// Whether a terminal or a browser acts on a character: a control character, or one that changes
+/// the text direction.
 fn acts(c: char) -> bool {
     let turns = matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
     turns || c.is_control()
@@ -566,7 +566,7 @@ pub fn pairs(value: &Value) -> impl Iterator<Item = (&String, &Value)> {
     value.as_object().into_iter().flatten()
 }
 
-/// A value without the members that another one has alike.
+/// A value without the members that are equal in `other`.
 pub fn rest(value: &Value, other: &Value) -> Value {
     let mut rest = value.clone();
     if let Value::Object(members) = &mut rest {
@@ -575,7 +575,7 @@ pub fn rest(value: &Value, other: &Value) -> Value {
     rest
 }
 
-/// A number of bytes with the largest unit that leaves something before the point.
+/// A number of bytes in the largest unit that yields at least 1.
 pub fn bytes(count: u64) -> String {
     const UNITS: [&str; 5] = ["B", "KiB", "MiB", "GiB", "TiB"];
     let mut value = count as f64;
@@ -595,7 +595,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_turns_the_direction_of_writing() {
+    fn text_direction_characters_are_escaped() {
         assert_eq!(
             inert("a\u{202e}b\u{2066}\n\u{1b}[2J計"),
             "a\\u{202e}b\\u{2066}\\n\\u{1b}[2J計"
@@ -603,7 +603,7 @@ mod tests {
     }
 
     #[test]
-    fn a_document_that_a_terminal_does_not_act_on_has_the_same_value() {
+    fn an_escaped_json_document_keeps_its_value() {
         let value =
             serde_json::json!({"name": "a\u{1b}]0;x\u{7}\u{7f}\u{9b}2J\u{61c}\u{202e}計\n"});
         let document = format!("{value:#}\n");

@@ -149,12 +149,15 @@ pub(super) mod tests {
 
     #[test]
     fn unnamed_regions_and_zones_may_fail_together() {
-        assert_eq!(fatal_regions(&["/*", "/*", "/*"]), ["what names no region"]);
+        assert_eq!(
+            fatal_regions(&["/*", "/*", "/*"]),
+            ["nodes without a region"]
+        );
         let members = standings(&["n/*", "n/*", "n/a*"]);
         let zones: Vec<_> = (fatal(&members, Extent::Zone).iter())
             .map(ToString::to_string)
             .collect();
-        assert_eq!(zones, ["what names no zone in region n"]);
+        assert_eq!(zones, ["nodes without a zone in region n"]);
     }
 
     #[test]

@@ -106,22 +106,29 @@ fn crates_have_no_forbidden_dependencies() {
     }
 }
 
-/// Lines of code (not comments) below a directory that contain one of the words.
-fn lines_with(directory: &Path, words: &[&str]) -> Vec<String> {
+/// Files with Rust code below a directory, except those in hidden folders and in build outputs.
+fn rust_files(directory: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
     let mut left = vec![directory.to_owned()];
     while let Some(path) = left.pop() {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
         if path.is_dir() {
-            left.extend(
-                std::fs::read_dir(&path)
-                    .unwrap()
-                    .map(|entry| entry.unwrap().path()),
-            );
-            continue;
+            if !name.starts_with('.') && name != "target" {
+                let entries = std::fs::read_dir(&path).unwrap();
+                left.extend(entries.map(|entry| entry.unwrap().path()));
+            }
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            found.push(path);
         }
-        if path.extension().is_none_or(|extension| extension != "rs") {
-            continue;
-        }
+    }
+    found.sort();
+    found
+}
+
+/// Lines of code (not comments) below a directory that contain one of the words.
+fn lines_with(directory: &Path, words: &[&str]) -> Vec<String> {
+    let mut found = Vec::new();
+    for path in rust_files(directory) {
         let text = std::fs::read_to_string(&path).unwrap();
         for (number, line) in text.lines().enumerate() {
             let code = line.split("//").next().unwrap_or_default();
@@ -261,4 +268,84 @@ fn crates_declare_no_unused_dependencies() {
         }
     }
     assert_eq!(unused, Vec::<String>::new());
+}
+
+/// The last column of a comment, as of code.
+const COLUMNS_MAX: usize = 100;
+
+/// Beginnings of a doc comment that lacks a subject.
+const WITHOUT_SUBJECT: [&str; 6] = ["Those", "That of", "Of", "By", "So many", "Whose"];
+
+/// The comment of a line that has no code, or whose code is before the comment.
+fn comment(line: &str) -> Option<&str> {
+    if line.trim_start().starts_with("//") {
+        return Some(line.trim_start());
+    }
+    let (_, comment) = line.rsplit_once(" // ")?;
+    (!comment.contains('"')).then_some(comment)
+}
+
+/// Text and kind (`///` or `//!`) of a line of a doc comment.
+fn doc(line: &str) -> Option<(&str, &str)> {
+    let (kind, text) = line.trim_start().split_at_checked(3)?;
+    (["///", "//!"].contains(&kind) && !text.starts_with('/')).then_some((kind, text.trim()))
+}
+
+/// Violations of the rules for comments in a source text, as line number and line.
+fn bad_comments(text: &str) -> Vec<String> {
+    let mut bad = Vec::new();
+    let mut before = None;
+    for (number, line) in text.lines().enumerate() {
+        let is_wide = comment(line).is_some() && line.chars().count() > COLUMNS_MAX;
+        let doc = doc(line);
+        let is_first = doc.map(|(kind, _)| kind) != before;
+        before = doc.map(|(kind, _)| kind);
+        let lacks_subject = doc.is_some_and(|(_, text)| {
+            let follows = |begin| text.strip_prefix(begin);
+            let begins = |rest: &str| !rest.starts_with(|c: char| c.is_alphanumeric());
+            is_first && WITHOUT_SUBJECT.into_iter().filter_map(follows).any(begins)
+        });
+        if is_wide || lacks_subject {
+            bad.push(format!("{}: {line}", number + 1));
+        }
+    }
+    bad
+}
+
+#[test]
+fn comments_fit_the_width_and_doc_comments_have_a_subject() {
+    let mut bad = Vec::new();
+    let root = root().canonicalize().unwrap();
+    for path in rust_files(&root) {
+        let text = std::fs::read_to_string(&path).unwrap();
+        let file = path.strip_prefix(&root).unwrap().display();
+        let found = bad_comments(&text).into_iter();
+        bad.extend(found.map(|line| format!("{file}:{line}")));
+    }
+    assert!(
+        bad.is_empty(),
+        "comments beyond column {COLUMNS_MAX}, or doc comments without a subject:\n{}",
+        bad.join("\n")
+    );
+}
+
+#[test]
+fn bad_comments_are_found() {
+    let wide = format!("let a = 1; // {}", "a".repeat(COLUMNS_MAX));
+    let found = |text: &str| bad_comments(text).len();
+    for text in [
+        "/// Of a node.",
+        "    //! So many nodes.",
+        &wide,
+        &wide[11..],
+    ] {
+        assert_eq!(found(text), 1, "{text}");
+    }
+    for text in [
+        "/// Often.\n/// By a node.",
+        "// Of a node.",
+        "let a = \" // b\";",
+    ] {
+        assert_eq!(found(text), 0, "{text}");
+    }
 }

@@ -20,12 +20,12 @@ use crate::traces::TraceSection;
 use crate::web::WebSection;
 pub(crate) use document::sample;
 pub use load::ConfigError;
-use placement_api::audit::AuditSection;
 use placement_api::http::{
     ApiSection, ApiSettings, ApiTls, AuthSection, CallersSection, CandidateSettings, CorsSettings,
     PolicySettings, ReadsSection,
 };
 use placement_api::keystone::KeystoneSection;
+use placement_audit::AuditSection;
 use placement_base::settings::{Invalid, Setting, Text, check_address, settings};
 use placement_cluster::bucket::BackupS3Section;
 use placement_cluster::{

@@ -10,7 +10,7 @@ use std::process::Command;
 use serde::Deserialize;
 
 /// Crate, and the crates that it must not depend on, directly or indirectly.
-const MUST_NOT_REACH: [(&str, &[&str]); 10] = [
+const MUST_NOT_REACH: [(&str, &[&str]); 11] = [
     (
         "placement-model",
         &[
@@ -30,6 +30,7 @@ const MUST_NOT_REACH: [(&str, &[&str]); 10] = [
         "placement-raft-store",
         &["axum", "hyper", "placement-api", "placement-peer"],
     ),
+    ("placement-audit", &["openraft", "rocksdb", "placement-api"]),
     (
         "placement-peer",
         &["axum", "hyper", "placement-api", "placement-cluster"],

@@ -18,8 +18,8 @@ use std::sync::{Arc, RwLock};
 
 use axum::extract::Request;
 use memory::Memory;
-use placement_api::audit::Audit;
 use placement_api::http::{Api, ApiSettings, Policy, Service};
+use placement_audit::Audit;
 use placement_base::world::RealWorld;
 
 fn settings() -> ApiSettings {

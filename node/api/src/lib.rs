@@ -3,9 +3,6 @@
 //! It depends on the model and, through the traits of [`placement_base::backend`], on the cluster: one trait for
 //! writes, one for reads. It does not depend on openraft or RocksDB.
 
-pub mod access;
-pub mod audit;
 pub mod fork;
 pub mod http;
-mod identity;
 pub mod keystone;

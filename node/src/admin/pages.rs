@@ -21,9 +21,9 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
 use tower::ServiceExt;
 
-use placement_api::access::Peer;
 use placement_api::http::{Policy, Target, WEB};
 use placement_api::keystone::Token;
+use placement_audit::access::Peer;
 use placement_base::runtime;
 use placement_peer::tls::Shown;
 

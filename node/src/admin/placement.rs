@@ -11,8 +11,8 @@ use super::partitions::no_partition;
 use super::trail::operator;
 use super::{Admin, Answer, Failed};
 use crate::partitions::FOR_OPERATORS;
-use placement_api::audit::Listener;
 use placement_api::http::Identity;
+use placement_audit::Listener;
 use placement_base::backend::{Consistency, View};
 use placement_cluster::Refused;
 

@@ -11,8 +11,8 @@ use tokio::time::Instant;
 
 use super::failed;
 use super::pages::User;
-use placement_api::access::{NamedClient, Recorded};
-use placement_api::audit::{Asked, Audit, Caller, Listener, Origin, Outcome, Record};
+use placement_audit::access::{NamedClient, Recorded};
+use placement_audit::{Asked, Audit, Caller, Listener, Origin, Outcome, Record};
 use placement_base::world::UuidSource;
 use placement_cluster::internal_actions::{ActionLog, InternalAction};
 use placement_peer::tls::Shown;

@@ -7,8 +7,8 @@ use axum::middleware::from_fn;
 use prometheus_client::metrics::counter::Counter;
 
 use crate::health::{HealthChecks, LIVEZ, READYZ};
-use placement_api::access;
 use placement_api::http::{OPENAPI, PathPrefix, Service};
+use placement_audit::access;
 
 /// A face of a partition.
 pub(crate) struct Face {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use placement_api::access;
+use placement_audit::access;
 
 /// The connections of one listener.
 #[derive(Clone)]

@@ -34,4 +34,4 @@ pub use openapi::router as openapi;
 pub use routes::{WEB, default_rules};
 pub use service::Service;
 
-pub use crate::identity::{CallingService, Identity};
+pub use placement_audit::identity::{CallingService, Identity};

@@ -14,9 +14,9 @@ use super::edge::service::{self, Served};
 use super::edge::state::{Api, Server};
 use super::errors::{ApiError, Misdirected};
 use super::routes::ROUTES;
-use crate::access::{Peer, Recorded};
-use crate::audit::Listener;
-use crate::identity::Identity;
+use placement_audit::Listener;
+use placement_audit::access::{Peer, Recorded};
+use placement_audit::identity::Identity;
 
 /// All routes, prepared for look-up.
 static SPLIT: LazyLock<Routes> = LazyLock::new(|| Routes::of(ROUTES));

@@ -9,7 +9,7 @@ use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
 use super::access_rules::AccessRules;
-use crate::identity::{CallingService, Identity};
+use placement_audit::identity::{CallingService, Identity};
 use placement_base::settings::Secret;
 
 /// A token after its validation.

@@ -4,8 +4,8 @@ use std::fs;
 use std::sync::Arc;
 use std::time::Duration;
 
-use placement_api::audit::{Audit, AuditSection, Target};
 use placement_api::http::ApiSettings;
+use placement_audit::{Audit, AuditSection, Target};
 use placement_base::backend::Unavailable;
 use placement_base::world::RealWorld;
 use serde_json::{Value, json};

@@ -11,9 +11,9 @@ use futures::future::BoxFuture;
 use futures::stream::BoxStream;
 use http::{HeaderMap, Request, Response, StatusCode};
 use http_body_util::BodyExt;
-use placement_api::access::Peer;
-use placement_api::audit::{Audit, Listener};
 use placement_api::http::{Api, ApiSettings, Identity, Policy, Service};
+use placement_audit::access::Peer;
+use placement_audit::{Audit, Listener};
 use placement_base::world::{Clock, Offload, RealWorld};
 use serde_json::{Value, json};
 

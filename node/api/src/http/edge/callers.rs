@@ -10,8 +10,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use parking_lot::Mutex;
 
 use super::settings::{ApiSettings, AuthSection};
-use crate::access::{Peer, address_in, network};
 use crate::http::errors::ApiError;
+use placement_audit::access::{Peer, address_in, network};
 
 /// Bytes of a user's id that distinguish users. Keystone's ids are shorter.
 const ID_MAX_BYTES: usize = 64;

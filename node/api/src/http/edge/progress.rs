@@ -17,12 +17,12 @@ use super::route::is_own;
 use super::searches::{Kept, Searched};
 use super::state::Api;
 use super::{budget, headers};
-use crate::access::{self, ID_MAX_BYTES, Line, Peer, URI_MAX_BYTES, bounded};
-use crate::audit::{Asked, Caller, Listener, Origin, Outcome, Record};
 use crate::http::errors::ApiError;
 use crate::http::wire::microversion::Microversion;
 use crate::http::wire::spelling;
-use crate::identity::Identity;
+use placement_audit::access::{self, ID_MAX_BYTES, Line, Peer, URI_MAX_BYTES, bounded};
+use placement_audit::identity::Identity;
+use placement_audit::{Asked, Caller, Listener, Origin, Outcome, Record};
 use placement_base::world::micros;
 
 /// A request in progress.

@@ -14,7 +14,7 @@ use http::{HeaderMap, Request};
 pub use placement_model::types::PathPrefix;
 
 use super::headers::{self, split_outside_quotes};
-use crate::access::Encrypted;
+use placement_audit::access::Encrypted;
 
 /// Maximum length of a host with port (a DNS name has at most 253 characters, RFC 1035).
 const HOST_MAX_BYTES: usize = 253 + ":65535".len();

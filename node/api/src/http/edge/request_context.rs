@@ -21,12 +21,12 @@ use super::patience::Patience;
 use super::searches::Searched;
 use super::settings::RequestLimits;
 use super::state::Server;
-use crate::audit;
 use crate::http::errors::{ApiError, Varies, WriteKind, not_found, refused};
 use crate::http::wire::json::Json;
 use crate::http::wire::microversion::Microversion;
 use crate::http::wire::query::Query;
 use crate::http::wire::schema;
+use placement_audit as audit;
 use placement_base::backend::{Consistency, PlacementIndex, Position, Unavailable, View};
 use placement_base::world;
 

@@ -47,13 +47,13 @@ use super::request_context::{RequestContext, Table};
 use super::route::{Needs, Operation, Route, Routes};
 use super::state::Server;
 use super::{as_of, auth, consistency, cors, headers, searches};
-use crate::access::{Peer, WORD_MAX_BYTES, bounded};
-use crate::audit::Listener;
 use crate::http::errors::{ApiError, Asked, Format, Varies, code, not_found};
 use crate::http::wire::microversion::Microversion;
 use crate::http::wire::query::Query;
 use crate::http::wire::spelling;
-use crate::identity::Identity;
+use placement_audit::Listener;
+use placement_audit::access::{Peer, WORD_MAX_BYTES, bounded};
+use placement_audit::identity::Identity;
 use placement_base::contain::contain;
 use placement_base::trace;
 

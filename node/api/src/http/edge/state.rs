@@ -10,8 +10,8 @@ use super::policy::Policy;
 use super::searches::Searches;
 use super::settings::ApiSettings;
 use super::tail::Tail;
-use crate::audit::Audit;
 use crate::keystone::Keystone;
+use placement_audit::Audit;
 use placement_base::backend::{LedgerBackend, ReadBackend, Readiness, WriteBackend};
 use placement_base::world::{Background, Clock, Offload, UuidSource};
 

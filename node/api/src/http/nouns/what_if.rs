@@ -14,7 +14,6 @@ use placement_wire::what_if::{self as wire, Change, Changed, Question};
 use serde_json::value::RawValue;
 
 use super::{CONTENT_ROWS_MAX, capacity, explain, unknown_name};
-use crate::audit::Audit;
 use crate::fork::Fork;
 use crate::http::edge::answer::Answer;
 use crate::http::edge::explanations::{self, Asked, Explained};
@@ -24,6 +23,7 @@ use crate::http::edge::route::is_own;
 use crate::http::edge::state::{Api, Server};
 use crate::http::errors::ApiError;
 use crate::http::wire::microversion::Microversion;
+use placement_audit::Audit;
 use placement_base::backend::View;
 
 /// Maximum size of a body, in bytes.

@@ -6,7 +6,7 @@ use http::HeaderMap;
 use http::header::HeaderName;
 
 use super::super::headers;
-use crate::identity::{CallingService, Identity};
+use placement_audit::identity::{CallingService, Identity};
 
 pub(super) const TOKEN: HeaderName = HeaderName::from_static("x-auth-token");
 pub(super) const SERVICE_TOKEN: HeaderName = HeaderName::from_static("x-service-token");
@@ -49,38 +49,34 @@ pub(super) const OF_PROXIES: [HeaderName; 15] = [
 /// Message of the 401 for a request without a token.
 pub(super) const NO_TOKEN: &str = "The request has no X-Auth-Token header. Send one.";
 
-impl Identity {
-    /// Reads the scope and the domains from the headers of a Keystone middleware, through `text`.
-    pub(super) fn in_headers(
-        headers: &HeaderMap,
-        text: impl Fn(HeaderName) -> Option<String>,
-    ) -> Self {
-        Self {
-            project_id: text(PROJECT),
-            domain_id: text(DOMAIN),
-            system_scope: text(SYSTEM_SCOPE),
-            user_domain_id: text(USER_DOMAIN),
-            project_domain_id: text(PROJECT_DOMAIN),
-            // Source: oslo.context, `RequestContext.from_environ`.
-            is_admin_project: headers::text(headers, IS_ADMIN_PROJECT)
-                .is_none_or(|value| value.eq_ignore_ascii_case("true")),
-            ..Self::default()
-        }
+/// Reads the scope and the domains from the headers of a Keystone middleware, through `text`.
+pub(super) fn identity_in(
+    headers: &HeaderMap,
+    text: impl Fn(HeaderName) -> Option<String>,
+) -> Identity {
+    Identity {
+        project_id: text(PROJECT),
+        domain_id: text(DOMAIN),
+        system_scope: text(SYSTEM_SCOPE),
+        user_domain_id: text(USER_DOMAIN),
+        project_domain_id: text(PROJECT_DOMAIN),
+        // Source: oslo.context, `RequestContext.from_environ`.
+        is_admin_project: headers::text(headers, IS_ADMIN_PROJECT)
+            .is_none_or(|value| value.eq_ignore_ascii_case("true")),
+        ..Identity::default()
     }
 }
 
-impl CallingService {
-    /// Reads the service from the headers of a Keystone middleware.
-    pub(super) fn in_headers(headers: &HeaderMap) -> Self {
-        let text = |name: HeaderName| headers::text(headers, name).filter(|text| !text.is_empty());
-        let owned = |name| text(name).map(Cow::into_owned);
-        Self {
-            user_id: owned(SERVICE_USER),
-            user_domain_id: owned(SERVICE_USER_DOMAIN),
-            project_id: owned(SERVICE_PROJECT),
-            project_domain_id: owned(SERVICE_PROJECT_DOMAIN),
-            roles: text(SERVICE_ROLES).map_or_else(Vec::new, |given| roles(&given)),
-        }
+/// Reads the calling service from the headers of a Keystone middleware.
+pub(super) fn service_in(headers: &HeaderMap) -> CallingService {
+    let text = |name: HeaderName| headers::text(headers, name).filter(|text| !text.is_empty());
+    let owned = |name| text(name).map(Cow::into_owned);
+    CallingService {
+        user_id: owned(SERVICE_USER),
+        user_domain_id: owned(SERVICE_USER_DOMAIN),
+        project_id: owned(SERVICE_PROJECT),
+        project_domain_id: owned(SERVICE_PROJECT_DOMAIN),
+        roles: text(SERVICE_ROLES).map_or_else(Vec::new, |given| roles(&given)),
     }
 }
 

@@ -7,8 +7,8 @@ use http::HeaderMap;
 use super::super::headers;
 use super::identity::{NO_TOKEN, SERVICE_TOKEN, TOKEN};
 use crate::http::errors::ApiError;
-use crate::identity::{CallingService, Identity};
 use crate::keystone::{Away, Keystone, Token};
+use placement_audit::identity::{CallingService, Identity};
 
 /// Validates the token, and the service token if there is one, with Keystone.
 pub(super) async fn identify(
@@ -70,18 +70,6 @@ async fn token_of(
         tracing::warn!(reason, "Keystone cannot be asked");
         ApiError::cannot_authenticate()
     })
-}
-
-impl From<&Identity> for CallingService {
-    fn from(service: &Identity) -> Self {
-        Self {
-            user_id: Some(service.user_id.clone()),
-            user_domain_id: service.user_domain_id.clone(),
-            project_id: service.project_id.clone(),
-            project_domain_id: service.project_domain_id.clone(),
-            roles: service.roles.clone(),
-        }
-    }
 }
 
 #[cfg(test)]

@@ -10,9 +10,9 @@ use http::request::Parts;
 use self::identity::NO_TOKEN;
 use super::settings::AuthStrategy;
 use super::state::Api;
-use crate::access::{Encrypted, Peer};
 use crate::http::errors::ApiError;
-use crate::identity::Identity;
+use placement_audit::access::{Encrypted, Peer};
+use placement_audit::identity::Identity;
 
 /// Authenticates the caller as `[auth] strategy` says. `path` is the path that the client sees; the
 /// request came over a connection from `peer`.

@@ -6,8 +6,8 @@ use http::HeaderMap;
 use http::header::HeaderName;
 
 use super::super::headers;
-use super::identity::{ROLES, TENANT, TOKEN, roles};
-use crate::identity::{CallingService, Identity};
+use super::identity::{ROLES, TENANT, TOKEN, identity_in, roles, service_in};
+use placement_audit::identity::Identity;
 
 /// The caller that the request claims; `None` if it has no token.
 ///
@@ -20,7 +20,7 @@ pub(super) fn identify(headers: &HeaderMap) -> Option<Identity> {
     let token = text(TOKEN)?;
     let (user, project) = token.split_once(':').unwrap_or((&token, ""));
     let project = if project.is_empty() { user } else { project };
-    let named = Identity::in_headers(headers, owned);
+    let named = identity_in(headers, owned);
     let scope = named.system_scope.as_deref().unwrap_or_default();
     let own_project = scope.is_empty().then(|| project.to_owned());
     let roles = match text(ROLES) {
@@ -32,7 +32,7 @@ pub(super) fn identify(headers: &HeaderMap) -> Option<Identity> {
         user_id: user.to_owned(),
         project_id: (named.project_id.or(own_project)).or_else(|| owned(TENANT)),
         roles,
-        service: CallingService::in_headers(headers),
+        service: service_in(headers),
         ..named
     })
 }

@@ -8,10 +8,12 @@ use http::header::HeaderName;
 
 use super::super::headers;
 use super::super::settings::AuthSection;
-use super::identity::{IDENTITY_STATUS, OF_PROXIES, ROLES, SERVICE_STATUS, USER, roles};
-use crate::access::Peer;
+use super::identity::{
+    IDENTITY_STATUS, OF_PROXIES, ROLES, SERVICE_STATUS, USER, identity_in, roles, service_in,
+};
 use crate::http::errors::ApiError;
-use crate::identity::{CallingService, Identity};
+use placement_audit::access::Peer;
+use placement_audit::identity::{CallingService, Identity};
 
 pub(super) fn identify(
     section: &AuthSection,
@@ -46,7 +48,7 @@ pub(super) fn identify(
         owned(USER).ok_or_else(|| refused("The proxy did not name the caller (X-User-Id)."))?;
     let service = match text(SERVICE_STATUS).as_deref() {
         None => CallingService::default(),
-        Some("Confirmed") => CallingService::in_headers(headers),
+        Some("Confirmed") => service_in(headers),
         Some(_) => {
             return Err(refused(
                 "The proxy did not confirm the calling service (X-Service-Identity-Status).",
@@ -57,7 +59,7 @@ pub(super) fn identify(
         user_id,
         roles: text(ROLES).map_or_else(Vec::new, |given| roles(&given)),
         service,
-        ..Identity::in_headers(headers, owned)
+        ..identity_in(headers, owned)
     })
 }
 

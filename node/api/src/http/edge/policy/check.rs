@@ -7,7 +7,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use super::Target;
-use crate::identity::Identity;
+use placement_audit::identity::Identity;
 
 /// Maximum nesting of parentheses and negations; deeper rules are treated as unparsable.
 const DEPTH_MAX: usize = 64;
@@ -382,7 +382,7 @@ fn is_same_role(one: &str, other: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::identity::CallingService;
+    use placement_audit::identity::CallingService;
     use proptest::prelude::*;
 
     fn holds(rule: &str, roles: &[&str]) -> bool {

@@ -208,7 +208,7 @@ mod tests {
     use super::*;
     use crate::http::edge::policy::check;
     use crate::http::edge::settings::PolicySettings;
-    use crate::identity::Identity;
+    use placement_audit::identity::Identity;
 
     fn parse(text: &str) -> Result<BTreeMap<String, Stated>, PolicyError> {
         super::parse(Path::new("policy.yaml"), text)

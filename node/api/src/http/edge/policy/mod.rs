@@ -22,7 +22,7 @@ use check::Check;
 use files::{Contents, Look};
 
 use super::settings::PolicySettings;
-use crate::identity::Identity;
+use placement_audit::identity::Identity;
 
 /// The rules in force, and the files from which they come.
 ///

@@ -5,8 +5,12 @@
 //! `[audit] mode = "strict"` a write is acknowledged only after its record is on disk, so that no
 //! crash leaves a change without a record. Raft and reads never wait for it. Records describe
 //! requests and contain no bodies or tokens.
+//!
+//! [`identity`] is who calls, [`access`] the log's line for each request.
 
+pub mod access;
 mod file;
+pub mod identity;
 mod queue;
 mod record;
 mod settings;

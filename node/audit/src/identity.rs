@@ -68,3 +68,15 @@ pub struct CallingService {
     /// Role names as sent by Keystone.
     pub roles: Vec<String>,
 }
+
+impl From<&Identity> for CallingService {
+    fn from(service: &Identity) -> Self {
+        Self {
+            user_id: Some(service.user_id.clone()),
+            user_domain_id: service.user_domain_id.clone(),
+            project_id: service.project_id.clone(),
+            project_domain_id: service.project_domain_id.clone(),
+            roles: service.roles.clone(),
+        }
+    }
+}

@@ -102,7 +102,7 @@ impl Audit {
     }
 
     /// Why writes are rejected now because they could not be recorded.
-    pub(crate) fn why_not(&self) -> Option<&'static str> {
+    pub fn why_not(&self) -> Option<&'static str> {
         let trail = self.0.as_ref()?;
         match trail.mode {
             AuditMode::BestEffort => None,

@@ -19,12 +19,12 @@ use tokio::time::Instant;
 pub const TARGET: &str = "placement::access";
 
 /// Maximum length of the path with its query.
-pub(crate) const URI_MAX_BYTES: usize = 2048;
+pub const URI_MAX_BYTES: usize = 2048;
 /// Maximum length of the method and of a proxy-supplied address.
-pub(crate) const WORD_MAX_BYTES: usize = 64;
+pub const WORD_MAX_BYTES: usize = 64;
 /// Maximum length of a user or project id (Keystone's have at most 64 characters). Under `noauth2`,
 /// a client that sends a real token would be identified by it; tokens are longer, and are omitted.
-pub(crate) const ID_MAX_BYTES: usize = 64;
+pub const ID_MAX_BYTES: usize = 64;
 
 /// Request extension: the peer address of the connection.
 #[derive(Debug, Clone, Copy)]
@@ -54,7 +54,7 @@ impl NamedClient {
 
 /// Parses a proxy-supplied address, with or without a port; `None` if it is an obfuscated
 /// identifier.
-pub(crate) fn address_in(text: &str) -> Option<IpAddr> {
+pub fn address_in(text: &str) -> Option<IpAddr> {
     if let Ok(address) = text.parse() {
         return Some(address);
     }
@@ -79,30 +79,36 @@ pub fn network(address: IpAddr) -> IpAddr {
 
 /// The access line of one request. If it is dropped before the answer, it is logged as not
 /// answered.
-pub(crate) struct Line {
+pub struct Line {
     begun: Instant,
     answered: bool,
     probe: bool,
     client: String,
     method: Method,
     uri: Uri,
-    // Set by the API while it handles the request.
-    pub(crate) request_id: Option<String>,
+    /// The request id of this service. The API sets this and what follows while it handles the
+    /// request.
+    pub request_id: Option<String>,
     /// The request id that the caller sent.
-    pub(crate) global_request_id: Option<String>,
+    pub global_request_id: Option<String>,
     /// Its trace id, if it is traced.
-    pub(crate) trace_id: Option<String>,
-    pub(crate) microversion: Option<&'static str>,
-    pub(crate) user: Option<String>,
-    pub(crate) user_name: Option<String>,
-    pub(crate) project: Option<String>,
-    pub(crate) project_name: Option<String>,
+    pub trace_id: Option<String>,
+    /// The microversion of the answer, such as `1.39`.
+    pub microversion: Option<&'static str>,
+    /// Id of the caller.
+    pub user: Option<String>,
+    /// Keystone's name of the caller.
+    pub user_name: Option<String>,
+    /// Id of the project that the token is scoped to.
+    pub project: Option<String>,
+    /// Keystone's name of the project.
+    pub project_name: Option<String>,
 }
 
 impl Line {
     /// Starts the line of a request from `peer`. `client` is the client address according to a
     /// trusted proxy.
-    pub(crate) fn begin(parts: &Parts, peer: Option<Peer>, client: Option<&str>) -> Self {
+    pub fn begin(parts: &Parts, peer: Option<Peer>, client: Option<&str>) -> Self {
         let client = match (client, peer) {
             (Some(client), _) => bounded(client, WORD_MAX_BYTES).into_owned(),
             (None, Some(Peer(address))) => address.ip().to_string(),
@@ -130,7 +136,7 @@ impl Line {
     }
 
     /// Logs the line with the answer.
-    pub(crate) fn answered<B: HttpBody>(mut self, response: &http::Response<B>) {
+    pub fn answered<B: HttpBody>(mut self, response: &http::Response<B>) {
         self.answered = true;
         let bytes = response.body().size_hint().exact();
         self.write(Some(response.status().as_u16()), bytes, "answered");
@@ -189,7 +195,7 @@ fn id(text: &Option<String>) -> Option<&str> {
 }
 
 /// The name of a user or a project, bounded in length.
-pub(crate) fn name(text: &Option<String>) -> Option<Cow<'_, str>> {
+pub fn name(text: &Option<String>) -> Option<Cow<'_, str>> {
     text.as_deref().map(|name| bounded(name, ID_MAX_BYTES))
 }
 
@@ -218,7 +224,7 @@ pub fn malformed_request(peer: SocketAddr, error: &hyper::Error) {
 }
 
 /// The text, truncated to `max_bytes` and marked with `…` if longer.
-pub(crate) fn bounded(text: &str, max_bytes: usize) -> Cow<'_, str> {
+pub fn bounded(text: &str, max_bytes: usize) -> Cow<'_, str> {
     if text.len() <= max_bytes {
         return Cow::Borrowed(text);
     }

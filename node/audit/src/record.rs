@@ -247,7 +247,7 @@ pub(super) mod tests {
     use crate::identity::CallingService;
 
     /// A claim that Nova made for a user.
-    pub(in crate::audit) fn claim() -> Record {
+    pub(crate) fn claim() -> Record {
         let caller = Identity {
             user_id: "alice".to_owned(),
             project_id: Some("blue".to_owned()),
@@ -288,7 +288,7 @@ pub(super) mod tests {
     }
 
     /// A request without authentication that needs it.
-    pub(in crate::audit) fn unauthenticated() -> Record {
+    pub(crate) fn unauthenticated() -> Record {
         Record {
             caller: None,
             global_request_id: None,

@@ -149,7 +149,7 @@ async fn browser_sees_the_cloud_and_changes_nothing() {
         (of("capacity?resources=VCPU:1"), &["claims can be made now"]),
         (
             of("capacity?local=true"),
-            &["VCPU", "This is what the node has"],
+            &["VCPU", "This is the local state of the node"],
         ),
         (
             of("providers"),

@@ -1,5 +1,4 @@
-//! How a cluster is, by what its members report: the condition, and what an operator has to look
-//! at.
+//! Health of a cluster from the reports of its members, and warnings for operators.
 
 use std::collections::{BTreeMap, BTreeSet};
 

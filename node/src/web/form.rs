@@ -13,18 +13,18 @@ use super::refusal::Refusal;
 use placement_api::keystone::Credentials;
 use placement_base::settings::Secret;
 
-/// Longest form, in bytes.
+/// Maximum size of a form, in bytes.
 const BODY_BYTES_MAX: usize = 8 * 1024;
-/// Deadline for a browser to send it.
+/// Deadline for a browser to send the form.
 const BODY_WITHIN: Duration = Duration::from_secs(10);
 const KIND: &str = "application/x-www-form-urlencoded";
 
-/// Longest name in an audit record, in characters: a user's in Keystone may have 255.
+/// Maximum length of a name in an audit record, in characters; a Keystone user name may have 255.
 const SHOWN_MAX: usize = 64;
 
 /// The content of a login form.
 pub(super) struct Form {
-    /// The name of the user.
+    /// Name of the user, for display.
     pub(super) name: String,
     pub(super) credentials: Credentials,
 }
@@ -52,7 +52,7 @@ pub(super) async fn read(headers: &HeaderMap, body: Body) -> Result<Form, Refusa
         .and_then(|kind| kind.to_str().ok());
     let kind = kind.and_then(|kind| kind.split(';').next());
     if !kind.is_some_and(|kind| kind.trim().eq_ignore_ascii_case(KIND)) {
-        let wrong = format!("A login is a form, of the type {KIND}.");
+        let wrong = format!("A login must be a form of type {KIND}.");
         return Err(Refusal::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, wrong));
     }
     let Ok(body) = timeout(BODY_WITHIN, to_bytes(body, BODY_BYTES_MAX)).await else {
@@ -60,7 +60,7 @@ pub(super) async fn read(headers: &HeaderMap, body: Body) -> Result<Form, Refusa
         return Err(Refusal::new(StatusCode::REQUEST_TIMEOUT, wrong));
     };
     let body = body.map_err(|_| {
-        let wrong = format!("The form is incomplete, or has more than {BODY_BYTES_MAX} bytes.");
+        let wrong = format!("The form is incomplete or exceeds {BODY_BYTES_MAX} bytes.");
         Refusal::new(StatusCode::PAYLOAD_TOO_LARGE, wrong)
     })?;
     let fields: BTreeMap<_, _> = form_urlencoded::parse(&body).collect();

@@ -128,7 +128,7 @@ async fn log_in(State(site): State<Arc<Site>>, request: Request) -> Response {
         }
     })));
     answer.await.unwrap_or_else(|_panicked| {
-        let wrong = "The login has failed with a bug; the log of this node has the details.";
+        let wrong = "The login failed because of a bug; see the log of this node for details.";
         Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, wrong).page(None)
     })
 }
@@ -174,8 +174,8 @@ async fn enter(State(site): State<Arc<Site>>, mut request: Request, next: Next) 
 }
 
 impl Site {
-    /// Begins a session with a new id, whatever the browser had before; also returns the sessions
-    /// that end for it.
+    /// Begins a session with a new id, regardless of any earlier session of the browser; also
+    /// returns the sessions that this ends.
     async fn log_in(
         &self,
         request: Request,
@@ -211,7 +211,7 @@ impl Site {
         })?;
         let Some(token) = self.keystone.log_in(&credentials).await? else {
             sleep(REFUSED_LASTS).await;
-            let wrong = "Keystone does not accept this. Check all fields.";
+            let wrong = "Keystone rejected the login. Check all fields.";
             return Err(Refusal::new(StatusCode::FORBIDDEN, wrong));
         };
         let session = Session {
@@ -223,7 +223,8 @@ impl Site {
             refused_or_left => {
                 self.revoke(&session.token).await;
                 // No one receives this answer.
-                let left = || Refusal::new(StatusCode::REQUEST_TIMEOUT, "The browser has left.");
+                let wrong = "The browser closed the connection.";
+                let left = || Refusal::new(StatusCode::REQUEST_TIMEOUT, wrong);
                 return Err(refused_or_left.err().unwrap_or_else(left));
             }
         };
@@ -254,7 +255,7 @@ impl Site {
         let user = User { name, token };
         let wrong = match user.may_see(&self.policy) {
             true if !is_restricted => return Ok(user),
-            true => "Pages read what access rules cannot list: use a credential without them."
+            true => "Access rules cannot list what pages read: use a credential without access rules."
                 .to_owned(),
             false => format!(
                 "The policy does not allow you to see pages: its rule {WEB} is for other roles \

@@ -36,7 +36,7 @@ impl Refusal {
         }
     }
 
-    /// The response; `name` is that of the logged-in user, if there is one.
+    /// The response. `name`: the logged-in user, if any.
     pub(super) fn page(self, name: Option<&str>) -> Response {
         let page = placement_web::login(self.status.as_u16(), &self.wrong, name);
         // The form may not have been read to its end.

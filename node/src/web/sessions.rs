@@ -24,7 +24,7 @@ const COOKIE_NAME: &str = "__Host-placementd";
 
 /// The session behind a cookie.
 pub(super) struct Session {
-    /// The name of the user.
+    /// Name of the user, for display.
     pub(super) name: Arc<str>,
     pub(super) token: Secret,
 }

@@ -1,4 +1,4 @@
-//! Where pages get their content: the operators' API, and nothing else.
+//! Access to the admin API, the only source of data for pages.
 
 use futures::future::{BoxFuture, join_all};
 use serde::Deserialize;
@@ -7,26 +7,26 @@ use serde_json::{Map, Value};
 
 use crate::words::list;
 
-/// What the API answers to a GET.
+/// Response of the API to a GET.
 #[derive(Debug, Clone, Default)]
 pub struct Answer {
-    /// The HTTP status.
+    /// HTTP status of the response.
     pub status: u16,
-    /// The body; null where it is no JSON.
+    /// The body; null if it is not JSON.
     pub body: Value,
 }
 
-/// A list of which a part is enough.
+/// A list of which pages need only a part.
 #[derive(Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum List {
-    /// There may be 100,000.
+    /// May have 100,000 elements.
     ResourceProviders(Vec<Provider>),
 }
 
 #[derive(Deserialize)]
 struct Provider {
-    /// Most of the answer.
+    /// Links, which are most of the response and never shown.
     #[serde(default, rename = "links")]
     _links: IgnoredAny,
     #[serde(flatten)]
@@ -34,7 +34,7 @@ struct Provider {
 }
 
 impl Answer {
-    /// The part of an answer that pages show.
+    /// Parses a response and drops the parts that pages do not show.
     pub fn read(status: u16, body: &[u8]) -> Self {
         let body = match serde_json::from_slice(body) {
             Ok(List::ResourceProviders(all)) => {
@@ -47,19 +47,19 @@ impl Answer {
     }
 }
 
-/// The operators' API. It has no other method than GET, so a page can change nothing.
+/// The admin API. It has no method other than GET, so a page cannot change anything.
 pub trait Ask: Sync {
-    /// Asks for a path with its query, such as `/v1/status`. Content may be what the node has, with
-    /// or without a quorum, if `is_local`. Takes a bounded time and gives a bounded body.
+    /// Requests a path with its query, such as `/v1/status`. With `is_local`, content may be the
+    /// local state of a node, which needs no quorum. Time and body size are limited.
     fn get<'a>(&'a self, path: &'a str, is_local: bool) -> BoxFuture<'a, Answer>;
 
-    /// The name of the user who has logged in to see the page, if that was necessary.
+    /// Name of the logged-in user; `None` for operators.
     fn user(&self) -> Option<&str> {
         None
     }
 }
 
-/// Why a page cannot be shown.
+/// Error page: status and reason.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Failure {
     pub(crate) status: u16,
@@ -68,13 +68,13 @@ pub(crate) struct Failure {
 
 impl Failure {
     pub(crate) fn not_found(what: &str) -> Self {
-        let message = format!("{what} Begin at the overview.");
+        let message = format!("{what} Go to the overview.");
         let status = 404;
         Self { status, message }
     }
 }
 
-/// The questions of one page, which the page shows.
+/// The requests of one page, which the page lists.
 pub(crate) struct Questions<'a> {
     api: &'a dyn Ask,
     is_local: bool,
@@ -90,7 +90,7 @@ impl<'a> Questions<'a> {
         }
     }
 
-    /// Whether one who has logged in asks, and not an operator.
+    /// Whether a logged-in user asks, not an operator.
     pub(crate) fn are_of_a_user(&self) -> bool {
         self.api.user().is_some()
     }
@@ -101,7 +101,7 @@ impl<'a> Questions<'a> {
         success(answer)
     }
 
-    /// Asks all at once. The answers come in the order of the paths.
+    /// Sends all requests concurrently. Responses are in the order of the paths.
     pub(crate) async fn all(&mut self, paths: Vec<String>) -> Vec<Result<Value, Failure>> {
         let questions = paths.iter().map(|path| self.api.get(path, self.is_local));
         let answers = join_all(questions).await;
@@ -110,7 +110,7 @@ impl<'a> Questions<'a> {
     }
 }
 
-/// The body, or what the error in it says.
+/// The body of a success, or the error with its message.
 fn success(answer: Answer) -> Result<Value, Failure> {
     let Answer { status, body } = answer;
     if (200..300).contains(&status) {
@@ -119,14 +119,14 @@ fn success(answer: Answer) -> Result<Value, Failure> {
     let errors = list(&body["errors"]).iter();
     let details: Vec<&str> = errors.filter_map(|one| one["detail"].as_str()).collect();
     let message = match details.as_slice() {
-        [] => format!("The API has answered with status {status}, and no reason."),
-        // In one line.
+        [] => format!("The API returned status {status} without a reason."),
+        // Joined to one line.
         details => {
             let all = details.join(" ");
             all.split_whitespace().collect::<Vec<_>>().join(" ")
         }
     };
-    // A page cannot pass anything on, such as a redirection.
+    // A redirect cannot be passed on; it is an error.
     let status = if status < 400 { 502 } else { status };
     Err(Failure { status, message })
 }

@@ -1,19 +1,19 @@
-//! Charts as SVG: drawn by attributes and classes, as pages have no inline style.
+//! Charts as SVG, styled by attributes and classes since pages have no inline style.
 
 use maud::{Markup, html};
 use serde_json::Value;
 
 use crate::words::list;
 
-/// So many bars are drawn.
+/// Maximum number of bars.
 const BARS_MAX: usize = 65;
-/// A chart has room for so many, so that bars of charts are alike.
+/// Minimum width of a chart in bars, so that charts have similar bars.
 const BARS_MIN: usize = 24;
 /// Width of a bar with its gap, and height of a chart, in units of the view box.
 const STEP: usize = 10;
 const HEIGHT: u128 = 60;
 
-/// The numbers of a list; 0 in place of anything else.
+/// The numbers of a list; other values become 0.
 pub(crate) fn numbers(value: &Value) -> Vec<u64> {
     let numbers = list(value).iter().take(BARS_MAX);
     numbers
@@ -21,15 +21,15 @@ pub(crate) fn numbers(value: &Value) -> Vec<u64> {
         .collect()
 }
 
-/// A bar for each number; those of the second list are drawn over them. `label` says what they are;
-/// the numbers are to stand next to the chart.
+/// A bar for each number; bars of the second list are drawn over them. `label` describes the chart;
+/// the page must show the numbers as text, too.
 pub(crate) fn bars(label: &str, all: &[u64], over: &[u64]) -> Markup {
     let most = all.iter().max().map_or(1, |most| (*most).max(1));
     let path = |numbers: &[u64]| {
         let bars = numbers.iter().take(BARS_MAX).enumerate();
         let bars = bars.filter(|(_, number)| **number > 0);
         let bar = |(at, number): (usize, &u64)| {
-            // What is not 0 can be seen.
+            // A number above 0 is always visible.
             let height = (u128::from(*number.min(&most)) * HEIGHT).div_ceil(most.into());
             format!("M{} {HEIGHT}v-{height}h8v{height}z", at * STEP + 1)
         };

@@ -1,4 +1,4 @@
-//! What stands around each page.
+//! The frame of each page: navigation, heading, commands.
 
 use maud::{DOCTYPE, Markup, html};
 
@@ -10,9 +10,9 @@ use crate::target::Partition;
 use crate::words::{cut, quoted};
 
 const LOCAL: &str = "-H 'Placement-Consistency: local'";
-/// The commands of a page may have so many bytes.
+/// Maximum size of the commands on a page, in bytes.
 const COMMANDS_BYTES: usize = 15 * 1024;
-/// The pages of a partition, and what they are called.
+/// Pages of a partition and their names.
 const PAGES: [(&str, &str); 6] = [
     ("capacity", "Capacity"),
     ("providers", "Providers"),
@@ -26,24 +26,24 @@ const PAGES: [(&str, &str); 6] = [
 pub(crate) struct View {
     pub(crate) title: String,
     pub(crate) body: Markup,
-    /// The same question, for `placementctl` and `openstack`.
+    /// Equivalent commands of `placementctl` and `openstack`.
     pub(crate) commands: Vec<String>,
 }
 
-/// What a page is framed by.
+/// Parameters of the frame.
 #[derive(Default)]
 pub(crate) struct Frame<'a> {
-    /// Whose pages are linked to; `None`: no pages are, as one has to log in.
+    /// Partition of the links; `None`: no links, since the user must log in first.
     pub(crate) partition: Option<&'a Partition>,
-    /// The paths that the page is made of.
+    /// Requested API paths, in their order.
     pub(crate) asked: &'a [String],
     pub(crate) is_local: bool,
-    /// Who has logged in.
+    /// Name of the logged-in user.
     pub(crate) user: Option<&'a str>,
 }
 
 impl Frame<'_> {
-    /// The whole page.
+    /// The complete HTML page.
     pub(crate) fn around(&self, view: &View) -> String {
         let page = html! {
             (DOCTYPE)
@@ -56,7 +56,7 @@ impl Frame<'_> {
                     link rel="stylesheet" href=(STYLE_PATH);
                 }
                 body {
-                    a class="skip" href="#content" { "Skip to the content" }
+                    a class="skip" href="#content" { "Skip to content" }
                     header {
                         @if let Some(partition) = self.partition { (navigation(partition)) }
                         @if let Some(user) = self.user {
@@ -65,7 +65,7 @@ impl Frame<'_> {
                     }
                     main id="content" {
                         h1 { (view.title) }
-                        @if self.is_local { p { "This is what the node has, which may be old." } }
+                        @if self.is_local { p { "This is the local state of the node; it may be out of date." } }
                         (view.body)
                     }
                     footer { (same_question(view, self.asked, self.is_local)) }
@@ -109,7 +109,7 @@ fn same_question(view: &View, asked: &[String], is_local: bool) -> Markup {
     html! {
         @if !lines.is_empty() {
             details {
-                summary { "The same question as a command" }
+                summary { "Equivalent commands" }
                 pre { code { @for line in lines { (line) } } }
             }
         }

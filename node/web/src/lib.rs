@@ -1,5 +1,5 @@
-//! Web pages over the operators' API: each is a set of questions (GET) and a template over the
-//! answers. See `DESIGN.md`.
+//! Web pages over the admin API: each page is a set of GET requests and a template for the
+//! responses. See `DESIGN.md`.
 
 mod ask;
 mod charts;
@@ -18,15 +18,15 @@ use frame::{Frame, View};
 use maud::html;
 use target::{Partition, Target};
 
-/// Longest path with its query.
+/// Maximum length of a path with its query, in bytes.
 const TARGET_BYTES_MAX: usize = 4096;
-/// The path of the one style sheet.
+/// Path of the style sheet.
 pub const STYLE_PATH: &str = "/web/style.css";
-/// The partition whose pages are linked to where no other is shown.
+/// Partition of the links on pages without a partition.
 const DEFAULT: &str = "default";
 
-/// The headers of each page: it loads nothing from elsewhere, sends nothing elsewhere, and is in no
-/// other page.
+/// Headers of each page. It loads and sends nothing outside of its origin, and cannot be embedded
+/// in other pages.
 pub const HEADERS: [(&str, &str); 5] = [
     (
         "content-security-policy",
@@ -34,7 +34,7 @@ pub const HEADERS: [(&str, &str); 5] = [
          frame-ancestors 'none'; base-uri 'none'",
     ),
     ("x-content-type-options", "nosniff"),
-    // With `no-referrer` the forms of browsers have no Origin.
+    // With `no-referrer`, browsers send forms without Origin.
     ("referrer-policy", "same-origin"),
     ("cross-origin-opener-policy", "same-origin"),
     ("cross-origin-resource-policy", "same-origin"),
@@ -43,11 +43,11 @@ pub const HEADERS: [(&str, &str); 5] = [
 /// A page, or the style sheet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Page {
-    /// The HTTP status: that of the API where it has refused an answer.
+    /// HTTP status, passed on from the API if it returned an error.
     pub status: u16,
-    /// The value of `content-type`.
+    /// Value of the header `content-type`.
     pub content_type: &'static str,
-    /// The value of `cache-control`.
+    /// Value of the header `cache-control`.
     pub cache_control: &'static str,
     /// UTF-8, at most 150 kB.
     pub body: String,
@@ -64,7 +64,7 @@ impl Page {
     }
 }
 
-/// The style sheet.
+/// The style sheet of all pages.
 pub fn style() -> Page {
     Page {
         status: 200,
@@ -74,7 +74,7 @@ pub fn style() -> Page {
     }
 }
 
-/// What is at a path (with its query, as it came) below `/web`.
+/// Renders the page at a path below `/web`, given with its undecoded query.
 pub async fn respond(target: &str, api: &dyn Ask) -> Page {
     let read = Target::parse(target).filter(|_| target.len() <= TARGET_BYTES_MAX);
     let is_local = read.as_ref().is_some_and(Target::is_local);
@@ -84,7 +84,7 @@ pub async fn respond(target: &str, api: &dyn Ask) -> Page {
         Some(read) => pages::show(&mut questions, read, &partition).await,
         None => Err(Failure {
             status: 414,
-            message: format!("An address has at most {TARGET_BYTES_MAX} bytes."),
+            message: format!("The address exceeds {TARGET_BYTES_MAX} bytes."),
         }),
     };
     let (status, view) = match shown {
@@ -100,7 +100,7 @@ pub async fn respond(target: &str, api: &dyn Ask) -> Page {
     Page::html(status, frame.around(&view))
 }
 
-/// The partition of a page; no name is as long as what is cut.
+/// The partition of a page. Names of partitions are shorter than the cut.
 fn partition_of(target: Option<&Target>) -> Partition {
     match target.map(|target| target.segments.as_slice()) {
         Some([place, name, ..]) if place == "placement" => Partition(words::cut(name)),
@@ -110,14 +110,14 @@ fn partition_of(target: Option<&Target>) -> Partition {
 
 fn failed(failure: &Failure, target: &str, is_local: bool) -> View {
     let separator = if target.contains('?') { '&' } else { '?' };
-    // A leader may be missing.
+    // There may be no leader.
     let may_help = failure.status == 503 && !is_local;
     View {
-        title: format!("There is no answer ({})", failure.status),
+        title: format!("Request failed ({})", failure.status),
         body: html! {
             p { (words::cut(&failure.message)) }
             @if may_help {
-                p { a href=(format!("{target}{separator}local=true")) { "Show what the node has, without a quorum" } }
+                p { a href=(format!("{target}{separator}local=true")) { "Show the local state of the node, without a quorum" } }
             }
         },
         commands: Vec::new(),

@@ -1,14 +1,14 @@
-//! What pages are made of. Names are shown as text: maud escapes what stands in parentheses.
+//! Building blocks of pages. maud escapes everything in parentheses.
 
 use maud::{Markup, html};
 use serde_json::Value;
 
 use crate::words::word;
 
-/// So many rows are on a page.
+/// Maximum number of rows on a page.
 pub(crate) const ROWS_MAX: usize = 100;
 
-/// How many bytes of rows a page may still have.
+/// Remaining size of the rows of a page, in bytes.
 pub(crate) struct Room(pub(crate) usize);
 
 impl Default for Room {
@@ -18,7 +18,7 @@ impl Default for Room {
 }
 
 impl Room {
-    /// Those of the rows for which there is room.
+    /// The first rows that fit into the remaining size.
     pub(crate) fn take(&mut self, rows: impl IntoIterator<Item = Markup>) -> Vec<Markup> {
         let mut taken = Vec::new();
         for row in rows.into_iter().take(ROWS_MAX) {
@@ -32,7 +32,7 @@ impl Room {
     }
 }
 
-/// The cells of one row; the first one names it.
+/// A row; the first cell is its header.
 pub(crate) fn row(cells: &[Markup]) -> Markup {
     html! {
         tr {
@@ -43,13 +43,13 @@ pub(crate) fn row(cells: &[Markup]) -> Markup {
     }
 }
 
-/// A table; a line of text if it has no rows. Its heads are separated by bars.
+/// A table, or a line of text if it has no rows. Headings are separated by ` | `.
 pub(crate) fn table(caption: &str, heads: &str, rows: &[Markup]) -> Markup {
     html! {
         @if rows.is_empty() {
-            p { (caption) ": nothing to show." }
+            p { (caption) ": none found." }
         } @else {
-            // It scrolls within itself on a narrow screen, by keyboard too.
+            // Scrolls horizontally on a narrow screen, also by keyboard.
             div class="wide" tabindex="0" role="region" aria-label=(caption) {
                 table {
                     caption { (caption) }
@@ -61,9 +61,9 @@ pub(crate) fn table(caption: &str, heads: &str, rows: &[Markup]) -> Markup {
     }
 }
 
-/// Says that a list is cut.
+/// A note that a list is truncated.
 pub(crate) fn cut_to(shown: usize, all: usize) -> Markup {
-    html! { @if shown < all { p { "The first " (shown) " of " (all) "." } } }
+    html! { @if shown < all { p { "Showing the first " (shown) " of " (all) "." } } }
 }
 
 /// A value as text.
@@ -71,12 +71,12 @@ pub(crate) fn cell(value: &Value) -> Markup {
     html! { (word(value)) }
 }
 
-/// Members of a value as text. Their names are separated by blanks.
+/// Members of a value as text; the names are separated by spaces.
 pub(crate) fn cells(value: &Value, members: &str) -> Vec<Markup> {
     members.split(' ').map(|name| cell(&value[name])).collect()
 }
 
-/// Members of a value with their names.
+/// Members of a value as a list of names and values.
 pub(crate) fn facts(value: &Value, members: &str) -> Markup {
     html! {
         dl { @for name in members.split(' ') { dt { (name.replace('_', " ")) } dd { (word(&value[name])) } } }
@@ -88,7 +88,7 @@ pub(crate) fn link(href: &str, text: &Value) -> Markup {
     html! { a href=(href) { (word(text)) } }
 }
 
-/// How much of a capacity is used; a text browser shows the numbers.
+/// A usage bar; text browsers show its numbers.
 pub(crate) fn bar(what: &str, used: &Value, capacity: &Value) -> Markup {
     let [amount, most] = [used, capacity].map(|value| value.as_f64().unwrap_or_default());
     let label = format!("{what}: {} of {}", word(used), word(capacity));
@@ -99,10 +99,9 @@ pub(crate) fn bar(what: &str, used: &Value, capacity: &Value) -> Markup {
     }
 }
 
-/// A field of a form: the name of its parameter, its label, an example, and what is in it.
+/// A field of a form: parameter, label, example, and value.
 pub(crate) type Field<'a> = (&'a str, &'a str, &'a str, &'a str);
 
-/// A form that asks for a page.
 pub(crate) fn form(action: &str, fields: &[Field<'_>]) -> Markup {
     html! {
         form method="get" action=(action) {
@@ -114,7 +113,7 @@ pub(crate) fn form(action: &str, fields: &[Field<'_>]) -> Markup {
     }
 }
 
-/// Links to the pages before and after this one.
+/// Links to the previous and the next page.
 pub(crate) fn pager(before: Option<String>, after: Option<String>) -> Markup {
     html! {
         @if before.is_some() || after.is_some() {
@@ -126,8 +125,8 @@ pub(crate) fn pager(before: Option<String>, after: Option<String>) -> Markup {
     }
 }
 
-/// The pages around that which shows so many rows from one on, of those that are left, by the
-/// number of their first row.
+/// Links to the previous and the next page of a list that starts at row `from`; a page is addressed
+/// by its first row. `left`: number of rows from `from` on.
 pub(crate) fn pages(
     from: usize,
     shown: usize,

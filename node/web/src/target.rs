@@ -1,28 +1,28 @@
-//! The addresses of pages and of what they ask.
+//! Addresses of pages and of API requests.
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 
-/// What a segment keeps (RFC 3986 section 2.3).
+/// Characters to escape in a path segment (RFC 3986 section 2.3).
 const UNRESERVED: &AsciiSet = &(NON_ALPHANUMERIC.remove(b'-').remove(b'_'))
     .remove(b'.')
     .remove(b'~');
-/// What a parameter keeps: separators of the API mean nothing else in a query.
+/// Characters to escape in a parameter; the separators of the API are not special in a query.
 const IN_PARAMETERS: &AsciiSet = &UNRESERVED.remove(b':').remove(b',').remove(b'!');
-/// What a query keeps that is given as a whole.
+/// Characters to escape in a complete query.
 const IN_QUERIES: &AsciiSet = &(IN_PARAMETERS.remove(b'=').remove(b'&'))
     .remove(b'%')
     .remove(b'+');
 
-/// What was asked of the pages.
+/// Parsed address of a page.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Target {
-    /// Below `/web`, decoded.
+    /// Decoded path segments below `/web`.
     pub(crate) segments: Vec<String>,
     parameters: Vec<(String, String)>,
 }
 
 impl Target {
-    /// Reads a path with its query; `None` if it is not below `/web`.
+    /// Parses a path with its query; `None` if it is not below `/web`.
     pub(crate) fn parse(target: &str) -> Option<Self> {
         let (path, query) = target.split_once('?').unwrap_or((target, ""));
         let below = path.strip_prefix("/web")?;
@@ -40,20 +40,19 @@ impl Target {
         })
     }
 
-    /// The value of a parameter without blanks around it; empty if it is not given. The first one
-    /// counts.
+    /// The trimmed value of a parameter; empty if missing. The first occurrence counts.
     pub(crate) fn parameter(&self, name: &str) -> &str {
         let mut given = self.parameters.iter();
         let found = given.find(|(key, _)| key == name);
         found.map_or("", |(_, value)| value.trim())
     }
 
-    /// Whether what the node has is enough, with or without a quorum.
+    /// Whether the local state of the node is requested, which needs no quorum.
     pub(crate) fn is_local(&self) -> bool {
         self.parameter("local") == "true"
     }
 
-    /// A parameter that counts rows; 0 if it is no number.
+    /// The first row to show; 0 if missing or invalid.
     pub(crate) fn offset(&self) -> usize {
         self.parameter("from").parse().unwrap_or_default()
     }
@@ -63,7 +62,6 @@ fn decoded(text: &str) -> String {
     percent_decode_str(text).decode_utf8_lossy().into_owned()
 }
 
-/// As forms encode it.
 fn form_decoded(text: &str) -> String {
     decoded(&text.replace('+', " "))
 }
@@ -72,13 +70,13 @@ pub(crate) fn encoded(text: &str) -> String {
     utf8_percent_encode(text, UNRESERVED).to_string()
 }
 
-/// A query that is given as a whole, or behind the `?` of a URI, as it can be sent.
+/// The escaped query: the text itself, or its part after the `?` of a URI.
 pub(crate) fn whole_query(given: &str) -> String {
     let query = given.split_once('?').map_or(given, |(_, query)| query);
     utf8_percent_encode(query.trim(), IN_QUERIES).to_string()
 }
 
-/// A path with those of the parameters that have a value.
+/// A path with the parameters that are not empty.
 pub(crate) fn with_query(path: &str, parameters: &[(&str, &str)]) -> String {
     let given = parameters.iter().filter(|(_, value)| !value.is_empty());
     let pairs: Vec<String> = given
@@ -90,24 +88,24 @@ pub(crate) fn with_query(path: &str, parameters: &[(&str, &str)]) -> String {
     }
 }
 
-/// A partition, whose content pages show.
+/// Name of the partition of a page.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Partition(pub(crate) String);
 
 impl Partition {
-    /// A path of its API.
+    /// A path of the API of the partition.
     pub(crate) fn api(&self, path: &str, parameters: &[(&str, &str)]) -> String {
         let path = format!("/v1/placement/{}{path}", encoded(&self.0));
         with_query(&path, parameters)
     }
 
-    /// The same at another node.
+    /// The same path at another node.
     pub(crate) fn api_of(&self, node: u64, path: &str, parameters: &[(&str, &str)]) -> String {
         let own = self.api(path, parameters);
         own.replacen("/v1/", &format!("/v1/nodes/{node}/"), 1)
     }
 
-    /// One of its pages.
+    /// A page of the partition.
     pub(crate) fn page(&self, path: &str, parameters: &[(&str, &str)]) -> String {
         let path = format!("/web/placement/{}/{path}", encoded(&self.0));
         with_query(&path, parameters)

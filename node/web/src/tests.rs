@@ -6,11 +6,11 @@ use serde_json::{Value, json};
 
 use super::*;
 
-/// What must be shown as text.
+/// Markup that must be shown as text.
 const MARKUP: &str = "\"><script>alert('x')</script>&<img src=//evil>";
 const UUID: &str = "c0000000-0000-4000-8000-000000000001";
 
-/// An API that answers by a function, and keeps what it was asked.
+/// A fake API that answers by a function and records the requests.
 struct Api<F> {
     answer: F,
     asked: Mutex<Vec<String>>,
@@ -28,7 +28,7 @@ fn api<F: Fn(&str) -> Answer + Sync>(answer: F) -> Api<F> {
     Api { answer, asked }
 }
 
-/// A page over an API that answers everything with these bodies.
+/// A page over an API that returns these bodies.
 fn page(target: &str, body: impl Fn(&str) -> Value + Sync) -> Page {
     let answer = |path: &str| Answer {
         status: 200,
@@ -37,7 +37,7 @@ fn page(target: &str, body: impl Fn(&str) -> Value + Sync) -> Page {
     block_on(respond(target, &api(answer)))
 }
 
-/// The addresses of all pages, with names in each place where a name can stand.
+/// Addresses of all pages, with `name` in each place of a name.
 fn targets(name: &str) -> Vec<String> {
     let name = target::encoded(name);
     let content = [
@@ -61,10 +61,10 @@ fn targets(name: &str) -> Vec<String> {
         .collect()
 }
 
-/// What the API answers about a cloud in which everything is called like that; each list has so
-/// many elements.
+/// Responses of the API for a cloud in which everything has the same name; each list has `count`
+/// elements.
 fn cloud(path: &str, name: &str, count: usize) -> Value {
-    // One tree of many is small.
+    // A tree is small, even if there are many.
     let count = if path.contains("in_tree=") { 1 } else { count };
     let many = |one: Value| vec![one; count];
     let provider = json!({"uuid": UUID, "name": name});
@@ -137,7 +137,7 @@ fn cloud(path: &str, name: &str, count: usize) -> Value {
 fn markup_in_names_is_shown_as_text() {
     for target in targets(MARKUP) {
         let page = page(&target, |path| cloud(path, MARKUP, 2));
-        // Neither a tag of its own, nor the end of the attribute in which it stands.
+        // Neither a tag nor the end of the attribute that contains it.
         for active in ["<script", "<img", "\"&gt;&lt;script"] {
             assert!(
                 !page.body.contains(active),
@@ -160,12 +160,12 @@ fn pages_show_what_the_api_answers() {
         (
             "/web",
             &[
-                "Healthy: 1 of 1 voters are ready, 0 may be lost.",
+                "Healthy: 1 of 1 voters are ready; 0 may fail.",
                 "backups of node 1: cmp",
                 "2026-11-24T15:00:32Z",
                 "5.0 MiB",
                 "<td>3</td>",
-                // Sixty minutes with two each.
+                // 60 minutes with two requests each.
                 "<td>120</td>",
                 "<svg class=\"bars\"",
                 "placementctl status",
@@ -176,7 +176,7 @@ fn pages_show_what_the_api_answers() {
             "/web/topology",
             &[
                 "The loss of any one node is survived.",
-                "That of a cmp is to be survived",
+                "is not met: the loss of a cmp can stop writes.",
                 "zone cmp/cmp",
                 "<td>0.5</td>",
             ],
@@ -187,7 +187,7 @@ fn pages_show_what_the_api_answers() {
                 "over capacity",
                 "cmp: 7 of 5",
                 "high=\"4.5\"",
-                "Left: none: 3; 2 to 3: 1.",
+                "Free units (providers): none (3); 2 to 3 (1).",
                 "<svg class=\"bars\"",
             ],
         ),
@@ -263,7 +263,7 @@ fn empty_answer_of_a_search_is_explained() {
 }
 
 #[test]
-fn candidates_that_a_limit_has_cut_do_not_look_like_all() {
+fn truncated_candidates_are_not_presented_as_all() {
     let target = "/web/placement/default/candidates?resources=VCPU:4";
     let limited = "/web/placement/default/candidates?query=resources%3DVCPU%3A4%26limit%3D1";
     for (target, found, says) in [
@@ -277,7 +277,7 @@ fn candidates_that_a_limit_has_cut_do_not_look_like_all() {
 }
 
 #[test]
-fn pages_over_empty_answers_are_pages() {
+fn pages_render_empty_responses() {
     for body in [
         Value::Null,
         json!({}),
@@ -384,10 +384,9 @@ fn refusal_of_the_api_is_a_page_with_its_status_and_reason() {
     assert_eq!(page(&long, |_| json!({})).status, 414);
 }
 
-/// A page asks for what it is made of, and for nothing that is not content: no backup, no recount
-/// of a state.
+/// A page requests only content: no backup, and no check of a state.
 #[test]
-fn pages_ask_for_content_alone() {
+fn pages_request_only_content() {
     for name in [
         "../../backup",
         "a/../../../check",
@@ -449,14 +448,14 @@ fn the_form_of_the_login_has_labels_and_shows_names_as_text() {
     );
     let new = login(200, "", None).body;
     assert!(!new.contains("/logout") && !new.contains("role=\"alert\""));
-    // Pages have the button where a user has logged in.
+    // Only logged-in users have the logout button.
     let operators = api(|_: &str| Answer::default());
     let shown = block_on(respond("/web/nothing", &operators)).body;
     assert!(!shown.contains("method=\"post\""), "{shown}");
 }
 
 #[test]
-fn links_of_providers_are_not_kept() {
+fn links_of_providers_are_dropped() {
     let links = json!([{"rel": "self", "href": "/resource_providers/1"}]);
     let answer = json!({"resource_providers": [{"name": MARKUP, "generation": 1, "links": links},
         {"name": "cmp", "parent_provider_uuid": null}]});

@@ -1,4 +1,4 @@
-//! JSON for people.
+//! Formats JSON values as text.
 
 use placement_words::inert;
 pub(crate) use placement_words::{bytes, list, pairs};
@@ -6,17 +6,17 @@ use serde_json::Value;
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
-/// Texts are cut behind so many characters, so that a page is bounded.
+/// Maximum length of a text in characters, which bounds the size of pages.
 const TEXT_MAX: usize = 300;
-/// So many entries of a list are shown.
+/// Maximum number of shown list elements.
 const LIST_MAX: usize = 12;
 
-/// The text of a value; empty for anything else.
+/// The string; empty for other values.
 pub(crate) fn text(value: &Value) -> &str {
     value.as_str().unwrap_or_default()
 }
 
-/// A value in one line, cut if it is long.
+/// A value on one line, truncated if long.
 pub(crate) fn word(value: &Value) -> String {
     match value {
         Value::Null => "–".to_owned(),
@@ -34,7 +34,7 @@ pub(crate) fn word(value: &Value) -> String {
     }
 }
 
-/// The first elements, and how many more there are.
+/// The first elements, and the number of further ones.
 pub(crate) fn some(all: &[Value]) -> String {
     match all {
         [] => "–".to_owned(),
@@ -53,7 +53,7 @@ fn more(count: usize) -> String {
     }
 }
 
-/// The beginning of a text, with nothing in it that a browser acts on.
+/// The beginning of a text without control characters.
 pub(crate) fn cut(text: &str) -> String {
     match text.char_indices().nth(TEXT_MAX) {
         Some((end, _)) => format!("{}…", inert(&text[..end])),
@@ -68,7 +68,7 @@ pub(crate) fn count(value: &Value, noun: &str) -> String {
     format!("{number} {noun}{plural}")
 }
 
-/// Seconds since 1970 as a date.
+/// Formats seconds since 1970 as RFC 3339.
 pub(crate) fn date(value: &Value) -> String {
     let moment = value.as_i64().map(OffsetDateTime::from_unix_timestamp);
     let moment = moment.and_then(Result::ok);
@@ -76,7 +76,7 @@ pub(crate) fn date(value: &Value) -> String {
     shown.unwrap_or_else(|| word(value))
 }
 
-/// `REGION/ZONE`, or the one that is named.
+/// `REGION/ZONE`, or the configured one of them.
 pub(crate) fn site(place: &Value) -> String {
     let mut named = [&place["region"], &place["zone"]]
         .map(|name| cut(text(name)))
@@ -88,7 +88,7 @@ pub(crate) fn site(place: &Value) -> String {
     }
 }
 
-/// A text that a shell takes for one word.
+/// Quotes a text as one word of a shell.
 pub(crate) fn quoted(text: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=,%".contains(c);
     match !text.is_empty() && text.chars().all(is_plain) {
@@ -97,12 +97,12 @@ pub(crate) fn quoted(text: &str) -> String {
     }
 }
 
-/// A command line: its words, then those options that have a value.
+/// A command line: its words, then the options with a value.
 pub(crate) fn command(words: &str, options: &[(&str, &str)]) -> String {
     let given = options.iter().filter(|(_, value)| !value.is_empty());
     let given = given.map(|(option, value)| match *option {
         "" => format!(" {}", quoted(value)),
-        // A value that begins with a hyphen is no option.
+        // With `=`, a value that begins with a hyphen is not an option.
         option => format!(" {option}={}", quoted(value)),
     });
     words.to_owned() + &given.collect::<String>()

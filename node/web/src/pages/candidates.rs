@@ -1,4 +1,4 @@
-//! Where a request fits, or why it does not.
+//! Allocation candidates of a query, or an explanation without any.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,20 +14,20 @@ use crate::parts::{Field, ROWS_MAX, Room, form, row, table};
 use crate::target::{Target, whole_query, with_query};
 use crate::words::{command, list, pairs, text, word};
 
-/// So many candidates are asked for, unless the query has a limit.
+/// Default limit of candidates.
 const LIMIT: &str = "100";
-/// So many providers of a candidate are shown.
+/// Maximum number of shown providers of a candidate.
 const PARTS_MAX: usize = 8;
-/// The providers of so many trees are named; others have their UUIDs.
+/// Maximum number of trees whose provider names are looked up; others show UUIDs.
 const TREES_MAX: usize = 100;
 
-/// The fields of the form, with labels and examples, and what is in them.
+/// Fields of the form: parameter, label, example, and value.
 pub(super) fn fields(target: &Target) -> [Field<'_>; 4] {
     [
         ("resources", "Resources", "VCPU:8,MEMORY_MB:32768"),
         ("required", "Traits", "HW_CPU_X86_AVX2,!CUSTOM_OLD"),
         ("member_of", "Aggregates", ""),
-        ("in_tree", "In the tree of the provider (UUID)", ""),
+        ("in_tree", "In tree of provider (UUID)", ""),
     ]
     .map(|(name, label, example)| (name, label, example, target.parameter(name)))
 }
@@ -39,11 +39,11 @@ pub(super) async fn show(questions: &mut Questions<'_>, of: &Content<'_>) -> Res
         false => whole_query(given),
         true => asked(target),
     };
-    let label = "Or a whole query, such as of a log line";
+    let label = "Or a complete query, for example from a log line";
     let fields = [&fields(target)[..], &[("query", label, "", given)]].concat();
     let form = form(&partition.page("candidates", &[]), &fields);
     let (result, commands) = match asked.is_empty() {
-        true => (html! { p { "Ask for resources at least." } }, Vec::new()),
+        true => (html! { p { "Enter at least the resources." } }, Vec::new()),
         false => (result(questions, of, &asked).await?, commands(of, &asked)),
     };
     Ok(View {
@@ -53,7 +53,7 @@ pub(super) async fn show(questions: &mut Questions<'_>, of: &Content<'_>) -> Res
     })
 }
 
-/// The query of the fields; empty if none has a value.
+/// The query from the fields; empty if no field is set.
 pub(super) fn asked(target: &Target) -> String {
     let fields = fields(target).map(|(name, .., value)| (name, value));
     with_query("", &fields).trim_start_matches('?').to_owned()
@@ -75,7 +75,7 @@ fn commands(of: &Content<'_>, asked: &str) -> Vec<String> {
     commands
 }
 
-/// The candidates, or the explanation where there are none.
+/// Candidates, or an explanation without any.
 async fn result(
     questions: &mut Questions<'_>,
     of: &Content<'_>,
@@ -97,7 +97,7 @@ async fn result(
     let names = names(questions, of, &answer).await;
     let rows = all.iter().map(|one| candidate(of, one, &answer, &names));
     let rows = Room::default().take(rows);
-    // The answer is cut by the limit of the query, or by that of the page.
+    // Truncated by the limit of the query or of the page.
     let limit = asked.split('&').find_map(|one| one.strip_prefix("limit="));
     let limit = limit.unwrap_or(LIMIT).parse().unwrap_or(usize::MAX);
     let (found, shown) = (all.len(), rows.len());
@@ -113,11 +113,11 @@ async fn result(
     };
     Ok(html! {
         p class="verdict" { (count) }
-        (table("Candidates", "Tree | Takes", &rows))
+        (table("Candidates", "Tree | Resources", &rows))
     })
 }
 
-/// The names of the providers in the trees of the candidates that are shown, by UUID.
+/// Names by UUID of the providers in the trees of the shown candidates.
 async fn names(
     questions: &mut Questions<'_>,
     of: &Content<'_>,
@@ -136,7 +136,7 @@ async fn names(
     named.map(pair).collect()
 }
 
-/// The roots of the providers of a candidate.
+/// UUIDs of the root providers of a candidate.
 fn roots(answer: &Value, candidate: &Value) -> BTreeSet<String> {
     let root = |provider: &str| {
         let summary = &answer["provider_summaries"][provider];
@@ -147,7 +147,7 @@ fn roots(answer: &Value, candidate: &Value) -> BTreeSet<String> {
     parts.map(|(provider, _)| root(provider)).collect()
 }
 
-/// A row: the roots of its providers, and what it takes from which provider.
+/// A row: root providers, and resources by provider.
 fn candidate(
     of: &Content<'_>,
     one: &Value,

@@ -1,4 +1,5 @@
-//! What there is of each class, how much of it is left where, and how many of a flavor fit.
+//! Capacity and usage by class, providers by free amount, and the number of instances of a flavor
+//! that fit.
 
 use maud::{Markup, html};
 use serde_json::Value;
@@ -12,7 +13,7 @@ use crate::frame::View;
 use crate::parts::{Room, cut_to, form, link};
 use crate::words::{count, cut, list, word};
 
-/// The charts of a page may have so many bytes.
+/// Maximum size of the charts of a page, in bytes.
 const CHARTS_BYTES: usize = 20 * 1024;
 
 pub(super) async fn show(questions: &mut Questions<'_>, of: &Content<'_>) -> Result<View, Failure> {
@@ -25,40 +26,38 @@ pub(super) async fn show(questions: &mut Questions<'_>, of: &Content<'_>) -> Res
     view.body = html! {
         (view.body)
         @if !charts.is_empty() {
-            h2 { "How much providers have left" }
+            h2 { "Providers by free amount" }
             div class="charts" { @for chart in &charts { (chart) } }
             (cut_to(charts.len(), count))
         }
-        h2 { "How many fit" }
+        h2 { "How many of a flavor fit" }
         (form(&of.partition.page("capacity", &[]), &fields(of.target)))
         (fit)
     };
     Ok(view)
 }
 
-/// The providers of a class by what they have left of it: a number below each bar, and all numbers
-/// as a text.
+/// Chart of the number of providers by free units of a class, with the numbers as text.
 fn chart(row: &Value) -> Option<Markup> {
     let ranges = numbers(&row["free_ranges"]);
     let shown: Vec<String> = (ranges.iter().enumerate())
         .filter(|(_, providers)| **providers > 0)
-        .map(|(range, providers)| format!("{}: {providers}", amounts(range)))
+        .map(|(range, providers)| format!("{} ({providers})", amounts(range)))
         .collect();
     let class = word(&row["class"]);
-    let label = format!("Providers by what they have left of {class}");
+    let label = format!("Number of providers by free units of {class}");
     (!shown.is_empty()).then(|| {
         html! {
             figure {
                 figcaption { (class) }
                 (bars(&label, &ranges, &[]))
-                p { "Left: " (shown.join("; ")) "." }
+                p { "Free units (providers): " (shown.join("; ")) "." }
             }
         }
     })
 }
 
-/// What a range of the API holds: the first one nothing, each other one twice as much as the one
-/// before it.
+/// Bounds of a range of free units: 0, 1, 2 to 3, 4 to 7, and so on.
 fn amounts(range: usize) -> String {
     let least = |range: usize| 1_u128 << range.saturating_sub(1);
     match range {
@@ -68,11 +67,11 @@ fn amounts(range: usize) -> String {
     }
 }
 
-/// How often the request of the form can be claimed now.
+/// Number of possible claims of the query in the form.
 async fn fit(questions: &mut Questions<'_>, of: &Content<'_>) -> Markup {
     let asked = asked(of.target);
     if asked.is_empty() {
-        return html! { p { "Ask for the resources of a flavor." } };
+        return html! { p { "Enter the resources of a flavor." } };
     }
     let path = format!("/placementd/v1/what-if?{asked}");
     let fit = match questions.get(of.partition.api(&path, &[])).await {
@@ -82,13 +81,13 @@ async fn fit(questions: &mut Questions<'_>, of: &Content<'_>) -> Markup {
     let claims = count(&fit["count"], "claim");
     let verdict = match (fit["exact"] == true, fit["complete"] == true) {
         (true, _) => format!("{claims} can be made now."),
-        // Nested providers and shared ones: another order of claims may fit more.
+        // With nested or sharing providers, another order of claims may fit more.
         (_, true) => format!("At least {claims} can be made now."),
-        _ => format!("At least {claims} can be made now; not all were tried."),
+        _ => format!("At least {claims} can be made now; the search stopped at its limit."),
     };
     let candidates = of.partition.page(&format!("candidates?{asked}"), &[]);
     html! {
         p class="verdict" { (verdict) }
-        p { (link(&candidates, &"Candidates, or why there are none".into())) }
+        p { (link(&candidates, &"Show candidates, or the reason for none".into())) }
     }
 }

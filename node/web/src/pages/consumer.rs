@@ -1,4 +1,4 @@
-//! What one consumer holds.
+//! The allocations of one consumer.
 
 use maud::html;
 use serde_json::Value;
@@ -11,7 +11,7 @@ use crate::parts::{Room, cell, cut_to, facts, link, row, table};
 use crate::target::encoded;
 use crate::words::{command, pairs};
 
-/// So many providers of a consumer are named; the others have their UUIDs.
+/// Maximum number of provider names to look up; others show UUIDs.
 const NAMED_MAX: usize = 20;
 
 pub(super) async fn show(
@@ -23,7 +23,7 @@ pub(super) async fn show(
     let answer = questions.get(of.partition.api(&path, &[])).await?;
     let held: Vec<_> = pairs(&answer["allocations"]).collect();
     if held.is_empty() {
-        let what = format!("Consumer {uuid} holds nothing, or does not exist.");
+        let what = format!("Consumer {uuid} does not exist or has no allocations.");
         return Err(Failure::not_found(&what));
     }
     let named = held.iter().take(NAMED_MAX);
@@ -42,9 +42,9 @@ pub(super) async fn show(
         title: format!("Consumer {uuid}"),
         body: html! {
             (facts(&answer, "consumer_type project_id user_id consumer_generation"))
-            (table("Allocations", "Provider | Holds", &rows))
+            (table("Allocations", "Provider | Resources", &rows))
             (cut_to(rows.len(), held.len()))
-            p { (link(&history, &"Its changes".into())) }
+            p { (link(&history, &"Changes of this consumer".into())) }
         },
         commands: vec![
             of.command("placementctl consumers show", &[("", uuid)]),

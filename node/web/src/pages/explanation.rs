@@ -1,4 +1,4 @@
-//! Why a query has no candidates, as `/placementd/v1/explain` says it.
+//! Explanation of a query without candidates, from `/placementd/v1/explain`.
 
 use maud::{Markup, html};
 use placement_words::Words;
@@ -9,14 +9,14 @@ use super::lists::provider;
 use crate::parts::{Room, cells, link, row, table};
 use crate::words::{cut, list, text, word};
 
-/// So many entries of each part are shown.
+/// Maximum number of shown entries of each part.
 const SHOWN_MAX: usize = 20;
-/// As `placementctl explain` says it.
+/// The same phrases as in `placementctl explain`.
 const WORDS: Words = Words(word);
 
 pub(super) fn explained(of: &Content<'_>, answer: &Value) -> Markup {
     let mut room = Room::default();
-    // The first line has the first of them.
+    // The first absent name is in the first line.
     let names = WORDS.absent_names(answer).skip(1).take(SHOWN_MAX);
     let names = room.take(names.map(|name| html! { li { (sentence(&name)) } }));
     let less = WORDS.relaxations(answer);
@@ -38,7 +38,7 @@ pub(super) fn explained(of: &Content<'_>, answer: &Value) -> Markup {
     html! {
         p class="verdict" { (cut(&sentence(&WORDS.cause(answer)))) }
         ul { @for name in &names { (name) } }
-        (table("What each condition leaves", heads, &steps))
+        (table("Trees remaining after each condition", heads, &steps))
         @for (title, (lines, more)) in [("What would fit", less), (title.trim_end_matches('.'), nearest)] {
             @if !lines.is_empty() {
                 h2 { (title) }
@@ -51,7 +51,7 @@ pub(super) fn explained(of: &Content<'_>, answer: &Value) -> Markup {
     }
 }
 
-/// The first of some entries, and how many more there are.
+/// The first entries, and the number of further ones.
 fn some<'a>(
     room: &mut Room,
     all: impl ExactSizeIterator<Item = &'a Value>,
@@ -63,7 +63,7 @@ fn some<'a>(
     (shown, more)
 }
 
-/// A line of text as a sentence.
+/// Turns a phrase into a sentence.
 fn sentence(line: &str) -> String {
     let mut rest = line.chars();
     let first = rest.next().into_iter().flat_map(char::to_uppercase);
@@ -78,14 +78,14 @@ fn step(of: &Content<'_>, step: &Value) -> Markup {
     row(&cells)
 }
 
-/// What a query does without, with a link to the candidates that it has then.
+/// A relaxed query, with a link to its candidates.
 fn relaxation(of: &Content<'_>, one: &Value) -> Markup {
     let query = [("query", text(&one["query"]))];
     let page = of.partition.page("candidates", &query);
     html! { li { (link(&page, &WORDS.less(one).into())) } }
 }
 
-/// A tree that nearly fits, and who holds what it lacks.
+/// A nearly fitting tree, and the consumers of the resources that it lacks.
 fn near(of: &Content<'_>, one: &Value) -> Markup {
     let root = &one["root"];
     let holders = list(&one["holders"]).iter();

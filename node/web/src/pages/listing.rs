@@ -9,24 +9,24 @@ use crate::frame::View;
 use crate::parts::{Field, Room, form, pager, pages, row, table};
 use crate::words::{list, text};
 
-/// So many rows are asked for, where the API gives a part of them.
+/// Page size, where the API returns pages.
 const LIMIT: (&str, &str) = ("limit", "100");
-/// A parameter of pages alone: with what a name begins.
+/// Parameter that only pages have: prefix of names.
 const PREFIX: &str = "prefix";
 
-/// What is listed, and how.
+/// Description of a list page.
 pub(super) struct Listing {
     pub(super) title: &'static str,
     pub(super) page: &'static str,
     pub(super) command: &'static str,
-    /// The route of the API, and the member of its answer with the list.
+    /// Route of the API, and the member of the response with the list.
     pub(super) api: (&'static str, &'static str),
-    /// Parameters of the API, each with its label, an example, and the option of the command.
+    /// Filters: API parameter, label, example, and option of the command.
     pub(super) filters: &'static [(&'static str, &'static str, &'static str, &'static str)],
     pub(super) heads: &'static str,
     pub(super) row: fn(&Content<'_>, &Value) -> Vec<Markup>,
-    /// The parameter with which the API goes on, and the member of a row that it takes; `None`: it
-    /// gives all rows.
+    /// Parameter for the next page, and the member of a row that is its value; `None` if the API
+    /// returns all rows.
     pub(super) next: Option<(&'static str, &'static str)>,
 }
 
@@ -40,7 +40,7 @@ impl Listing {
         Ok(self.view(of, &answer))
     }
 
-    /// What the API answers.
+    /// Requests one page of the list.
     pub(super) async fn ask(
         &self,
         questions: &mut Questions<'_>,
@@ -54,13 +54,13 @@ impl Listing {
         questions.get(of.partition.api(self.api.0, &asked)).await
     }
 
-    /// The values of the filters.
+    /// Values of the filters in the address.
     fn given<'a>(&self, of: &Content<'a>) -> Vec<(&'static str, &'a str)> {
         let names = self.filters.iter().map(|filter| filter.0);
         Vec::from_iter(names.map(|name| (name, of.target.parameter(name))))
     }
 
-    /// The page with this answer.
+    /// The page for a response.
     pub(super) fn view(&self, of: &Content<'_>, answer: &Value) -> View {
         let filters = self.given(of);
         let given = self.filters.iter().zip(&filters);
@@ -83,7 +83,7 @@ impl Listing {
         }
     }
 
-    /// The rows, and the way to the others.
+    /// The table of rows, and links to other pages.
     fn rows(
         &self,
         of: &Content<'_>,
@@ -103,8 +103,7 @@ impl Listing {
         let others = match self.next {
             None => pages(from, rows.len(), all.len(), |from| href("from", from)),
             Some((parameter, member)) => {
-                // Where there was no room for all, the next page begins behind the last one that is
-                // shown.
+                // If not all rows fit on the page, the next page begins after the last shown row.
                 let next = match rows.len() < all.len() {
                     true => rows
                         .len()

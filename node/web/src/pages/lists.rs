@@ -1,4 +1,4 @@
-//! What there is of each class, which providers and consumers there are, and what was changed.
+//! The list pages: capacity, providers, consumers and changes.
 
 use maud::{Markup, html};
 use placement_words::rest;
@@ -9,7 +9,7 @@ use super::listing::Listing;
 use crate::parts::{bar, cell, cells, link};
 use crate::words::{list, text, word};
 
-/// So many allocations of a consumer, and changes of an entry, are shown in its row.
+/// Maximum number of allocations of a consumer, or changes of an entry, in a row.
 const SHOWN_MAX: usize = 5;
 
 pub(super) const CAPACITY: Listing = Listing {
@@ -19,9 +19,9 @@ pub(super) const CAPACITY: Listing = Listing {
     api: ("/placementd/v1/capacity", "capacity"),
     filters: &[
         ("class", "Class", "VCPU", "--class"),
-        ("by", "By class, aggregate or trait", "class", "--by"),
+        ("by", "Group by class, aggregate or trait", "class", "--by"),
     ],
-    heads: "Class | Use | Used | Capacity | Free | Most that one provider can give | Of | Providers",
+    heads: "Class | Use | Used | Capacity | Free | Largest free amount of one provider | Aggregate or trait | Providers",
     row: |of, one| {
         let class = word(&one["class"]);
         let resources = format!("{class}:1");
@@ -47,7 +47,7 @@ pub(super) const PROVIDERS: Listing = Listing {
     filters: &[
         ("prefix", "Name begins with", "cmp-1", "--name"),
         ("resources", "With room for", "VCPU:8", "--class"),
-        ("required", "With the trait", "HW_CPU_X86_AVX2", "--trait"),
+        ("required", "With traits", "HW_CPU_X86_AVX2", "--trait"),
     ],
     heads: "Name | UUID | Generation | Parent",
     row: |of, one| {
@@ -64,11 +64,11 @@ pub(super) const CONSUMERS: Listing = Listing {
     command: "placementctl consumers list",
     api: ("/placementd/v1/consumers", "consumers"),
     filters: &[
-        ("provider", "Of the provider (UUID)", "", "--provider"),
-        ("project", "Of the project", "", "--project"),
-        ("user", "Of the user", "", "--user"),
-        ("type", "Of the type", "INSTANCE", "--type"),
-        ("class", "That hold", "VCPU", "--class"),
+        ("provider", "Provider (UUID)", "", "--provider"),
+        ("project", "Project", "", "--project"),
+        ("user", "User", "", "--user"),
+        ("type", "Type", "INSTANCE", "--type"),
+        ("class", "Resource class", "VCPU", "--class"),
     ],
     heads: CONSUMER_HEADS,
     row: consumer,
@@ -76,16 +76,16 @@ pub(super) const CONSUMERS: Listing = Listing {
 };
 
 pub(super) const HISTORY: Listing = Listing {
-    title: "Changes, the last first",
+    title: "Changes, newest first",
     page: "history",
     command: "placementctl history",
     api: ("/placementd/v1/history", "history"),
     filters: &[
         ("kind", "Kinds", "inventory,allocation", "--kind"),
-        ("provider", "Of the provider (UUID)", "", "--provider"),
-        ("consumer", "Of the consumer", "", "--consumer"),
-        ("project", "Of the project", "", "--project"),
-        ("class", "Of the class", "VCPU", "--class"),
+        ("provider", "Provider (UUID)", "", "--provider"),
+        ("consumer", "Consumer (UUID)", "", "--consumer"),
+        ("project", "Project", "", "--project"),
+        ("class", "Resource class", "VCPU", "--class"),
     ],
     heads: "Time | Entry | Command | Request | Changes",
     row: |_, one| {
@@ -96,7 +96,7 @@ pub(super) const HISTORY: Listing = Listing {
     next: Some(("before", "index")),
 };
 
-pub(super) const CONSUMER_HEADS: &str = "Consumer | Type | Project | Changed | Holds";
+pub(super) const CONSUMER_HEADS: &str = "Consumer | Type | Project | Changed | Allocations";
 
 pub(super) fn consumer(of: &Content<'_>, one: &Value) -> Vec<Markup> {
     let mut row = vec![link(
@@ -117,7 +117,7 @@ pub(super) fn provider(of: &Content<'_>, uuid: &Value, name: &Value) -> Markup {
     link(&of.partition.provider_page(text(uuid)), name)
 }
 
-/// The first ones, a line each.
+/// The first elements, one per line.
 fn some(all: &[Value], shown: impl Fn(&Value) -> Markup) -> Markup {
     html! {
         @for one in all.iter().take(SHOWN_MAX) { (shown(one)) br; }
@@ -125,7 +125,7 @@ fn some(all: &[Value], shown: impl Fn(&Value) -> Markup) -> Markup {
     }
 }
 
-/// What it was, and what it is: without what is alike.
+/// Old and new value without the members that are equal.
 fn change(change: &Value) -> Markup {
     let (before, after) = (&change["before"], &change["after"]);
     let [before, after] = [(before, after), (after, before)].map(|(one, other)| rest(one, other));

@@ -1,4 +1,4 @@
-//! The pages.
+//! The pages, one file each.
 
 mod candidates;
 mod capacity;
@@ -16,7 +16,7 @@ use crate::frame::View;
 use crate::target::{Partition, Target};
 use crate::words::command;
 
-/// The page that is meant.
+/// Renders the page of an address.
 pub(crate) async fn show(
     questions: &mut Questions<'_>,
     target: &Target,
@@ -27,7 +27,7 @@ pub(crate) async fn show(
         [] => return overview::show(questions).await,
         ["topology"] => return topology::show(questions).await,
         ["placement", name, content @ ..] if *name == partition.0 => content,
-        _ => return Err(Failure::not_found("There is no such page.")),
+        _ => return Err(Failure::not_found("Page not found.")),
     };
     let of = Content { partition, target };
     match content {
@@ -39,18 +39,18 @@ pub(crate) async fn show(
         ["candidates"] => candidates::show(questions, &of).await,
         ["searches"] => searches::show(questions, &of).await,
         ["history"] => lists::HISTORY.show(questions, &of).await,
-        _ => Err(Failure::not_found("There is no such page.")),
+        _ => Err(Failure::not_found("Page not found.")),
     }
 }
 
-/// What a page of a partition is asked for.
+/// Partition and address of a page.
 pub(crate) struct Content<'a> {
     pub(crate) partition: &'a Partition,
     pub(crate) target: &'a Target,
 }
 
 impl Content<'_> {
-    /// The words of a command for this partition.
+    /// A command for this partition.
     pub(crate) fn command(&self, words: &str, options: &[(&str, &str)]) -> String {
         let partition = match self.partition.0.as_str() {
             "default" => "",

@@ -1,4 +1,4 @@
-//! How the cluster is: health, members, warnings, partitions.
+//! Health of the cluster, warnings, members and partitions.
 
 use maud::{Markup, html};
 use placement_wire::{Member, NodeStatus};
@@ -36,7 +36,7 @@ pub(super) async fn show(questions: &mut Questions<'_>) -> Result<View, Failure>
     let mut room = Room::default();
     let mut survey = survey(&asked, entries, &answers);
     if questions.are_of_a_user() {
-        // It names addresses.
+        // The reason contains addresses.
         let members = survey.members.iter_mut();
         members.for_each(|(member, _)| member.unreachable = None);
     }
@@ -58,8 +58,8 @@ pub(super) async fn show(questions: &mut Questions<'_>) -> Result<View, Failure>
             }
             (facts(&asked, "cluster_id leader term level"))
             (table("Members", MEMBERS, &rows))
-            (table("Requests of the last hour", "Member | Answered | With 503 | By minute", &requests))
-            @if !certificates.is_empty() { (table("Certificates", "Listener | Member | End", &certificates)) }
+            (table("Requests of the last hour", "Member | Answered | With 503 | Per minute", &requests))
+            @if !certificates.is_empty() { (table("Certificates", "Listener | Member | Expires", &certificates)) }
             (table("Partitions", "Partition | Providers | Consumers | Region | Requests", &partitions))
         },
         commands: ["placementctl status", "placementctl partitions"]
@@ -68,10 +68,10 @@ pub(super) async fn show(questions: &mut Questions<'_>) -> Result<View, Failure>
     })
 }
 
-/// What a member reports, or where it does not answer, what the membership has of it. `head`: the
+/// Status of a member, or its entry in the membership if it does not answer. `head`: index of the
 /// last entry of the leader.
 fn member(entry: &Value, status: Option<&Value>, head: Option<u64>) -> Value {
-    // Another node may answer anything.
+    // A faulty node may return any JSON.
     let status = status.filter(|status| status.is_object());
     let mut one = status.cloned().unwrap_or_default();
     let lag = head.zip(one["applied"].as_u64());
@@ -88,20 +88,20 @@ fn member(entry: &Value, status: Option<&Value>, head: Option<u64>) -> Value {
     one
 }
 
-/// The same answers as `placementctl status` reads them. Another node may answer anything.
+/// Parses the statuses like `placementctl status`. A faulty node may return any JSON.
 fn survey(asked: &Value, entries: &[Value], answers: &[Result<Value, Failure>]) -> Survey {
     let status = |value: &Value| NodeStatus::deserialize(value).ok();
     let of_member = |(entry, answer): (&Value, &Result<Value, Failure>)| {
         let member = Member::deserialize(entry).ok()?;
         let own = answer.as_ref().ok().and_then(status);
-        // Another node at its address does not speak for it.
+        // A different node at this address does not count.
         Some((member.clone(), own.filter(|own| own.node_id == member.id)))
     };
     let members = entries.iter().zip(answers).filter_map(of_member);
     Survey::new(status(asked).unwrap_or_default(), members.collect())
 }
 
-/// The condition in one line.
+/// The condition of the cluster on one line.
 fn verdict(health: &Health, asked: u64) -> String {
     let (of, spare) = (
         format!("{} of {} voters are ready", health.ready, health.voters),
@@ -109,19 +109,19 @@ fn verdict(health: &Health, asked: u64) -> String {
     );
     match health.condition {
         _ if health.voters == 0 => format!("Node {asked} belongs to no cluster."),
-        Condition::NoQuorum => format!("No quorum: {of}, nothing can be written."),
-        Condition::Healthy => format!("Healthy: {of}, {spare} may be lost."),
-        Condition::Degraded => format!("Degraded: {of}, {spare} may be lost."),
+        Condition::NoQuorum => format!("No quorum: {of}; nothing can be written."),
+        Condition::Healthy => format!("Healthy: {of}; {spare} may fail."),
+        Condition::Degraded => format!("Degraded: {of}; {spare} may fail."),
     }
 }
 
-/// What a member has answered in an hour.
+/// Requests that a member answered in the last hour.
 fn requests(one: &Value) -> Option<Markup> {
     let minutes = list(&one["requests"]).iter().take(60);
     let of = |at: usize| minutes.clone().map(move |minute| minute[at].as_u64());
     let [all, failed] = [0, 1].map(|at| of(at).map(Option::unwrap_or_default).collect::<Vec<_>>());
     let sum = |counts: &[u64]| json!(counts.iter().copied().fold(0, u64::saturating_add));
-    let label = format!("Requests by minute, {} at most", all.iter().max()?);
+    let label = format!("Requests per minute, at most {}", all.iter().max()?);
     let cells = [&one["name"], &sum(&all), &sum(&failed)].map(cell);
     Some(row(&[&cells[..], &[bars(&label, &all, &failed)]].concat()))
 }

@@ -1,4 +1,4 @@
-//! The tree of one provider: inventories, traits, and who holds what.
+//! The tree of a provider: inventories, traits, aggregates and consumers.
 
 use maud::{Markup, html};
 use serde_json::Value;
@@ -11,9 +11,9 @@ use crate::parts::{Room, bar, cells, cut_to, facts, link, pages, row, table};
 use crate::target::encoded;
 use crate::words::{command, list, pairs, word};
 
-/// So many consumers are shown; a page of them has the others.
+/// Number of consumers to show; the list of consumers has all of them.
 const HOLDERS: &str = "20";
-/// So many inventories of a provider are shown.
+/// Maximum number of shown inventories of a provider.
 const INVENTORIES_MAX: usize = 50;
 const INVENTORY: &str =
     "Class | Use | Used | Capacity | Total | Reserved | Ratio | Min unit | Max unit | Step";
@@ -48,8 +48,8 @@ pub(super) async fn show(
         @for one in &shown { (one) }
         (pages(from, shown.len(), left, href))
         (table(&format!("Consumers of {title}"), CONSUMER_HEADS, &holders))
-        @if is_cut { p { "The first " (holders.len()) "; there are more." } }
-        p { (link(&all_consumers, &"All its consumers".into())) " · " (link(&history, &"Its changes".into())) }
+        @if is_cut { p { "Showing the first " (holders.len()) "; there are more." } }
+        p { (link(&all_consumers, &"All consumers of this provider".into())) " · " (link(&history, &"Changes of this provider".into())) }
     };
     let own = ["tree", "holders"];
     let own = own.map(|verb| of.command(&format!("placementctl providers {verb}"), &[("", uuid)]));
@@ -63,10 +63,10 @@ pub(super) async fn show(
     })
 }
 
-/// How many providers of a tree are above one.
+/// Number of ancestors of a provider.
 fn depth(all: &[Value], one: &Value) -> usize {
     let (mut depth, mut parent) = (0, &one["parent"]);
-    // A tree has no circle, whatever is read.
+    // Guards against a circle in a faulty response.
     while depth < all.len()
         && let Some(above) = all.iter().find(|above| above["uuid"] == *parent)
     {

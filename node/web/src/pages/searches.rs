@@ -1,4 +1,4 @@
-//! What was lately searched for, on all nodes: the searches without candidates first.
+//! Recent searches on all nodes; searches without candidates come first.
 
 use std::cmp::Reverse;
 
@@ -11,7 +11,7 @@ use crate::frame::View;
 use crate::parts::{Room, cell, cells, link, pages, table};
 use crate::words::{list, text, word};
 
-/// So many of each node are looked at.
+/// Maximum number of searches per node.
 const LIMIT: &str = "1000";
 const HEADS: &str = "Time | Candidates | Query | Reason | Milliseconds | Node | Request | Project";
 
@@ -22,9 +22,9 @@ pub(super) async fn show(questions: &mut Questions<'_>, of: &Content<'_>) -> Res
     let (rows, left) = (Room::default().take(rows), all.len().saturating_sub(from));
     let href = |from: &str| of.partition.page("searches", &[("from", from)]);
     let body = html! {
-        p { "Those without candidates come first, then the newest." }
-        @if !silent.is_empty() { p { "Searches are missing of node " (silent.join(", ")) ", which does not answer." } }
-        @if left_out > 0 { p { "The newest " (LIMIT) " of each node are here; " (left_out) " older ones are not." } }
+        p { "Searches without candidates come first; otherwise newest first." }
+        @if !silent.is_empty() { p { "Searches are missing because these nodes do not answer: " (silent.join(", ")) "." } }
+        @if left_out > 0 { p { "Showing the newest " (LIMIT) " searches of each node; " (left_out) " older ones are omitted." } }
         (table("Recent searches", HEADS, &rows))
         (pages(from, rows.len(), left, href))
     };
@@ -35,8 +35,8 @@ pub(super) async fn show(questions: &mut Questions<'_>, of: &Content<'_>) -> Res
     })
 }
 
-/// The searches that nodes keep, with `node` in each, in the order in which they are shown; and the
-/// nodes that do not answer, and how many searches are left out.
+/// Recorded searches in the order of display, with `node` in each; the nodes that do not answer;
+/// and the number of omitted searches.
 async fn on_all_nodes(
     questions: &mut Questions<'_>,
     of: &Content<'_>,
@@ -51,7 +51,7 @@ async fn on_all_nodes(
     let (mut found, mut silent, mut left_out) = (Vec::new(), Vec::new(), 0_u64);
     for (node, answer) in nodes.iter().zip(answers) {
         match answer {
-            // Another node may answer anything.
+            // A faulty node may return any JSON.
             Ok(answer) => {
                 left_out = left_out.saturating_add(answer["left_out"].as_u64().unwrap_or(0));
                 let kept = list(&answer["searches"]).iter().cloned();
@@ -60,14 +60,13 @@ async fn on_all_nodes(
                     search
                 }));
             }
-            // What is refused by one is refused by all.
+            // A request that one node refuses is refused by all.
             Err(refused) if refused.status < 500 => return Err(refused),
             Err(_) => silent.push(node.to_string()),
         }
     }
     found.sort_by_cached_key(|search| {
-        // As texts they are in the order of time, but for the letter at the end, which a fraction
-        // precedes.
+        // RFC 3339 texts sort by time, except for the final `Z`, which would sort after a fraction.
         let at = text(&search["at"]).trim_end_matches('Z').to_owned();
         (search["candidates"] != 0, Reverse(at))
     });
@@ -89,7 +88,7 @@ fn shown(of: &Content<'_>, one: &Value) -> Markup {
     if !one["global_request_id"].is_null() {
         row[6] = cell(&one["global_request_id"]);
     }
-    // The node keeps the beginning of what is too long.
+    // The node truncates long queries.
     if !query.is_empty() && !query.ends_with('…') {
         row[2] = link(&page, &one["query"]);
     }

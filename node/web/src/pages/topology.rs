@@ -1,4 +1,4 @@
-//! Which losses are survived, and what reads and writes cost where.
+//! Tolerated failures, and the latency of reads and writes at each site.
 
 use maud::html;
 use serde_json::{Value, json};
@@ -8,12 +8,12 @@ use crate::frame::View;
 use crate::parts::{Room, cells, row, table};
 use crate::words::{cut, list, site, text, word};
 
-/// So many sites are named in a row.
+/// Maximum number of sites in a row.
 const SITES_MAX: usize = 10;
 pub(super) async fn show(questions: &mut Questions<'_>) -> Result<View, Failure> {
     let topology = questions.get("/v1/topology".to_owned()).await?;
     let mut room = Room::default();
-    // By its list in the answer, with its heads and the members of its rows.
+    // A table: member of the response, caption, headings, and members of a row.
     let mut shown = |of: &str, caption: &str, heads: &str, members: &str| {
         let rows = list(&topology[of]).iter().map(named);
         let rows = room.take(rows.map(|one| row(&cells(&one, members))));
@@ -23,9 +23,9 @@ pub(super) async fn show(questions: &mut Questions<'_>) -> Result<View, Failure>
         title: "Topology".to_owned(),
         body: html! {
             p class="verdict" { (summary(&topology)) }
-            (shown("losses", "Losses", "Loss | Nodes | Writes go on | Reads", "lost nodes writes reads"))
+            (shown("losses", "Failures", "Failure | Nodes | Writes continue | Reads", "lost nodes writes reads"))
             (shown("sites", "Sites", "Site | Nodes | Linearizable read (ms) | Write (ms)", "site nodes linearizable_ms write_ms"))
-            (shown("members", "Members", "Node | Site | Votes | Answers", "node site votes reachable"))
+            (shown("members", "Members", "Node | Site | Voter | Reachable", "node site votes reachable"))
             (shown("round_trips", "Round trips", "From node | To node | Milliseconds", "from to ms"))
         },
         commands: vec!["placementctl topology".to_owned()],
@@ -41,7 +41,9 @@ fn summary(topology: &Value) -> String {
     let asked = &*cut(text(&topology["survive"]));
     let missed = match asked.is_empty() || survived.contains(&asked) {
         true => String::new(),
-        false => format!(" That of a {asked} is to be survived ([cluster] survive), and is not."),
+        false => format!(
+            " [cluster] survive = \"{asked}\" is not met: the loss of a {asked} can stop writes."
+        ),
     };
     match survived.join(" or ") {
         kinds if kinds.is_empty() => format!("The loss of any voter stops writes.{missed}"),
@@ -49,7 +51,7 @@ fn summary(topology: &Value) -> String {
     }
 }
 
-/// A row with what it names in one member each.
+/// Adds the displayed texts of a row as members.
 fn named(one: &Value) -> Value {
     let (mut named, place) = (one.clone(), &one["place"]);
     if named.is_object() {

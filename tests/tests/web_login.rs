@@ -963,8 +963,8 @@ async fn users_log_in_and_out_with_a_real_keystone() {
     let of_alice = browser.cookie.clone();
     for (form, reason) in [
         (form("bob"), "its rule placementd:web"),
-        (form_of("alice", "another"), "does not accept"),
-        (form("unknown"), "does not accept"),
+        (form_of("alice", "another"), "rejected the login"),
+        (form("unknown"), "rejected the login"),
     ] {
         let is_refused = async || {
             let answer = browser.post("/login", &form);

@@ -255,8 +255,10 @@ impl Site {
         let user = User { name, token };
         let wrong = match user.may_see(&self.policy) {
             true if !is_restricted => return Ok(user),
-            true => "Access rules cannot list what pages read: use a credential without access rules."
-                .to_owned(),
+            true => {
+                "Access rules cannot list what pages read: use a credential without access rules."
+                    .to_owned()
+            }
             false => format!(
                 "The policy does not allow you to see pages: its rule {WEB} is for other roles \
                 of the project."

@@ -163,8 +163,8 @@ impl PeerService {
     }
 }
 
-/// A candidate asks for votes for itself, and a leader sends its own entries and snapshots: a member
-/// cannot make others follow a third node, or count for it.
+/// A candidate asks for votes for itself, and a leader sends its own entries and snapshots: a
+/// member cannot make others follow a third node, or count for it.
 fn must_be_own(from: u64, voted_for: u64) -> Result<(), Denied> {
     match from == voted_for {
         true => Ok(()),

@@ -175,7 +175,7 @@ fn pages_show_what_the_api_answers() {
         (
             "/web/topology",
             &[
-                "The loss of any one node is survived.",
+                "The cluster tolerates the loss of any one node.",
                 "is not met: the loss of a cmp can stop writes.",
                 "zone cmp/cmp",
                 "<td>0.5</td>",
@@ -349,7 +349,7 @@ fn every_row_is_on_one_page() {
 }
 
 #[test]
-fn refusal_of_the_api_is_a_page_with_its_status_and_reason() {
+fn an_api_error_is_shown_with_its_status_and_reason() {
     let refusal = |_: &str| Answer {
         status: 503,
         body: json!({"errors": [{"status": 503, "detail": "no leader <known>"}]}),

@@ -516,7 +516,7 @@ mod tests {
     }
 
     #[test]
-    fn an_instance_on_two_hosts_without_a_migration_was_evacuated() {
+    fn an_instance_on_two_hosts_without_a_migration_counts_as_evacuated() {
         let migration = consumer(2, json!("MIGRATION"), NOW, &["a"]);
         let moving = vec![instance(1, &["a", "bb"]), migration];
         assert_eq!(found(&judged(moving, &Nova::default())), []);

@@ -114,7 +114,7 @@ mod tests {
     use crate::render::Format;
 
     #[test]
-    fn a_change_is_a_row_with_what_differs() {
+    fn a_change_is_a_row_with_its_difference() {
         let provider = |generation| json!({"name": "a\u{1b}", "generation": generation});
         let entry = json!({"index": "7.12", "at": "2026-11-27T06:00:00Z", "verb": "PutInventory", "changes": [
             {"kind": "provider", "key": {"uuid": "u"}, "before": provider(1), "after": provider(2)},

@@ -256,7 +256,7 @@ state 1.42 of node 2
     }
 
     #[test]
-    fn the_cause_is_the_first_that_holds() {
+    fn the_first_applicable_cause_is_reported() {
         let of = |changes: Value| {
             let mut answer = answer();
             for (key, value) in changes.as_object().unwrap() {
@@ -306,7 +306,7 @@ state 1.42 of node 2
     }
 
     #[test]
-    fn a_host_that_was_asked_for_by_name_is_the_cause() {
+    fn a_host_requested_by_name_is_the_cause() {
         let mut answer = answer();
         answer["funnel"][0] =
             json!({"atom": "in_tree", "group": "", "provider": "3", "left": 1, "gone": 5011});
@@ -342,7 +342,7 @@ state 1.42 of node 2
     }
 
     #[test]
-    fn equal_groups_are_one() {
+    fn equal_groups_are_merged() {
         let mut answer = answer();
         let groups = ["1", "2", "3", "4", "5"];
         answer["funnel"][3] = json!({"atom": "together", "group": "", "left": 0, "gone": 702,

@@ -247,7 +247,7 @@ cmp  (2 consumers)
     }
 
     #[test]
-    fn a_bar_is_full_only_if_nothing_is_left() {
+    fn a_bar_is_full_only_at_full_usage() {
         assert_eq!(bar(0, 5), "[....................]");
         assert_eq!(bar(u64::MAX, u64::MAX), "[####################]");
         assert_eq!(bar(1, 0), "[....................!");
@@ -286,7 +286,7 @@ cmp  (2 consumers)
     }
 
     #[test]
-    fn filters_are_those_of_the_api() {
+    fn filters_become_query_parameters() {
         let of = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect();
         let filters = Filters {
             class: of(&["VCPU", "DISK_GB:8"]),

@@ -359,7 +359,7 @@ mod tests {
     }
 
     #[test]
-    fn columns_are_aligned_by_what_a_terminal_shows() {
+    fn columns_are_aligned_by_display_width() {
         assert_eq!(
             printed(Format::Table, "", "", None),
             "NAME           USED\n\
@@ -385,7 +385,7 @@ mod tests {
     }
 
     #[test]
-    fn csv_has_the_cells_as_they_came() {
+    fn csv_keeps_cells_unescaped() {
         assert_eq!(
             printed(Format::Csv, "", "", None),
             "name,used,resources\n\"計算, \"\"1\"\"\",9,MEMORY_MB=8 VCPU=2\nhost\u{1b}[2J,10,\n\
@@ -405,7 +405,7 @@ mod tests {
     }
 
     #[test]
-    fn json_is_the_answer() {
+    fn json_is_the_unchanged_response() {
         let lines = printed(Format::Jsonl, "", "name", Some(1));
         assert_eq!(
             lines,
@@ -445,7 +445,7 @@ mod tests {
     }
 
     #[test]
-    fn a_phrase_has_the_members_of_an_object() {
+    fn a_phrase_is_filled_with_members_of_an_object() {
         let object = json!({"name": "a\nb", "trees": 1, "more": [1, 2], "free": 0});
         let text = phrase("{name}: {trees*tree}, {free*tree}, {more}{none}!", &object);
         assert_eq!(text, "a\\nb: 1 tree, 0 trees, 1, 2-!");

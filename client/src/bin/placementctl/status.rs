@@ -398,7 +398,7 @@ mod tests {
     }
 
     #[test]
-    fn a_learner_that_is_replaced_is_no_degradation() {
+    fn a_replaced_learner_does_not_degrade_the_cluster() {
         let mut survey = survey([leader(), follower(2), None]);
         let mut successor = member(4);
         successor.name = "node-4".to_owned();

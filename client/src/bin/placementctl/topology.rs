@@ -187,7 +187,10 @@ fn summary(topology: &Topology) -> String {
     let survived: Vec<_> = survived.map(|(_, name)| *name).collect();
     let mut text = match survived.as_slice() {
         [] => "the loss of any voter stops writes\n".to_owned(),
-        names => format!("the loss of any one {} is survived\n", names.join(" or ")),
+        names => format!(
+            "the cluster tolerates the loss of any one {}\n",
+            names.join(" or ")
+        ),
     };
     if !is_as_configured(topology) {
         let wanted = &topology.survive;
@@ -258,7 +261,7 @@ mod tests {
             "n - s/a  31.0 ms",
             "region n  1 2    stop    local ones in s/a; none in n",
             "node 3    3      go on   all in n; none in s/a",
-            "the loss of any one node is survived",
+            "the cluster tolerates the loss of any one node",
             "`[cluster] survive = \"region\"` is not met: the loss of a region can stop writes",
         ] {
             assert!(output.contains(line), "{line:?} is not in\n{output}");
@@ -294,7 +297,7 @@ mod tests {
         assert!(!output.contains("names no"), "{output}");
         assert!(output.contains("node 3  3      go on   none\n"), "{output}");
         assert!(
-            output.contains("the loss of any one node is survived\n"),
+            output.contains("the cluster tolerates the loss of any one node\n"),
             "{output}"
         );
     }

@@ -47,7 +47,7 @@ fn summary(topology: &Value) -> String {
     };
     match survived.join(" or ") {
         kinds if kinds.is_empty() => format!("The loss of any voter stops writes.{missed}"),
-        kinds => format!("The loss of any one {kinds} is survived.{missed}"),
+        kinds => format!("The cluster tolerates the loss of any one {kinds}.{missed}"),
     }
 }
 

@@ -24,6 +24,7 @@ pub use edge::settings::{
     CorsSettings, PolicySettings, ReadsSection, RequestLimits,
 };
 pub use edge::settings::{GRACE, MIN_BYTES_PER_S};
+pub use edge::stages::{STAGES, Stage};
 pub use edge::state::Api;
 pub use errors::Misdirected;
 pub use errors::code::{CONFLICTS, NOTHING_COMMITTED, UNAVAILABLE};

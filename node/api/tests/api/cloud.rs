@@ -218,6 +218,16 @@ impl Ask {
         other.header("x-forwarded-for", "198.51.100.7")
     }
 
+    pub(crate) fn method(mut self, method: &str) -> Self {
+        self.request = self.request.map(|request| request.method(method));
+        self
+    }
+
+    pub(crate) fn path(mut self, path: &str) -> Self {
+        self.request = self.request.map(|request| request.uri(path));
+        self
+    }
+
     pub(crate) fn host(mut self, host: &str) -> Self {
         self.host = host.to_owned();
         self
@@ -231,6 +241,12 @@ impl Ask {
     pub(crate) fn body(self, body: Value) -> Self {
         self.raw(body.to_string().as_bytes())
             .header("content-type", "application/json")
+    }
+
+    /// Replaces the body but not its headers.
+    pub(crate) fn longer(mut self, bytes: usize) -> Self {
+        self.body = Some(vec![b' '; bytes]);
+        self
     }
 
     pub(crate) fn raw(mut self, body: &[u8]) -> Self {

@@ -1,9 +1,12 @@
 //! Stages before a handler: order of the checks, formats, headers.
 
+use axum::body::Body;
+use http::Response;
+use placement_api::http::{ApiSettings, CallersSection, PublicAddress, STAGES};
 use placement_base::backend::Unavailable;
 use serde_json::json;
 
-use crate::cloud::{Cloud, uuid};
+use crate::cloud::{Ask, Cloud, uuid};
 
 #[tokio::test]
 async fn the_root_tells_the_versions() {
@@ -43,8 +46,97 @@ async fn root_of_unready_node_is_503() {
     cloud.get("/").token(None).expect(200).await;
 }
 
+/// A cloud that admits one request at a time of each user and address, and short bodies.
+fn limited() -> Cloud {
+    let mut settings = ApiSettings {
+        callers: CallersSection {
+            user_in_flight: 1,
+            address_in_flight: 1,
+        },
+        public: PublicAddress {
+            trust_proxy_headers: true,
+            ..PublicAddress::default()
+        },
+        ..ApiSettings::default()
+    };
+    settings.limits.body_bytes = 100;
+    Cloud::with(settings)
+}
+
+/// A write that passes all stages.
+fn sound(cloud: &Cloud) -> Ask {
+    cloud.post("/resource_providers", json!({"name": "cn1"}))
+}
+
+/// Gives a request a fault that this stage refuses. Returns it with the status and a part of the
+/// message of the refusal. `untaken` are answers to other requests, which use up limits.
+async fn spoil(
+    cloud: &Cloud,
+    untaken: &mut Vec<Response<Body>>,
+    ask: Ask,
+    stage: &str,
+) -> (Ask, u16, &'static str) {
+    let from = |address| cloud.get("/traits").header("x-forwarded-for", address);
+    match stage {
+        "partition and address limits" => {
+            untaken.push(from("198.51.100.1").token(None).untaken().await);
+            let again = ask.header("x-forwarded-for", "198.51.100.1");
+            (again, 429, "address_in_flight")
+        }
+        "authentication" => (ask.token(None), 401, ""),
+        "user limits" => {
+            untaken.push(from("198.51.100.2").untaken().await);
+            let user = from("198.51.100.3").token(Some("user"));
+            untaken.push(user.untaken().await);
+            (ask, 429, "user_in_flight")
+        }
+        "URL length" => {
+            let long = format!("/resource_providers?{}", "x".repeat(40_000));
+            (ask.path(&long), 414, "")
+        }
+        "microversion" => (ask.version("9.9"), 406, "Unacceptable version header"),
+        "consistency headers" => {
+            let header = "placement-consistency";
+            (ask.header(header, "pony"), 400, "Placement-Consistency is")
+        }
+        "body headers" => {
+            let length = "content-length header must be an integer";
+            (ask.header("content-length", "hi mom"), 400, length)
+        }
+        "route" => (ask.method("PATCH"), 405, "The method PATCH is not allowed"),
+        "operation" => {
+            let text = ask.header("content-type", "text/plain");
+            (text, 415, "is not supported, use application/json")
+        }
+        "policy" => (ask.token(Some("user")), 403, "Policy does not allow"),
+        "body" => (ask.longer(101), 413, ""),
+        "room for a write" => {
+            let why = "too many writes wait";
+            let busy = Unavailable::Busy(why.to_owned());
+            cloud.memory.set_down(Some(busy));
+            (ask, 503, why)
+        }
+        other => panic!("no fault for the stage {other:?}"),
+    }
+}
+
 #[tokio::test]
-async fn order_of_checks_is_fixed() {
+async fn each_stage_refuses_before_all_later_stages() {
+    for (at, stage) in STAGES.iter().enumerate() {
+        let cloud = limited();
+        let (mut ask, mut untaken) = (sound(&cloud), Vec::new());
+        for later in STAGES[at + 1..].iter().rev() {
+            ask = spoil(&cloud, &mut untaken, ask, later.name).await.0;
+        }
+        let (ask, status, message) = spoil(&cloud, &mut untaken, ask, stage.name).await;
+        assert!(stage.refuses_with.contains(&status), "{}", stage.name);
+        ask.refused(status, message).await;
+    }
+    sound(&limited()).expect(200).await;
+}
+
+#[tokio::test]
+async fn headers_are_checked_before_route_and_policy() {
     let cloud = Cloud::new();
     let unknown = cloud
         .get("/nowhere")

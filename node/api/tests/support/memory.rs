@@ -161,6 +161,13 @@ fn empty(index: u64) -> Fork {
 }
 
 impl WriteBackend for Memory {
+    fn has_room(&self) -> Result<(), Unavailable> {
+        match &self.inner.lock().unwrap().down {
+            Some(Unavailable::Busy(why)) => Err(Unavailable::Busy(why.clone())),
+            _ => Ok(()),
+        }
+    }
+
     fn submit(
         &self,
         command: Command,

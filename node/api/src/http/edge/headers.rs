@@ -12,6 +12,9 @@ use placement_base::backend::uuid_of_request;
 /// request that led to this one.
 pub(crate) const REQUEST_ID: HeaderName = HeaderName::from_static("x-openstack-request-id");
 
+/// Header with the microversion.
+pub(crate) const API_VERSION: HeaderName = HeaderName::from_static("openstack-api-version");
+
 /// All values of a header, joined by commas; bytes that are not ASCII are read as Latin-1.
 pub(crate) fn text(headers: &HeaderMap, name: impl AsHeaderName) -> Option<Cow<'_, str>> {
     let mut values = headers.get_all(name).iter();

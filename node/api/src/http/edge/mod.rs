@@ -23,5 +23,6 @@ pub(crate) mod route;
 pub(crate) mod searches;
 pub(crate) mod service;
 pub(crate) mod settings;
+pub(crate) mod stages;
 pub(crate) mod state;
 pub(crate) mod tail;

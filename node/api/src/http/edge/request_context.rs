@@ -20,7 +20,7 @@ use super::ledger::Ledger;
 use super::patience::Patience;
 use super::searches::Searched;
 use super::settings::RequestLimits;
-use super::state::Server;
+use super::state::{Api, Server};
 use crate::http::errors::{ApiError, Varies, WriteKind, not_found, refused};
 use crate::http::wire::json::Json;
 use crate::http::wire::microversion::Microversion;
@@ -47,13 +47,19 @@ pub(crate) trait Table: Sync {
     ) -> BoxFuture<'static, Response<Body>>;
 }
 
-/// A request that has passed all checks before its handler.
+/// A request that has passed all stages before its handler.
 pub(crate) struct RequestContext {
-    /// State shared by all requests.
-    pub(crate) server: Arc<Server>,
-    /// The table of all routes.
-    pub(crate) routes: &'static dyn Table,
-    /// Time at which the request came in, by the monotonic clock.
+    pub(crate) head: Head,
+    /// The body; empty unless the operation needs one.
+    pub(crate) body: Bytes,
+    pub(crate) services: Services,
+    /// Notes for the response and the records. Only the request's future holds them.
+    pub(crate) notes: Arc<Mutex<Notes>>,
+}
+
+/// The part of a request before its body, parsed.
+pub(crate) struct Head {
+    /// Time at which the caller was authenticated and the operation found, by the monotonic clock.
     pub(crate) begun: Duration,
     /// The path of the route, with parameters in braces.
     pub(crate) route: &'static str,
@@ -65,7 +71,6 @@ pub(crate) struct RequestContext {
     /// The values of the path's parameters, in order.
     pub(crate) params: Vec<String>,
     pub(crate) query: Result<Query, ApiError>,
-    pub(crate) body: Bytes,
     /// The beginning of links: the path of the API as the client sees it.
     pub(crate) base_path: String,
     /// The id under which its write appears in logs and in the change log: the caller's id or,
@@ -77,8 +82,14 @@ pub(crate) struct RequestContext {
     pub(crate) as_of: Option<AsOf>,
     /// The request's headers; empty unless the operation needs them.
     pub(crate) headers: HeaderMap,
-    /// Notes for the response and the records. Only the request's future holds them.
-    pub(crate) notes: Arc<Mutex<Notes>>,
+}
+
+/// What the node provides to handlers.
+pub(crate) struct Services {
+    /// State shared by all requests.
+    pub(crate) server: Arc<Server>,
+    /// The table of all routes.
+    pub(crate) routes: &'static dyn Table,
 }
 
 /// Facts that are found out while a request is handled.
@@ -122,9 +133,14 @@ impl Noted {
 }
 
 impl RequestContext {
+    /// The backends, the outside world and the settings.
+    pub(crate) fn api(&self) -> &Api {
+        &self.services.server.api
+    }
+
     /// The path's parameter at this position.
     pub(crate) fn param(&self, position: usize) -> &str {
-        self.params.get(position).map_or("", String::as_str)
+        self.head.params.get(position).map_or("", String::as_str)
     }
 
     /// The provider in the path; `None` if its UUID is not in canonical spelling, in which case no
@@ -159,7 +175,7 @@ impl RequestContext {
     /// # Errors
     /// 400 if it cannot be decoded.
     pub(crate) fn query(&self) -> Result<&Query, ApiError> {
-        self.query.as_ref().map_err(ApiError::clone)
+        self.head.query.as_ref().map_err(ApiError::clone)
     }
 
     /// A state that keeps the requested promise, or the requested earlier state.
@@ -167,7 +183,7 @@ impl RequestContext {
     /// # Errors
     /// 503; 412 for a token of another history; 410 if the earlier state is no longer available.
     pub(crate) async fn view(&self) -> Result<View, ApiError> {
-        match self.as_of {
+        match self.head.as_of {
             None => self.view_now().await,
             Some(AsOf::Token(token)) => {
                 let consistency = Consistency::Session(token);
@@ -183,9 +199,9 @@ impl RequestContext {
 
     /// Reconstructs an earlier state from a later one, in a queue of its own and at idle priority.
     async fn view_then(&self, newest: View, as_of: AsOf) -> Result<View, ApiError> {
-        let moments = &self.server.admission.moments;
-        let turn = moments.turn(self.caller, as_of::WAIT).await?;
-        let patience = self.patience(self.server.api.clock.monotonic(), as_of::DEADLINE);
+        let moments = &self.services.server.admission.moments;
+        let turn = moments.turn(self.head.caller, as_of::WAIT).await?;
+        let patience = self.patience(self.api().clock.monotonic(), as_of::DEADLINE);
         let ledger = self.ledger(&newest);
         let made = self.compute_idly(move || {
             let _turn = turn;
@@ -204,17 +220,17 @@ impl RequestContext {
     /// 400 if the request has that header; `instead` tells the client what to do.
     pub(crate) fn refuse_as_of(&self, instead: &str) -> Result<(), ApiError> {
         let message = format!("Placement-As-Of is not supported on this path; {instead}");
-        let asked = self.as_of.map(|_| ApiError::bad_consistency(message));
+        let asked = self.head.as_of.map(|_| ApiError::bad_consistency(message));
         asked.map_or(Ok(()), Err)
     }
 
     /// The change log of the partition of a view.
     pub(crate) fn ledger(&self, view: &View) -> Ledger {
-        Ledger::of(view, self.server.api.ledger.clone())
+        Ledger::of(view, self.api().ledger.clone())
     }
 
     async fn view_now(&self) -> Result<View, ApiError> {
-        self.view_at(self.consistency).await
+        self.view_at(self.head.consistency).await
     }
 
     /// A state with every write acknowledged before now, for answers to writes that show the
@@ -231,7 +247,7 @@ impl RequestContext {
     /// # Errors
     /// 503; 412 for a token of another history.
     pub(crate) async fn view_at(&self, consistency: Consistency) -> Result<View, ApiError> {
-        let view = self.server.api.read.view(consistency).await?;
+        let view = self.api().read.view(consistency).await?;
         let kept = consistency::kept(consistency, &view.position);
         self.note(view.position, kept);
         Ok(view)
@@ -256,13 +272,13 @@ impl RequestContext {
     ) -> Result<(Reply, View), ApiError> {
         {
             let mut notes = self.notes.lock();
-            if self.server.api.audit.is_on() {
+            if self.api().audit.is_on() {
                 notes.named = named(&command);
             }
             (notes.written, notes.position) = (Some(audit::Outcome::Unknown), None);
         }
-        let write_backend = &self.server.api.write;
-        let submitted = write_backend.submit(command, self.request_id.clone());
+        let write_backend = &self.api().write;
+        let submitted = write_backend.submit(command, self.head.request_id.clone());
         let written = submitted.await.inspect_err(|unavailable| {
             if !matches!(unavailable, Unavailable::OutcomeUnknown(_)) {
                 self.notes.lock().written = None;
@@ -311,8 +327,8 @@ impl RequestContext {
     /// # Errors
     /// 400 if it is not JSON or does not match the schema.
     pub(crate) async fn body(&self) -> Result<Json, ApiError> {
-        let schema = schema::body_of(self.method, self.route, self.version);
-        let values_max = self.server.api.settings.limits.json_values;
+        let schema = schema::body_of(self.head.method, self.head.route, self.head.version);
+        let values_max = self.api().settings.limits.json_values;
         let body = self.body.clone();
         let read = move || schema::read_body(values_max, &body, schema);
         match self.body.len() <= READ_AT_ONCE_MAX_BYTES {
@@ -324,7 +340,7 @@ impl RequestContext {
     /// A deadline of `limit` after `begun`, a time of the monotonic clock, that also ends when the
     /// client disconnects.
     pub(crate) fn patience(&self, begun: Duration, limit: Duration) -> Patience {
-        Patience::after(begun, limit, &self.server.api.clock).with_client(&self.notes)
+        Patience::after(begun, limit, &self.api().clock).with_client(&self.notes)
     }
 
     /// Runs a computation on another thread.
@@ -335,7 +351,7 @@ impl RequestContext {
         &self,
         work: impl FnOnce() -> Result<T, ApiError> + Send + 'static,
     ) -> Result<T, ApiError> {
-        let offload = &self.server.api.offload;
+        let offload = &self.api().offload;
         let computed = world::compute(|work| offload.run(work), work).await;
         computed.unwrap_or_else(|| Err(ApiError::internal()))
     }
@@ -348,7 +364,7 @@ impl RequestContext {
         &self,
         work: impl FnOnce() -> Result<T, ApiError> + Send + 'static,
     ) -> Result<T, ApiError> {
-        let offload = &self.server.api.offload;
+        let offload = &self.api().offload;
         let computed = world::compute(|work| offload.run_idly(work), work).await;
         computed.unwrap_or_else(|| Err(ApiError::internal()))
     }
@@ -361,8 +377,8 @@ impl RequestContext {
         &self,
         make: impl FnOnce() -> Result<T, ApiError> + Send + 'static,
     ) -> Result<T, ApiError> {
-        let patience = self.server.api.settings.candidates.deadline;
-        let turn = self.server.admission.lists.turn(patience).await?;
+        let patience = self.api().settings.candidates.deadline;
+        let turn = self.services.server.admission.lists.turn(patience).await?;
         self.compute(move || {
             let _turn = turn;
             make()
@@ -378,7 +394,7 @@ impl RequestContext {
         count: usize,
         most: fn(&RequestLimits) -> usize,
     ) -> Result<(), ApiError> {
-        let most = most(&self.server.api.settings.limits);
+        let most = most(&self.api().settings.limits);
         if count > most {
             return Err(ApiError::over_limit(what, most));
         }
@@ -413,7 +429,7 @@ impl RequestContext {
     /// Adds the headers for caches, from 1.15, for a resource that may never have been modified.
     pub(crate) fn modified_if_ever(&self, answer: Answer, at: Option<Timestamp>) -> Answer {
         match at {
-            None if self.version.from(15) => answer.caching(Caching::NoDate),
+            None if self.head.version.from(15) => answer.caching(Caching::NoDate),
             at => self.modified(answer, at),
         }
     }
@@ -426,9 +442,9 @@ impl RequestContext {
     /// Adds the headers for caches, from 1.15, with this time or the current one.
     pub(crate) fn modified(&self, answer: Answer, at: Option<Timestamp>) -> Answer {
         match at {
-            _ if !self.version.from(15) => answer,
+            _ if !self.head.version.from(15) => answer,
             Some(at) => answer.modified(at),
-            None => answer.caching(Caching::At(self.server.api.clock.now())),
+            None => answer.caching(Caching::At(self.api().clock.now())),
         }
     }
 }

@@ -1,25 +1,5 @@
-//! The stages of a request before and after its handler.
-//!
-//! The order is observable by clients, so it is fixed:
-//!
-//! | | check | error |
-//! |---|---|---|
-//! | 1 | the shares of the partition and of the address | 429 |
-//! | 2 | the token | 401 |
-//! | 3 | the share of the user | 429 |
-//! | 4 | length of the URL | 414 |
-//! | 5 | microversion | 400, 406 |
-//! | 6 | the headers for consistency and for an earlier state | 400 |
-//! | 7 | length and type of the body | 400 |
-//! | 8 | route and method | 404, 405 |
-//! | 9 | the version and the headers that the operation needs | 404, 406, 415 |
-//! | 10 | policy; for an earlier state also the rule of the history | 403 |
-//! | 11 | the body, which is read, or discarded if the operation has none | 408, 413 |
-//! | 12 | for writes: space on the disks and for an audit record | 503, 507 |
-//!
-//! Callers that another listener has authorized, such as operators, skip the first three checks.
+//! A request from its connection to its response, around the stages before its handler.
 
-use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -27,10 +7,10 @@ use axum::body::Body;
 use bytes::Bytes;
 use futures::future::BoxFuture;
 use http::header::{
-    ACCEPT, CACHE_CONTROL, CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, HeaderName, HeaderValue,
-    LAST_MODIFIED, LOCATION, VARY,
+    ACCEPT, CACHE_CONTROL, CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, HeaderValue, LAST_MODIFIED,
+    LOCATION, VARY,
 };
-use http::{HeaderMap, Method, Request, Response, StatusCode};
+use http::{Method, Request, Response, StatusCode};
 use percent_encoding::percent_decode_str;
 use tracing::Instrument;
 use tracing::field::Empty;
@@ -38,19 +18,15 @@ use tracing::field::Empty;
 use super::accept::Accept;
 use super::answer::{Answer, Caching};
 use super::answer_body::AnswerBody;
-use super::body::Incoming;
-use super::budget::Caller;
-use super::policy::{Denied, Target};
+use super::headers::{self, API_VERSION};
 use super::progress::Progress;
-use super::public_address::PublicAddress;
-use super::request_context::{RequestContext, Table};
-use super::route::{Needs, Operation, Route, Routes};
+use super::request_context::Table;
+use super::route::Routes;
+use super::stages::{self, Passage};
 use super::state::Server;
-use super::{as_of, auth, consistency, cors, headers, searches};
-use crate::http::errors::{ApiError, Asked, Format, Varies, code, not_found};
+use super::{consistency, cors, searches};
+use crate::http::errors::{ApiError, Asked, Format, Varies, code};
 use crate::http::wire::microversion::Microversion;
-use crate::http::wire::query::Query;
-use crate::http::wire::spelling;
 use placement_audit::Listener;
 use placement_audit::access::{Peer, WORD_MAX_BYTES, bounded};
 use placement_audit::identity::Identity;
@@ -75,7 +51,6 @@ pub struct ErrorCode(pub &'static str);
 
 /// Capacity reserved for headers; responses rarely have more.
 const USUAL_HEADERS: usize = 16;
-const API_VERSION: HeaderName = HeaderName::from_static("openstack-api-version");
 
 /// Answers one request with these routes. It came over a connection from `peer`, or from a caller
 /// that another listener has authorized.
@@ -197,224 +172,10 @@ async fn handle(
     body: Body,
     progress: &mut Progress<'_>,
 ) -> Result<Answer, ApiError> {
-    let (parts, peer) = (progress.parts, progress.peer);
-    let whole_path = percent_decode_str(parts.uri.path()).decode_utf8_lossy();
-    let path = server.api.settings.public.prefix.below(&whole_path);
-    // Load balancers request `/`, regardless of the prefix.
-    let path = path.or_else(|| (whole_path == "/").then_some("/"));
-    let text = |name: HeaderName| headers::text(&parts.headers, name);
-    // A missing route is reported later, in its turn; metrics need the route of every request.
-    let found = path.and_then(|path| routes.find(path));
-    if let Some((route, params)) = &found {
-        progress.route = Some(route.path);
-        progress.operation = route.rule(parts.method.as_str());
-        if server.api.audit.is_on() {
-            progress.params = params.clone();
-        }
-    }
-    // `/` reports this node's readiness to load balancers, however busy it is.
-    let address = match progress.identity {
-        Some(_) => None,
-        None => (server.callers).address(peer, progress.client.as_deref()),
-    };
-    if path != Some("/") && progress.identity.is_none() {
-        server.callers.admit(&mut progress.counted)?;
-        if let Some(address) = address {
-            (server.callers).admit_address(address, &mut progress.counted)?;
-        }
-        let public = server.api.settings.public.path(&parts.headers);
-        let asked = path.map_or_else(|| whole_path.clone(), |path| public + path);
-        let identity = auth::identify(&server.api, parts, &asked, peer)
-            .instrument(tracing::debug_span!("authorize"))
-            .await?;
-        let identity = progress.identity.insert(identity);
-        (server.callers).admit_user(&identity.user_id, &mut progress.counted)?;
-    }
-    let user = progress.identity.as_ref();
-    let caller = Caller::new(user.map(|user| user.user_id.as_str()), address);
-    progress.caller = caller;
-    let settings = &server.api.settings;
-    let (uri, uri_max) = (parts.uri.path_and_query(), settings.limits.uri_bytes);
-    if uri.is_some_and(|uri| uri.as_str().len() > uri_max) {
-        return Err(ApiError::uri_too_long(uri_max));
-    }
-    let asked_version = Microversion::parse(text(API_VERSION).as_deref());
-    let version = match &found {
-        Some((route, _)) if route.is_own() => asked_version.unwrap_or(Microversion::MAX),
-        _ => asked_version?,
-    };
-    progress.version = Some(version);
-    let asked = consistency::parse(&parts.headers)?;
-    let as_of = as_of::parse(&parts.method, &parts.headers)?;
-    let content_type = text(CONTENT_TYPE).filter(|value| !value.is_empty());
-    check_length(text(CONTENT_LENGTH), content_type.is_some())?;
-    let (route, params) = found.ok_or_else(|| no_such_path(&settings.public, path.is_some()))?;
-    let operation = find_operation(route, parts.method.as_str(), version, |operation| {
-        check_headers(operation, content_type.as_deref(), text(ACCEPT).as_deref())
-    })?;
-    let reads = &settings.reads;
-    let usual = match operation.advises {
-        true => reads.default.advisory,
-        false => reads.default.usual,
-    };
-    let mut context = RequestContext {
-        server: server.clone(),
-        routes,
-        begun: server.api.clock.monotonic(),
-        route: route.path,
-        method: operation.method,
-        version,
-        caller,
-        params,
-        query: Query::parse_at_most(
-            settings.limits.query_parameters,
-            parts.uri.query().unwrap_or_default(),
-        ),
-        body: Bytes::new(),
-        base_path: settings.public.path(&parts.headers).into_owned(),
-        request_id: progress.traced_by().clone(),
-        consistency: asked.unwrap_or(usual),
-        as_of,
-        headers: match operation.needs {
-            Needs::Headers => parts.headers.clone(),
-            _ => HeaderMap::new(),
-        },
-        notes: progress.notes.clone(),
-    };
-    check_policy(&context, operation, progress.identity.as_ref())?;
-    // The body is read only after authorization, so that unauthorized clients can neither make this
-    // node wait for a body nor use its memory.
-    let incoming = Incoming::new(body, &parts.headers, settings.limits.body_timeout);
-    let mut memory = server.admission.body(caller);
-    progress.body_unread = match operation.needs {
-        Needs::Content => {
-            let limit = settings.limits.body_bytes.min(operation.body_max_bytes);
-            context.body = incoming.read(limit, &mut memory).await?;
-            false
-        }
-        _ => !incoming.discard().await?,
-    };
-    // Checked before the work that a refusal would waste.
-    if progress.is_write() {
-        server.api.write.has_room()?;
-        if let Some(why) = server.api.audit.why_not() {
-            return Err(ApiError::cannot_record(why));
-        }
-    }
-    (operation.run)(&context).await
-}
-
-/// 404. Outside the prefix, the message names the prefix.
-fn no_such_path(public: &PublicAddress, below_prefix: bool) -> ApiError {
-    let mut error = not_found::path(Varies::No);
-    if !below_prefix && !public.prefix.is_root() {
-        error.message = format!("This node serves the API below {}.", public.prefix);
-    }
-    error
-}
-
-/// A body needs a content type, even if the operation ignores it.
-fn check_length(length: Option<Cow<'_, str>>, has_type: bool) -> Result<(), ApiError> {
-    let Some(length) = length.filter(|length| !length.is_empty()) else {
-        return Ok(());
-    };
-    let wrong = match spelling::integer(&length) {
-        None => "content-length header must be an integer",
-        Some(1..) if !has_type => "content-type header required when content-length > 0",
-        Some(_) => return Ok(()),
-    };
-    Err(ApiError::bad_request(wrong).varying(Varies::No))
-}
-
-/// Finds the operation and checks version and headers, in the order of this route.
-fn find_operation(
-    route: &'static Route,
-    method: &str,
-    version: Microversion,
-    check_headers: impl Fn(&Operation) -> Result<(), ApiError>,
-) -> Result<&'static Operation, ApiError> {
-    let operations = route.operations.iter();
-    let mut known = (operations.filter(|operation| operation.method == method)).peekable();
-    let Some(first) = known.peek() else {
-        return Err(ApiError::method_not_allowed(route.allow()));
-    };
-    if first.headers_first {
-        check_headers(first)?;
-    }
-    let too_old = if first.too_old_is_405 {
-        ApiError::method_too_new(format!("It requires microversion 1.{}.", first.since))
-    } else {
-        not_found::path(Varies::Yes)
-    };
-    let fits = |operation: &&Operation| {
-        let end = operation.until.checked_add(1);
-        version.from(operation.since) && end.is_none_or(|end| !version.from(end))
-    };
-    let operation = known.find(fits).ok_or(too_old)?;
-    if !operation.headers_first {
-        check_headers(operation)?;
-    }
-    Ok(operation)
-}
-
-fn check_headers(
-    operation: &Operation,
-    content_type: Option<&str>,
-    accept: Option<&str>,
-) -> Result<(), ApiError> {
-    match operation.needs {
-        Needs::Nothing | Needs::Headers => Ok(()),
-        Needs::Accept if Accept::parse(accept).allows_json() => Ok(()),
-        Needs::Accept => Err(ApiError::not_acceptable()),
-        Needs::Content => match content_type.and_then(|value| value.split(';').next()) {
-            Some("application/json") => Ok(()),
-            given => Err(ApiError::unsupported_media_type(given.unwrap_or("None"))),
-        },
-    }
-}
-
-fn check_policy(
-    context: &RequestContext,
-    operation: &Operation,
-    identity: Option<&Identity>,
-) -> Result<(), ApiError> {
-    let (Some(action), Some(identity)) = (operation.policy, identity) else {
-        return Ok(());
-    };
-    let queried = match operation.queried_project {
-        Some(parameter) => Some(context.query()?.last(parameter)),
-        None => None,
-    };
-    let target = queried.map_or_else(|| Target::of_caller(identity), Target::of_project);
-    authorize(context, action, identity, target)?;
-    match context.as_of {
-        // The operation's rule may be limited to a project, but an earlier state shows all projects
-        // unless the query names one.
-        Some(_) => {
-            let target = Target::of_project(queried.flatten());
-            authorize(context, as_of::RULE, identity, target)
-        }
-        None => Ok(()),
-    }
-}
-
-/// # Errors
-/// 403 if no rule grants access or the token has the wrong scope.
-fn authorize(
-    context: &RequestContext,
-    action: &str,
-    identity: &Identity,
-    target: Target<'_>,
-) -> Result<(), ApiError> {
-    let authorized = (context.server.api.policy).authorize(action, identity, target);
-    authorized.map_err(|denied| {
-        ApiError::forbidden(match denied {
-            Denied::ByRule => format!("Policy does not allow {action} to be performed."),
-            Denied::ByScope => {
-                format!("{action} requires a token of a project, not of the system or a domain.")
-            }
-        })
-    })
+    let path = percent_decode_str(progress.parts.uri.path()).decode_utf8_lossy();
+    let mut request = Passage::new(server, routes, &path, body, progress);
+    stages::pass(&mut request).await?;
+    request.answer().await
 }
 
 /// Builds the response with all its headers.

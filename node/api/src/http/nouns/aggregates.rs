@@ -26,7 +26,7 @@ fn answer<'a>(
     let aggregates = aggregates.into_iter();
     let body = AggregatesBody {
         aggregates: aggregates.map(AggregateUuid::as_str).collect(),
-        resource_provider_generation: context.version.from(19).then_some(generation),
+        resource_provider_generation: context.head.version.from(19).then_some(generation),
     };
     context.modified_now(Answer::json(&body))
 }

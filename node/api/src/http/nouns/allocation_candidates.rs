@@ -41,28 +41,28 @@ const CANDIDATE_BYTES: usize = 256;
 
 /// `GET /allocation_candidates`: searches for candidates and writes the answer.
 pub(crate) async fn list(context: &RequestContext) -> Result<Answer, ApiError> {
-    let api = &context.server.api;
-    let mut request = explain::parse(context, context.query()?, context.version)?;
+    let api = context.api();
+    let mut request = explain::parse(context, context.query()?, context.head.version)?;
     request.strategy = api.settings.candidates.generation_strategy;
     request.search_max = Some(api.settings.candidates.max).filter(|most| *most > 0);
     let view = context.view().await?;
     let settings = api.settings.candidates.clone();
-    let admission = &context.server.admission;
+    let admission = &context.services.server.admission;
     let seed = settings.randomize.then(|| api.ids.uuid().as_u64_pair().0);
     // Without a limit all candidates are found, and the starting point does not matter.
     request.seed = seed.filter(|_| request.limit.is_some());
     let job = Job {
-        patience: context.patience(context.begun, settings.deadline),
+        patience: context.patience(context.head.begun, settings.deadline),
         asked: Arc::new(Asked {
             view,
             request,
-            version: context.version,
+            version: context.head.version,
         }),
         seed,
         settings,
     };
     let asked = job.asked.clone();
-    let mut memory = admission.answer(context.caller);
+    let mut memory = admission.answer(context.head.caller);
     let found = async {
         if let Some(found) = job.run_briefly(&mut memory)? {
             return Ok(found);

@@ -64,7 +64,7 @@ pub(crate) async fn of_consumer(context: &RequestContext) -> Result<Answer, ApiE
     let consumer = view.state.consumer(&ConsumerUuid::from(context.param(0)));
     let consumer = consumer.filter(|consumer| !consumer.allocations.is_empty());
     let consumer = consumer.as_ref();
-    let since = |minor| consumer.filter(|_| context.version.from(minor));
+    let since = |minor| consumer.filter(|_| context.head.version.from(minor));
     let holdings = consumer.iter().flat_map(|consumer| &consumer.allocations);
     let holdings = holdings.map(|holding| {
         let body = HoldingBody {
@@ -94,7 +94,7 @@ pub(crate) async fn of_provider(context: &RequestContext) -> Result<Answer, ApiE
     let provider = context.provider();
     let provider = provider.filter(|uuid| view.state.place(uuid).is_some());
     let of = provider.ok_or_else(|| not_found::provider_with_allocations(context.param(0)))?;
-    let version = context.version;
+    let version = context.head.version;
     let write = move |consumers_max| Ok(provider_body(&view.state, of, version, consumers_max));
     let (body, modified) = listed(context, write).await?;
     Ok(context.modified(Answer::chunks(body), modified))
@@ -144,7 +144,7 @@ pub(crate) async fn replace(context: &RequestContext) -> Result<Answer, ApiError
     };
     let body = context.body().await?;
     let spelled = uuid.as_hyphenated().to_string();
-    let consumers = vec![parse_consumer(&spelled, &body, context.version)?];
+    let consumers = vec![parse_consumer(&spelled, &body, context.head.version)?];
     admit(context, &consumers)?;
     let command = Command::ReplaceAllocations(ReplaceAllocations { consumers });
     let write = WriteKind::Allocate { consumer: &spelled };
@@ -173,7 +173,7 @@ pub(crate) fn parse_consumers(
 ) -> Result<Vec<ConsumerAllocations>, ApiError> {
     let consumers = body.members();
     let consumers =
-        consumers.map(|(consumer, body)| parse_consumer(consumer, body, context.version));
+        consumers.map(|(consumer, body)| parse_consumer(consumer, body, context.head.version));
     let consumers: Vec<_> = consumers.collect::<Result<_, _>>()?;
     admit(context, &consumers)?;
     Ok(consumers)

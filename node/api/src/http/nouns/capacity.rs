@@ -14,7 +14,7 @@ use crate::http::wire::own;
 /// `GET /placementd/v1/capacity`, per class, or with `by` per aggregate or trait too.
 pub(crate) async fn list(context: &RequestContext) -> Result<Answer, ApiError> {
     let query = context.query()?;
-    query.check_once(context.route, context.version)?;
+    query.check_once(context.head.route, context.head.version)?;
     let by = match query.last("by") {
         Some("aggregate") => CapacityBy::Aggregate,
         Some("trait") => CapacityBy::Trait,

@@ -17,7 +17,7 @@ use crate::http::wire::query::Query;
 /// `GET /placementd/v1/consumers`: a page of the matching consumers after `marker`.
 pub(crate) async fn list(context: &RequestContext) -> Result<Answer, ApiError> {
     let query = context.query()?;
-    query.check_once(context.route, context.version)?;
+    query.check_once(context.head.route, context.head.version)?;
     let limit = query.last("limit").map_or(Ok(LIMIT_MAX), parse_limit)?;
     let marker = query.last("marker").map(ConsumerUuid::from);
     let view = context.view().await?;

@@ -60,11 +60,11 @@ const LAST_EVENT_ID: &str = "last-event-id";
 pub(crate) async fn watch(context: &RequestContext) -> Result<Answer, ApiError> {
     context.refuse_as_of("give after=TOKEN")?;
     let query = context.query()?;
-    query.check_once(context.route, context.version)?;
+    query.check_once(context.head.route, context.head.version)?;
     let is = |name, value| query.last(name) == Some(value);
     let mut filter = parse_filter(query)?;
     filter.rewritten = is("rewritten", "true");
-    let text = |name| headers::text(&context.headers, name);
+    let text = |name| headers::text(&context.head.headers, name);
     let form = match Accept::parse(text("accept").as_deref()).prefers_events() {
         true => Form::Events,
         false => Form::Lines,
@@ -87,12 +87,13 @@ pub(crate) async fn watch(context: &RequestContext) -> Result<Answer, ApiError> 
         }
     };
     context.notes.lock().is_whole = matches!(begin, Begin::Snapshot { .. });
-    let place = context.server.admission.stream(context.caller)?;
+    let admission = &context.services.server.admission;
+    let place = admission.stream(context.head.caller)?;
     let (sender, receiver) = mpsc::channel(2);
     let last = sender.clone().try_reserve_owned();
     let watch = Watch {
-        server: context.server.clone(),
-        caller: context.caller,
+        server: context.services.server.clone(),
+        caller: context.head.caller,
         ledger,
         filter,
         form,
@@ -109,7 +110,7 @@ pub(crate) async fn watch(context: &RequestContext) -> Result<Answer, ApiError> 
         // A panic is logged already; the stream just ends.
         let _ = contain(watch.run(view, begin, last)).await;
     };
-    context.server.api.background.spawn(Box::pin(task));
+    context.api().background.spawn(Box::pin(task));
     // The stream keeps its place until its client has taken all of it.
     let body = stream::unfold(
         (receiver, place),

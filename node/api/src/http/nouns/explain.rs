@@ -15,8 +15,8 @@ const CANDIDATES_SINCE: u8 = 10;
 /// The microversion in which a query is parsed: the requested one if it has candidates, otherwise
 /// the newest.
 pub(super) fn version(context: &RequestContext) -> Microversion {
-    match context.version.from(CANDIDATES_SINCE) {
-        true => context.version,
+    match context.head.version.from(CANDIDATES_SINCE) {
+        true => context.head.version,
         false => Microversion::MAX,
     }
 }
@@ -27,7 +27,7 @@ pub(super) fn parse_within_body(
     query: &str,
     version: Microversion,
 ) -> Result<CandidateRequest, ApiError> {
-    let limits = &context.server.api.settings.limits;
+    let limits = &context.api().settings.limits;
     if query.len() > limits.uri_bytes {
         return Err(ApiError::over_limit("bytes in a query", limits.uri_bytes));
     }
@@ -53,15 +53,15 @@ pub(super) fn parse(
 pub(crate) async fn show(context: &RequestContext) -> Result<Answer, ApiError> {
     let version = version(context);
     let request = parse(context, context.query()?, version)?;
-    let explanations = &context.server.admission.explanations;
+    let explanations = &context.services.server.admission.explanations;
     // Taken before the state: writes copy a state that is held.
-    let turn = explanations.turn(context.caller, WAIT).await?;
+    let turn = explanations.turn(context.head.caller, WAIT).await?;
     let asked = Asked {
         view: context.view().await?,
         request,
         version,
     };
-    let patience = context.patience(context.server.api.clock.monotonic(), DEADLINE);
+    let patience = context.patience(context.api().clock.monotonic(), DEADLINE);
     let explained = context.compute_idly(move || {
         let _turn = turn;
         asked.explain(&patience)

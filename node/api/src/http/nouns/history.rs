@@ -27,7 +27,7 @@ const PAGE_BYTES: usize = 512 * 1024;
 pub(crate) async fn list(context: &RequestContext) -> Result<Answer, ApiError> {
     context.refuse_as_of("give before=TOKEN")?;
     let query = context.query()?;
-    query.check_once(context.route, context.version)?;
+    query.check_once(context.head.route, context.head.version)?;
     let filter = parse_filter(query)?;
     let limit = query.last("limit").map_or(Ok(LIMIT_USUAL), parse_limit)?;
     let before = query.last("before").map(|text| parse_place("before", text));
@@ -45,9 +45,9 @@ pub(crate) async fn list(context: &RequestContext) -> Result<Answer, ApiError> {
     };
     // The state is not held during the wait.
     drop(view);
-    let explanations = &context.server.admission.explanations;
-    let turn = explanations.turn(context.caller, WAIT).await?;
-    let patience = context.patience(context.server.api.clock.monotonic(), DEADLINE);
+    let explanations = &context.services.server.admission.explanations;
+    let turn = explanations.turn(context.head.caller, WAIT).await?;
+    let patience = context.patience(context.api().clock.monotonic(), DEADLINE);
     let made = context.compute_idly(move || {
         let _turn = turn;
         walk.page(&patience)

@@ -99,7 +99,7 @@ pub(crate) async fn create(context: &RequestContext) -> Result<Answer, ApiError>
         provider,
         resource_class,
         inventory,
-        capacity_rule: capacity_rule(context.version),
+        capacity_rule: capacity_rule(context.head.version),
     });
     let write = WriteKind::CreateInventory { provider };
     let answer = write_one(context, &body, command, write).await?;
@@ -116,7 +116,7 @@ pub(crate) async fn update(context: &RequestContext) -> Result<Answer, ApiError>
         generation: given_generation(&body).unwrap_or_default(),
         resource_class: Given::from(context.param(1)),
         inventory: context.found_below(provider, inventory).await?,
-        capacity_rule: capacity_rule(context.version),
+        capacity_rule: capacity_rule(context.head.version),
     });
     write_one(context, &body, command, WriteKind::UpdateInventory).await
 }
@@ -149,7 +149,7 @@ pub(crate) async fn replace(context: &RequestContext) -> Result<Answer, ApiError
         provider,
         generation,
         inventories,
-        capacity_rule: capacity_rule(context.version),
+        capacity_rule: capacity_rule(context.head.version),
     });
     let write = WriteKind::ReplaceInventories { provider };
     let (reply, _) = context.submit(command, write).await?;

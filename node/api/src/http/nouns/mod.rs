@@ -96,7 +96,7 @@ fn parse_limit(text: &str) -> Result<usize, ApiError> {
 
 /// The time so many seconds ago. The query's schema has checked the number.
 fn ago(context: &RequestContext, seconds: &str) -> Timestamp {
-    let Timestamp(now) = micros(context.server.api.clock.now());
+    let Timestamp(now) = micros(context.api().clock.now());
     let seconds = spelling::integer(seconds).unwrap_or(0);
     let ago = i128::from(now) - seconds.saturating_mul(1_000_000);
     Timestamp(i64::try_from(ago).unwrap_or(i64::MIN))

@@ -9,7 +9,7 @@ use crate::http::errors::ApiError;
 /// `GET /placementd/v1`: the version of these routes, and the routes that a policy rule guards.
 pub(crate) async fn list(context: &RequestContext) -> Result<Answer, ApiError> {
     context.refuse_as_of("send the request without it")?;
-    let rules = context.routes.own_rules().into_iter();
+    let rules = context.services.routes.own_rules().into_iter();
     let routes = rules.map(|[method, path, rule]| OwnRoute {
         method: method.into(),
         path: path.into(),

@@ -20,7 +20,7 @@ struct ClassBody<'a> {
 }
 
 fn class_body<'a>(context: &RequestContext, name: &'a ResourceClassName) -> ClassBody<'a> {
-    let href = format!("{}{}", context.base_path, path(name));
+    let href = format!("{}{}", context.head.base_path, path(name));
     ClassBody {
         name: name.as_str(),
         links: [Link { rel: "self", href }],
@@ -93,7 +93,7 @@ pub(crate) async fn rename(context: &RequestContext) -> Result<Answer, ApiError>
 /// name have their meaning in JSON.
 pub(crate) async fn ensure(context: &RequestContext) -> Result<Answer, ApiError> {
     let pasted = format!("{{\"name\": \"{}\"}}", context.param(0));
-    let schema = schema::body_of("POST", "/resource_classes", context.version);
+    let schema = schema::body_of("POST", "/resource_classes", context.head.version);
     schema::read_body(usize::MAX, pasted.as_bytes(), schema)?;
     let name: ResourceClassName = context.param(0).parse().map_err(invalid_json)?;
     let location = path(&name);

@@ -38,7 +38,7 @@ struct ProviderBody<'a> {
 
 impl<'a> ProviderBody<'a> {
     fn of(context: &RequestContext, provider: &'a Provider) -> Self {
-        Self::new(&context.base_path, context.version, provider)
+        Self::new(&context.head.base_path, context.head.version, provider)
     }
 
     fn new(base_path: &str, version: Microversion, provider: &'a Provider) -> Self {
@@ -71,10 +71,10 @@ impl<'a> ProviderBody<'a> {
 /// `GET /resource_providers`: the providers that match the query.
 pub(crate) async fn list(context: &RequestContext) -> Result<Answer, ApiError> {
     let query = context.query()?;
-    query.check(context.route, context.version)?;
-    let filter = parse_filter(query, context.version)?;
+    query.check(context.head.route, context.head.version)?;
+    let filter = parse_filter(query, context.head.version)?;
     let view = context.view().await?;
-    let (base_path, version) = (context.base_path.clone(), context.version);
+    let (base_path, version) = (context.head.base_path.clone(), context.head.version);
     let find = move |looks_max| {
         let found = view.state.providers(&filter, looks_max);
         let found = found.map_err(|error| unknown_name(&error, TRAITS))?;
@@ -128,7 +128,7 @@ pub(crate) async fn create(context: &RequestContext) -> Result<Answer, ApiError>
     let body = context.body().await?;
     // An empty UUID is treated as a missing one.
     let given = body.at("uuid").text().and_then(spelling::uuid);
-    let uuid = ProviderUuid(given.unwrap_or_else(|| context.server.api.ids.uuid()));
+    let uuid = ProviderUuid(given.unwrap_or_else(|| context.api().ids.uuid()));
     let name: ProviderName = name_in(&body)?;
     let write = WriteKind::CreateProvider {
         name: name.as_str(),
@@ -145,7 +145,7 @@ pub(crate) async fn create(context: &RequestContext) -> Result<Answer, ApiError>
     let (reply, _) = context.submit(command, write).await?;
     let location = format!("/resource_providers/{uuid}");
     match reply {
-        Reply::Provider(provider) if context.version.from(20) => {
+        Reply::Provider(provider) if context.head.version.from(20) => {
             let answer = Answer::json(&ProviderBody::of(context, &provider));
             Ok(context.modified(answer.location(location), Some(provider.modified)))
         }
@@ -172,9 +172,9 @@ pub(crate) async fn update(context: &RequestContext) -> Result<Answer, ApiError>
         uuid,
         name: name_in(&body)?,
         parent,
-        may_reparent: context.version.from(37),
+        may_reparent: context.head.version.from(37),
     });
-    let updated = match context.version.from(15) {
+    let updated = match context.head.version.from(15) {
         true => context.view_to_write().await?.state.provider_updated(&uuid),
         false => None,
     };

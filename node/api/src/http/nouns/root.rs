@@ -11,7 +11,7 @@ use crate::http::wire::microversion::Microversion;
 /// that is not ready: many load balancers, such as kolla's, check only this route.
 pub(crate) async fn show(context: &RequestContext) -> Result<Answer, ApiError> {
     context.refuse_as_of("send the request without it")?;
-    let api = &context.server.api;
+    let api = context.api();
     if let Some(reason) = api.readiness.why_not().await {
         return Err(ApiError::not_ready(&reason));
     }

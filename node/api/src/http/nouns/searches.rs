@@ -12,7 +12,7 @@ use crate::http::errors::ApiError;
 pub(crate) async fn list(context: &RequestContext) -> Result<Answer, ApiError> {
     context.refuse_as_of("use since=SECONDS for recent searches")?;
     let query = context.query()?;
-    query.check_once(context.route, context.version)?;
+    query.check_once(context.head.route, context.head.version)?;
     let which = Which {
         since: query.last("since").map(|age| ago(context, age)),
         empty: query.last("empty") == Some("true"),
@@ -22,7 +22,7 @@ pub(crate) async fn list(context: &RequestContext) -> Result<Answer, ApiError> {
     };
     // Checks that the partition exists, with the consistency that the request asks for.
     context.view().await?;
-    let (searches, left_out) = context.server.searches.of(&which);
+    let (searches, left_out) = context.services.server.searches.of(&which);
     Ok(Answer::json(&SearchList {
         left_out: left_out as u64,
         searches: searches.iter().map(Shown::json).collect(),

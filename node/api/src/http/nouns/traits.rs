@@ -59,7 +59,7 @@ fn name_filter(text: &str) -> Result<impl Fn(&str) -> bool, ApiError> {
 /// `GET /traits`: the names of the traits that match the query.
 pub(crate) async fn list(context: &RequestContext) -> Result<Answer, ApiError> {
     let query = context.query()?;
-    query.check(context.route, context.version)?;
+    query.check(context.head.route, context.head.version)?;
     let filter = query.last("name").map(name_filter).transpose()?;
     let associated = query.last("associated");
     let associated = associated.map(|text| text.to_lowercase().parse::<bool>());

@@ -13,7 +13,7 @@ use crate::http::wire::own;
 pub(crate) async fn show(context: &RequestContext) -> Result<Answer, ApiError> {
     context
         .query()?
-        .check_once(context.route, context.version)?;
+        .check_once(context.head.route, context.head.version)?;
     let uuid = context.provider_or_404()?;
     let view = context.view().await?;
     let made = context.listed(move || {

@@ -49,12 +49,12 @@ pub(crate) async fn of_provider(context: &RequestContext) -> Result<Answer, ApiE
 /// `GET /usages`: the usage of a project by class and, from 1.38, by consumer type.
 pub(crate) async fn of_project(context: &RequestContext) -> Result<Answer, ApiError> {
     let query = context.query()?;
-    query.check(context.route, context.version)?;
+    query.check(context.head.route, context.head.version)?;
     let project = ProjectId::from(query.last("project_id").unwrap_or_default());
     let user = query.last("user_id").map(UserId::from);
     let view = context.view().await?;
     let by_type = view.state.usages(&project, user.as_ref());
-    if !context.version.from(38) {
+    if !context.head.version.from(38) {
         return Ok(answer(context, None, sum(by_type.into_values()).usages));
     }
     let groups: Vec<_> = match query.last("consumer_type") {

@@ -89,10 +89,10 @@ pub(crate) async fn ask(context: &RequestContext) -> Result<Answer, ApiError> {
     let questions = questions.map(|question| parse(question, context, version));
     let questions = questions.collect::<Result<Vec<_>, _>>()?;
     // The changes take one turn and each question another, so that others get turns in between.
-    let what_ifs = &context.server.admission.what_ifs;
-    let place = what_ifs.place(context.caller, WAIT).await?;
+    let what_ifs = &context.services.server.admission.what_ifs;
+    let place = what_ifs.place(context.head.caller, WAIT).await?;
     let turn = place.turn(WAIT).await?;
-    let api = &context.server.api;
+    let api = context.api();
     let fork = Arc::new(Fork::of(context.view().await?, api.clock.clone()));
     let server = Arc::new(Server {
         api: Api {
@@ -102,12 +102,14 @@ pub(crate) async fn ask(context: &RequestContext) -> Result<Answer, ApiError> {
             ..api.clone()
         },
         searches: Arc::default(),
-        ..Server::clone(&context.server)
+        ..Server::clone(&context.services.server)
     });
+    let routes = context.services.routes;
     let mut changes = Vec::new();
     for change in asked.changes {
         let request = request(context, change, version)?;
-        changes.push(changed(context.routes.rehearse(server.clone(), request).await).await?);
+        let answer = routes.rehearse(server.clone(), request).await;
+        changes.push(changed(answer).await?);
         // Other tasks need this thread too.
         tokio::task::yield_now().await;
     }
@@ -135,8 +137,8 @@ pub(crate) async fn ask(context: &RequestContext) -> Result<Answer, ApiError> {
 /// can be claimed now.
 pub(crate) async fn fit(context: &RequestContext) -> Result<Answer, ApiError> {
     let request = explain::parse(context, context.query()?, explain::version(context))?;
-    let what_ifs = &context.server.admission.what_ifs;
-    let turn = what_ifs.turn(context.caller, WAIT).await?;
+    let what_ifs = &context.services.server.admission.what_ifs;
+    let turn = what_ifs.turn(context.head.caller, WAIT).await?;
     let now = Becomes {
         view: context.view().await?,
         patience: context.patience(Duration::ZERO, FIT_DEADLINE),
@@ -239,7 +241,7 @@ fn request(
              /resource_providers"
         )));
     }
-    let prefix = &context.server.api.settings.public.prefix;
+    let prefix = &context.api().settings.public.prefix;
     let request = Request::builder()
         .method(method.as_str())
         .uri(format!("{prefix}{path}"))

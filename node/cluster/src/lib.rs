@@ -98,6 +98,7 @@ pub mod standards;
 pub mod start;
 pub mod topology;
 mod upkeep;
+mod waits;
 pub mod write;
 mod write_ids;
 
@@ -110,3 +111,4 @@ pub use settings::{
 };
 pub use start::Addresses;
 pub use start::joining::settle_number;
+pub use waits::Waits;

@@ -383,7 +383,7 @@ impl Replica {
         if id == self.me {
             return true;
         }
-        let lately = Duration::from_millis(2 * self.config.raft.election_max_ms);
+        let lately = self.config.raft.waits().reachable();
         self.raft_metrics(|metrics| {
             let answers = metrics.heartbeat.as_ref();
             let last = answers.and_then(|all| *all.get(&id)?);

@@ -12,6 +12,7 @@ use uuid::Uuid;
 
 use crate::bucket::BackupS3Section;
 use crate::topology::Extent;
+use crate::waits::Waits;
 use placement_base::settings::{Invalid, Text, check_address, settings};
 
 /// The configuration that the cluster uses.
@@ -191,7 +192,7 @@ impl ClusterSection {
             return Err(Invalid::new("cluster.wait_ms", "must not be 0"));
         }
         let after_ms = self.autopilot_after_s.saturating_mul(1000);
-        let least_ms = 3 * raft.election_max_ms;
+        let least_ms = raft.waits().absence_min().as_millis() as u64;
         if after_ms > 0 && after_ms < least_ms {
             return Err(Invalid::new(
                 "cluster.autopilot_after_s",
@@ -275,6 +276,14 @@ impl RaftSection {
     /// The longest round trip that the timeouts allow, in milliseconds.
     pub(crate) fn round_trip_max_ms(&self) -> u64 {
         self.heartbeat_ms / HEARTBEAT
+    }
+
+    /// How long this cluster waits for elections, leaders and voters.
+    pub fn waits(&self) -> Waits {
+        Waits {
+            election_min: Duration::from_millis(self.election_min_ms),
+            election_max: Duration::from_millis(self.election_max_ms),
+        }
     }
 
     /// Log entries kept behind a snapshot.

@@ -221,7 +221,7 @@ impl Admin {
         let running = self.running()?;
         let patience = match running.replica.freshness.is_cut_off() {
             true => SOON,
-            false => Duration::from_millis(2 * self.bootstrap.config.raft.election_max_ms),
+            false => self.bootstrap.config.raft.waits().optional_read(),
         };
         let _ = running.linearize(Instant::now() + patience).await;
         Ok(running)
@@ -441,7 +441,7 @@ async fn drain(State(admin): State<Admin>) -> Answer {
     let Some(running) = admin.bootstrap.slot.get() else {
         return Ok(leading(None));
     };
-    let patience = Duration::from_millis(2 * admin.bootstrap.config.raft.election_max_ms);
+    let patience = admin.bootstrap.config.raft.waits().step_aside();
     let leader = step_aside(&running, patience).await;
     let leader = leader.map_err(|reason| failed(StatusCode::SERVICE_UNAVAILABLE, reason))?;
     Ok(leading(leader))

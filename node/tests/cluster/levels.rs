@@ -39,7 +39,7 @@ async fn level_does_not_rise_while_a_member_is_away() {
     let away = 2 - leader;
     machines[away].kill().await;
     // A follower counts as reachable for this long after its last answer.
-    let lately = Duration::from_millis(2 * machines[leader].config.raft.election_max_ms);
+    let lately = machines[leader].config.raft.waits().reachable();
     tokio::time::sleep(lately + Duration::from_secs(1)).await;
     machines[1].kill().await;
     machines[1].config.cluster.level_max = 0;

@@ -51,8 +51,8 @@ async fn node_is_not_removed_if_the_rest_would_have_no_majority() {
     machines[dead].kill().await;
     let alive = (leader + 2) % 3;
     // Until then it counts as reachable.
-    let reachable_ms = 2 * machines[leader].config.raft.election_max_ms + 500;
-    tokio::time::sleep(Duration::from_millis(reachable_ms)).await;
+    let reachable = machines[leader].config.raft.waits().reachable();
+    tokio::time::sleep(reachable + Duration::from_millis(500)).await;
     let path = format!("/v1/members/{}", machines[alive].id());
     let (status, body) = machines[leader].admin("DELETE", &path, "").await;
     assert_eq!(status, 409, "{body}");

@@ -12,7 +12,6 @@
 //! ([`crate::standards`]).
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use futures::future::BoxFuture;
 use tokio::time::Instant;
@@ -45,7 +44,7 @@ impl Reads {
             Consistency::BoundedOrLocal(bound)
                 if replica.freshness.is_older_than(bound) && !replica.freshness.is_cut_off() =>
             {
-                let patience = Duration::from_millis(2 * replica.config.raft.election_max_ms);
+                let patience = replica.config.raft.waits().optional_read();
                 let deadline = deadline.min(Instant::now() + patience);
                 if node.linearize(deadline).await.is_err() {
                     replica.freshness.cut_off();

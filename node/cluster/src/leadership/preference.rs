@@ -19,9 +19,6 @@ use placement_peer::rpc::message::Method;
 const EVERY: Duration = Duration::from_secs(1);
 /// Deadline for another node's answer.
 const CALL: Duration = Duration::from_secs(1);
-/// A leader leads for at least this many longest elections before it hands over to a better site:
-/// it has to reach its voters, and a node that came back should stay.
-const SETTLE: u32 = 10;
 /// If leadership returns to a node within this many times the wait before its last hand-over, it
 /// flutters, for example between nodes that prefer different sites. The node then waits twice as
 /// long.
@@ -63,7 +60,7 @@ pub async fn follow(slot: Arc<Slot>, preference: Vec<String>) {
         // A leader that was elected again in the meantime starts to count again.
         let term = node.replica.vote().0.leader_id.term;
         led = led.filter(|(in_term, _)| *in_term == term);
-        let least = Duration::from_millis(node.replica.config.raft.election_max_ms) * SETTLE;
+        let least = node.replica.config.raft.waits().settle();
         let mut wait = settle.unwrap_or(least);
         if led.is_none() {
             let is_flutter = handed_over.is_some_and(|at| at.elapsed() < wait * FLUTTER);

@@ -398,7 +398,7 @@ impl Membership<'_> {
     /// As the leader: the reachable ones among `voters`. A new leader waits a moment for their
     /// answers.
     pub(crate) async fn reachable(&self, voters: &BTreeSet<u64>) -> Vec<u64> {
-        let patience = Duration::from_millis(self.replica().config.raft.election_max_ms);
+        let patience = self.replica().config.raft.waits().first_answers();
         let is_reachable = |voter: &u64| self.replica().is_reachable(*voter);
         let now = || -> Vec<u64> { voters.iter().copied().filter(is_reachable).collect() };
         let majority = || Some(now()).filter(|found| found.len() > voters.len() / 2);
@@ -443,7 +443,7 @@ impl Membership<'_> {
 
     /// Hands leadership to a voter, or to the best one; returns the new leader.
     pub(crate) async fn hand_over(&self, to: Option<u64>) -> Result<u64, Refused> {
-        let patience = Duration::from_millis(3 * self.replica().config.raft.election_max_ms);
+        let patience = self.replica().config.raft.waits().transfer();
         let handed = hand_over(self.replica(), to, patience).await;
         handed.map_err(Refused::Unavailable)
     }
@@ -458,7 +458,7 @@ impl Membership<'_> {
             )));
         }
         // A new leader does not know yet how far the others are.
-        let patience = Duration::from_millis(self.replica().config.raft.election_max_ms);
+        let patience = self.replica().config.raft.waits().first_answers();
         self.caught_up(id, patience).await.map_err(|lag| {
             let lag = lag.map_or("an unknown number of".to_owned(), |lag| lag.to_string());
             Refused::Conflict(format!(

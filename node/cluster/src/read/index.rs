@@ -130,8 +130,7 @@ impl Running {
             replica.other_leader(None, latest).await;
             return Err("no leader is known".to_owned());
         };
-        // A working quorum answers at once; a missing one is asked again.
-        let patience = Duration::from_millis(replica.config.raft.election_min_ms);
+        let patience = replica.config.raft.waits().read_index();
         let reply = tokio::select! {
             biased;
             reply = self.ask_leader(&leader, patience) => reply,
@@ -180,7 +179,7 @@ impl Running {
         let Some(leader) = self.replica.leader().filter(|leader| leader.id == me) else {
             return Err(format!("node {me} no longer leads"));
         };
-        let patience = Duration::from_millis(self.replica.config.raft.election_min_ms);
+        let patience = self.replica.config.raft.waits().read_index();
         let confirmed = self.ask_voters(&leader, patience).await?;
         confirmed.ok_or_else(|| UNCONFIRMED.to_owned())
     }

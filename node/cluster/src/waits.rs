@@ -1,0 +1,60 @@
+//! How long the cluster waits for elections, leaders and voters. Every such wait is a multiple of
+//! the silence of a leader before an election, so that all follow the round trips of the cluster.
+
+use std::time::Duration;
+
+/// The waits, one for each purpose.
+#[derive(Debug, Clone, Copy)]
+pub struct Waits {
+    /// Shortest silence of the leader before an election.
+    pub(super) election_min: Duration,
+    /// Longest silence of the leader before an election.
+    pub(super) election_max: Duration,
+}
+
+impl Waits {
+    /// How long a question for the read index waits for the leader and for voters. A working quorum
+    /// answers at once; a missing one is asked again.
+    pub fn read_index(self) -> Duration {
+        self.election_min
+    }
+
+    /// How long a new leader waits for the first answers of its voters, before it judges who is
+    /// reachable and has caught up.
+    pub fn first_answers(self) -> Duration {
+        self.election_max
+    }
+
+    /// A node counts as reachable if it answered the leader within this time.
+    pub fn reachable(self) -> Duration {
+        2 * self.election_max
+    }
+
+    /// How long a read that may also be answered by the current state of this node waits for the
+    /// leader: longer than an election takes.
+    pub fn optional_read(self) -> Duration {
+        2 * self.election_max
+    }
+
+    /// How long a node that stops or is drained tries to hand leadership over.
+    pub fn step_aside(self) -> Duration {
+        2 * self.election_max
+    }
+
+    /// How long a requested transfer of leadership may take.
+    pub fn transfer(self) -> Duration {
+        3 * self.election_max
+    }
+
+    /// Shortest absence after which the autopilot may move a vote: until then a new leader has not
+    /// received an answer from all voters.
+    pub fn absence_min(self) -> Duration {
+        3 * self.election_max
+    }
+
+    /// A leader leads for at least this long before it hands over to a better site: it has to reach
+    /// its voters, and a node that came back should stay.
+    pub fn settle(self) -> Duration {
+        10 * self.election_max
+    }
+}

@@ -2,8 +2,8 @@
 
 mod listeners;
 mod servers;
+mod start;
 
-use std::iter::once;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,33 +14,27 @@ use tokio::time::{Instant, sleep};
 
 use self::listeners::Listeners;
 use self::servers::Servers;
-use crate::admin::{Admin, Recording, node_status};
+use self::start::{Apis, Core, Opened, Runtimes};
+use crate::admin::node_status;
 use crate::api_port::ApiPort;
 use crate::config::Config;
 use crate::health::HealthChecks;
-use crate::metrics::{Metrics, Sources};
-use crate::partitions::{self, NamedPolicy, Partitions};
-use crate::recent::Recent;
+use crate::partitions::{self, NamedPolicy};
 use crate::serve::Drain;
-use placement_api::http::{Api, ApiSettings, AuthStrategy, Policy, PolicyError};
-use placement_api::keystone::Keystone;
-use placement_audit::{Audit, Listener};
+use placement_api::http::{Policy, PolicyError};
+use placement_audit::Audit;
 use placement_base::backend::{ReadBackend, WriteBackend};
 use placement_base::tasks::Tasks;
 use placement_base::world::{self, Offload};
-use placement_cluster::backend::changed::Changed;
 use placement_cluster::backend::partition::PartitionBackend;
-use placement_cluster::backend::read::Reads;
 use placement_cluster::backend::write::Writes;
-use placement_cluster::backlog::Backlog;
 use placement_cluster::env::Env;
 use placement_cluster::leadership::preference::{self, step_aside};
 use placement_cluster::slot::Slot;
 use placement_cluster::start::Bootstrap;
 use placement_cluster::start::{joining, self_description};
 use placement_cluster::{Addresses, StartError, settle_number};
-use placement_peer::rpc::peers::Peers;
-use placement_peer::tls::{Certificates, Link, Secured};
+use placement_peer::tls::Certificates;
 
 /// How often the policy files are checked for changes.
 const POLICY_LOOK: Duration = Duration::from_secs(1);
@@ -77,45 +71,6 @@ pub struct Node {
     requests: Tasks,
 }
 
-/// Objects that the configuration names, opened and checked before anything runs.
-struct Opened {
-    settings: ApiSettings,
-    keystone: Option<Arc<Keystone>>,
-    secured: Secured,
-    policy: Arc<Policy>,
-    audit: Audit,
-}
-
-impl Opened {
-    fn open(env: &Env, config: &Config) -> Result<Self, StartError> {
-        let settings = config.api_settings()?;
-        let keystone = match settings.auth.strategy {
-            AuthStrategy::Keystone => {
-                let (net, clock) = (env.net.clone(), env.clock.clone());
-                Some(Arc::new(Keystone::open(&config.keystone, net, clock)?))
-            }
-            AuthStrategy::Proxy => None,
-            AuthStrategy::Noauth2 => {
-                tracing::warn!(
-                    "the REST API does not authenticate clients ([auth] strategy = \"noauth2\")"
-                );
-                None
-            }
-        };
-        let secured = Secured::open(config.secured()?, config.node_id, env.net.clone())?;
-        let policy = Policy::read(&settings.policy);
-        let policy = Arc::new(policy.map_err(|error| StartError::Policy(error.to_string()))?);
-        let audit = Audit::open(&config.audit, config.node_id, env.clock.clone())?;
-        Ok(Self {
-            settings,
-            keystone,
-            secured,
-            policy,
-            audit,
-        })
-    }
-}
-
 impl Node {
     /// Starts a node. Returns once it listens; a node that belongs to no cluster yet answers 503
     /// until its cluster is formed or it is added to one.
@@ -127,108 +82,13 @@ impl Node {
         config.validate()?;
         let opened = Opened::open(&env, &config)?;
         let config = Arc::new(config);
-        let tasks = Tasks::here();
-        let requests = tasks.on(env.requests.clone());
-        let listeners = Listeners::bind(&env, &config, &tasks, &requests).await?;
-        let recording = Recording {
-            audit: opened.audit.clone(),
-            ids: env.ids.clone(),
-            listener: Listener::Admin,
-        };
-        let own = Arc::new(config.for_cluster());
-        let bootstrap = Arc::new(Bootstrap {
-            slot: Arc::new(Slot::new(config.node_id, own.wait())),
-            peers: peers(&config, opened.secured.link, &tasks),
-            addresses: listeners.addresses.clone(),
-            read_metrics: Arc::default(),
-            actions: Arc::new(recording.clone()),
-            tasks: tasks.clone(),
-            joining: tokio::sync::Mutex::new(()),
-            env,
-            config: own.clone(),
-        });
-        let (env, slot) = (&bootstrap.env, &bootstrap.slot);
-        let write = Writes::new(slot.clone(), Backlog::new("this node", &own));
-        let write = Arc::new(write);
-        let read = Arc::new(Reads(slot.clone()));
-        let checks = HealthChecks {
-            slot: slot.clone(),
-            config: own.clone(),
-            answers_cut_off: config.reads.default.answers_cut_off(),
-            tasks: requests.clone(),
-            in_cluster: Recent::new(&requests),
-            leadership: Arc::default(),
-            room: Recent::new(&requests),
-        };
-        let api = Api {
-            write: write.clone(),
-            read: read.clone(),
-            ledger: Arc::new(Changed(slot.clone())),
-            clock: env.clock.clone(),
-            ids: env.ids.clone(),
-            offload: env.offload.clone(),
-            background: Arc::new(requests.clone()),
-            readiness: Arc::new(checks.clone()),
-            keystone: opened.keystone.clone(),
-            policy: opened.policy.clone(),
-            audit: opened.audit.clone(),
-            settings: opened.settings,
-        };
-        let (reads, writes) = (read.clone(), write.clone());
-        let partitions = Partitions::open(&config.partitions, api, reads, writes, checks.clone())?;
-        let partitions = Arc::new(partitions);
-        let default = (PartitionName::DEFAULT.to_owned(), opened.policy);
-        let policies: Vec<_> = once(default)
-            .chain(partitions.policies().iter().cloned())
-            .collect();
-        let metrics = Arc::new(Metrics::new(Sources {
-            started: env.clock.now(),
-            checks: checks.clone(),
-            reads: bootstrap.read_metrics.clone(),
-            policies: policies.iter().map(|(_, policy)| policy.clone()).collect(),
-            partitions: partitions.clone(),
-            audit: opened.audit.numbers(),
-            keystone: opened.keystone.clone(),
-            certificates: opened.secured.certificates.clone(),
-        }));
-        let drain = Drain::default();
-        let servers = Servers {
-            config: config.clone(),
-            requests: requests.clone(),
-            drain: drain.clone(),
-            keystone: opened.keystone,
-            port: ApiPort::new(slot.clone(), partitions.clone(), metrics.clone()),
-            admin: Admin {
-                bootstrap: bootstrap.clone(),
-                metrics,
-                checks: checks.clone(),
-                checking: Arc::default(),
-                backups: Arc::default(),
-                imports: Arc::default(),
-                scrapes: Arc::default(),
-                write: write.clone(),
-                read: read.clone(),
-                partitions,
-                sections: config.partitions.clone().into(),
-                settings: config.to_toml().into(),
-                shared: Arc::new(config.shared()),
-                prefix: config.api.prefix.0.clone(),
-                policies: policies.clone(),
-            },
-            recording,
-        };
-        let node = Self {
-            write,
-            read,
-            checks,
-            drain,
-            policies,
-            audit: opened.audit,
-            tasks,
-            requests,
-            bootstrap,
-            config,
-        };
+        let runtimes = Runtimes::new(&env);
+        let Runtimes { tasks, requests } = &runtimes;
+        let listeners = Listeners::bind(&env, &config, tasks, requests).await?;
+        let addresses = listeners.addresses.clone();
+        let core = Core::new(env, &config, &opened, addresses, &runtimes);
+        let apis = Apis::open(&core, &config, &opened, requests)?;
+        let (node, servers) = Self::assemble(config, &opened, core, apis, runtimes);
         if let Err(error) = node.bootstrap.resume().await {
             node.tasks.stop().await;
             return Err(error);
@@ -243,6 +103,40 @@ impl Node {
             "listening"
         );
         Ok(node)
+    }
+
+    /// Last stage before anything runs: the node, and the servers of its listeners.
+    fn assemble(
+        config: Arc<Config>,
+        opened: &Opened,
+        core: Core,
+        apis: Apis,
+        runtimes: Runtimes,
+    ) -> (Self, Servers) {
+        let drain = Drain::default();
+        let slot = core.bootstrap.slot.clone();
+        let servers = Servers {
+            config: config.clone(),
+            requests: runtimes.requests.clone(),
+            drain: drain.clone(),
+            keystone: opened.keystone.clone(),
+            port: ApiPort::new(slot, apis.partitions.clone(), apis.metrics.clone()),
+            admin: apis.admin(&core, &config),
+            recording: core.recording,
+        };
+        let node = Self {
+            write: core.write,
+            read: core.read,
+            checks: core.checks,
+            drain,
+            policies: apis.policies,
+            audit: opened.audit.clone(),
+            tasks: runtimes.tasks,
+            requests: runtimes.requests,
+            bootstrap: core.bootstrap,
+            config,
+        };
+        (node, servers)
     }
 
     /// Starts the tasks that run whether this node is a member or not.
@@ -367,7 +261,7 @@ impl Node {
             sleep(Duration::from_millis(api.drain_notice_ms)).await;
         }
         if let Some(running) = self.bootstrap.slot.get() {
-            let patience = Duration::from_millis(2 * self.bootstrap.config.raft.election_max_ms);
+            let patience = self.bootstrap.config.raft.waits().step_aside();
             if let Err(reason) = step_aside(&running, patience).await {
                 tracing::warn!(reason, "could not hand leadership over");
             }
@@ -406,19 +300,6 @@ impl Drop for Node {
     fn drop(&mut self) {
         self.tasks.abandon();
     }
-}
-
-fn peers(config: &Config, link: Link, tasks: &Tasks) -> Arc<Peers> {
-    let peers = Peers::new(
-        link,
-        config.node_id,
-        config.node.region.clone(),
-        Duration::from_millis(config.peer.connect_ms),
-        Duration::from_millis(config.peer.silence_ms),
-        tasks.clone(),
-    );
-    peers.agree_to(config.cluster.level_max());
-    Arc::new(peers)
 }
 
 /// Checks the policy files periodically, on a thread that may wait for their disk.

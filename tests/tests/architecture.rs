@@ -1,5 +1,5 @@
-//! Rules for the crates: forbidden dependencies, declared dependencies that are unused, and bugs
-//! for simulations that a release must not contain.
+//! Rules for the crates: forbidden dependencies, declared dependencies that are unused, long tests
+//! inside a source file, and bugs for simulations that a release must not contain.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
@@ -139,6 +139,38 @@ fn lines_with(directory: &Path, words: &[&str]) -> Vec<String> {
         }
     }
     found
+}
+
+/// Lines of an inline `mod tests`; a longer one is a file `tests.rs` beside.
+const INLINE_TESTS_LINES_MAX: usize = 150;
+
+/// Its files are not divided yet.
+const LONG_INLINE_TESTS: &str = "node/peer/src/rpc";
+
+/// Lines of the module `tests` inside a file; 0 if there is none.
+fn inline_tests_lines(text: &str) -> usize {
+    let lines = text
+        .lines()
+        .skip_while(|line| !line.ends_with("mod tests {"));
+    lines.take_while(|line| *line != "}").count()
+}
+
+#[test]
+fn long_tests_have_a_file_of_their_own() {
+    let lengths = rust_files(&root()).into_iter().map(|path| {
+        let lines = inline_tests_lines(&std::fs::read_to_string(&path).unwrap());
+        (path.strip_prefix(root()).unwrap().to_owned(), lines)
+    });
+    let lengths: Vec<_> = lengths.collect();
+    let long = lengths
+        .iter()
+        .filter(|(path, lines)| {
+            *lines > INLINE_TESTS_LINES_MAX && !path.starts_with(LONG_INLINE_TESTS)
+        })
+        .collect::<Vec<_>>();
+    assert!(long.is_empty(), "{long:?}");
+    // The check finds tests inside files.
+    assert!(lengths.iter().any(|(_, lines)| *lines > 50));
 }
 
 #[test]

@@ -1,0 +1,204 @@
+use super::*;
+
+fn answer() -> Value {
+    json!({
+        "verdict": "none", "reason": "room", "cause": 3, "trees": 5012, "with_candidates": 0, "undecided": 0,
+        "unknown": [],
+        "funnel": [
+            {"atom": "member_of", "group": "", "aggregates": ["6f", "7a"], "left": 702, "gone": 4310,
+             "examples": [{"uuid": "1", "name": "cmp-1"}, {"uuid": "2", "name": "計算"}]},
+            {"atom": "inventory", "group": "_1", "class": "VCPU", "left": 702, "gone": 0, "examples": []},
+            {"atom": "unit", "group": "_1", "class": "VCPU", "asked": 8, "left": 702, "gone": 0, "examples": []},
+            {"atom": "room", "group": "_1", "class": "VCPU", "asked": 8, "left": 0, "gone": 702, "most_free": 6,
+             "examples": []},
+        ],
+        "relaxations": [
+            {"less": [{"atom": "room", "group": "_1", "class": "VCPU", "asked": 8, "enough": 6}], "trees": 37,
+             "query": "resources_1=VCPU:6", "example": {"uuid": "3", "name": "cmp-3"}},
+            {"less": [{"atom": "forbidden", "group": "", "traits": ["!A"]}], "trees": 1, "query": "q",
+             "example": {"uuid": "4", "name": "cmp-4"}},
+        ],
+        "nearest": [{"root": {"uuid": "3", "name": "cmp-3"},
+                     "lacks": [{"atom": "room", "group": "_1", "class": "VCPU", "asked": 8, "free": 6,
+                                "capacity": 24}],
+                     "holders": [{"consumer": "c", "type": null, "project": "p", "class": "VCPU", "amount": 16,
+                                  "since": "2026-11-26T20:00:00Z"}], "holders_more": 2}],
+        "position": {"index": "1.42", "node": 2}, "cost": {"ms": 6.4, "steps": 1},
+    })
+}
+
+#[test]
+fn an_explanation_begins_with_its_cause() {
+    let expected = "\
+no candidates; there are some with VCPU:6 in place of 8 for group _1: 37 trees, such as cmp-3
+
+REMAINING  REMOVED  CONDITION                                      FOR EXAMPLE
+     5012        -  all trees                                      -
+      702     4310  aggregate 6f or 7a                             cmp-1, 計算
+        0      702  room for VCPU:8 for group _1 (6 free at most)  -
+        -        0  2 more conditions (-o wide shows them)         -
+
+what would fit:
+  with VCPU:6 in place of 8 for group _1: 37 trees, such as cmp-3
+    resources_1=VCPU:6
+  with trait A allowed: 1 tree, such as cmp-4
+    q
+
+what nearly fits (the nearest 1 of 5012 trees):
+  cmp-3 has 6 of 24 VCPU free for group _1 (8 are asked)
+    VCPU:16 held by c (-) of project p since 2026-11-26T20:00:00Z
+    and 2 more consumers
+
+state 1.42 of node 2
+";
+    assert_eq!(explained(&answer(), false), expected);
+    let wide = explained(&answer(), true);
+    assert!(
+        wide.contains("\n      702        0  VCPU:8 in one piece for group _1"),
+        "{wide}"
+    );
+}
+
+#[test]
+fn the_first_applicable_cause_is_reported() {
+    let of = |changes: Value| {
+        let mut answer = answer();
+        for (key, value) in changes.as_object().unwrap() {
+            answer[key] = value.clone();
+        }
+        WORDS.cause(&answer)
+    };
+    let unknown = json!({"unknown": [{"class": "CUSTOM_GUP", "nearest": ["CUSTOM_GPU"]}]});
+    assert_eq!(
+        of(unknown),
+        "no candidates: there is no resource class CUSTOM_GUP; similar: CUSTOM_GPU"
+    );
+    let unused = json!({"unused": [{"aggregate": "6f"}]});
+    assert_eq!(
+        of(unused),
+        "no candidates: no provider has the aggregate 6f"
+    );
+    let nowhere = json!({"unknown": [{"provider": "7c"}]});
+    assert_eq!(of(nowhere), "no candidates: there is no provider 7c");
+    let first =
+        json!([{"atom": "required", "group": "", "traits": ["A", "B"], "left": 0, "gone": 5012}]);
+    assert_eq!(
+        of(json!({"funnel": first, "cause": 0, "relaxations": []})),
+        "no candidates: no remaining tree has trait A or B"
+    );
+    let full = json!({"relaxations": [{"less": [{"atom": "member_of", "group": "", "aggregates": ["6f"]}],
+                                       "trees": 5, "example": {"name": "cmp-9"}}]});
+    assert_eq!(
+        of(full),
+        "no candidates: 702 remaining trees have at most 6 VCPU free for group _1; 8 are asked; there are some \
+         without aggregate 6f: 5 trees, such as cmp-9"
+    );
+    let some = json!({"verdict": "some", "with_candidates": 3, "undecided": 1});
+    assert_eq!(
+        of(some),
+        "3 of 5012 trees with candidates (1 tree not searched to the end)"
+    );
+    let undecided = json!({"verdict": "undecided", "undecided": 9});
+    assert_eq!(
+        of(undecided),
+        "undecided: no candidates on 5012 trees so far (9 trees not searched to the end)"
+    );
+    assert_eq!(
+        of(json!({"trees": 0, "funnel": [], "cause": null, "relaxations": []})),
+        "no candidates on 0 trees"
+    );
+    assert_eq!(WORDS.cause(&Value::Null), "no candidates on - trees");
+}
+
+#[test]
+fn a_host_requested_by_name_is_the_cause() {
+    let mut answer = answer();
+    answer["funnel"][0] =
+        json!({"atom": "in_tree", "group": "", "provider": "3", "left": 1, "gone": 5011});
+    assert_eq!(
+        WORDS.cause(&answer),
+        "no candidates: cmp-3 has 6 of 24 VCPU free for group _1 (8 are asked); held by c"
+    );
+}
+
+#[test]
+fn a_trait_on_another_provider_is_named() {
+    let mut answer = answer();
+    let (root, device) = (
+        json!({"uuid": "6", "name": "cmp-6"}),
+        json!({"uuid": "7", "name": "cmp-6_gpu"}),
+    );
+    let gold = json!({"atom": "required", "group": "_1", "traits": ["GOLD"], "left": 0, "gone": 702,
+                      "elsewhere": {"root": root, "provider": device}});
+    answer["funnel"][3] = gold.clone();
+    answer["relaxations"] = json!([]);
+    assert_eq!(
+        WORDS.cause(&answer),
+        "no candidates: no remaining tree has trait GOLD where it provides VCPU for group _1; cmp-6 has it on cmp-6_gpu"
+    );
+    answer["nearest"] = json!([{"root": root, "lacks": [gold], "holders": []}]);
+    let text = explained(&answer, false);
+    assert!(
+        text.contains(
+            "cmp-6 lacks trait GOLD where it would serve for group _1 (cmp-6_gpu has it)\n"
+        ),
+        "{text}"
+    );
+}
+
+#[test]
+fn equal_groups_are_merged() {
+    let mut answer = answer();
+    let groups = ["1", "2", "3", "4", "5"];
+    answer["funnel"][3] = json!({"atom": "together", "group": "", "left": 0, "gone": 702,
+        "short": {"class": "PCI", "asked": 5, "most": 4, "groups": groups}});
+    let less = |group: &&str| {
+        json!({"less": [{"atom": "inventory", "group": group, "class": "PCI"}], "trees": 60, "query": "q",
+               "example": {"name": "cmp-1"}})
+    };
+    answer["relaxations"] = groups.iter().map(less).collect();
+    let text = explained(&answer, false);
+    assert!(
+        text.starts_with("no candidates: at most 4 PCI on one host; 5 are asked (groups 1 to 5)\n"),
+        "{text}"
+    );
+    let folded = "  without PCI for one of groups 1 to 5: 60 trees, such as cmp-1\n";
+    assert_eq!(text.matches("without PCI").count(), 1, "{text}");
+    assert!(text.contains(folded), "{text}");
+}
+
+#[test]
+fn a_search_with_candidates_is_not_the_cause() {
+    let search = |candidates: u64, explanation: Value| {
+        json!({"at": "2026-11-26T20:00:00Z", "node": 1, "candidates": candidates, "query": "resources=VCPU:8",
+               "microversion": "1.36", "user_id": "u", "project_id": "p", "explanation": explanation})
+    };
+    let text = looked_up(&[search(0, answer()), search(7, Value::Null)], false);
+    let first = text.lines().next().unwrap();
+    assert!(
+        first.starts_with("Placement returned candidates for 1 of 2 searches"),
+        "{text}"
+    );
+    assert!(first.contains("Nova's filters"), "{text}");
+    for line in [
+        "\n2026-11-26T20:00:00Z  7 candidates from node 1, asked in 1.36 by user u of project p\n",
+        "\n  no candidates; there are some with VCPU:6",
+        "\n  resources=VCPU:8\n",
+    ] {
+        assert!(text.contains(line), "{line:?} is not in {text}");
+    }
+    let mut now = search(0, answer());
+    now["explained_now"] = json!(true);
+    (now["user_name"], now["project_name"]) = (json!("nova"), json!("service"));
+    let text = looked_up(&[now], false);
+    assert!(
+        text.starts_with("no candidates; there are some with VCPU:6"),
+        "{text}"
+    );
+    assert!(
+        text.contains("the original explanation is not available"),
+        "{text}"
+    );
+    let named = "by user nova (u) of project service (p)\n";
+    assert!(text.contains(named), "{text}");
+}

@@ -1,0 +1,296 @@
+use std::collections::BTreeMap;
+
+use placement_client::{MemberRole, NodeRole};
+use placement_words::Condition;
+
+use super::*;
+
+fn member(id: u64) -> Member {
+    Member {
+        id,
+        name: format!("node-{id}"),
+        role: MemberRole::Voter,
+        ..Member::default()
+    }
+}
+
+fn status(id: u64, role: NodeRole, applied: u64) -> NodeStatus {
+    NodeStatus {
+        node_id: id,
+        cluster_id: Some("c".to_owned()),
+        role,
+        term: 3,
+        leader: Some(1),
+        last_log: Some(applied),
+        committed: Some(applied),
+        applied: Some(applied),
+        level: Some(1),
+        level_max: 2,
+        version: "1.2.3".to_owned(),
+        ready: true,
+        makes_backups: true,
+        settings: settings(&[]),
+        disk_used_bytes: Some(5 << 20),
+        disk_free_bytes: Some(3 << 30),
+        members: vec![member(1), member(2), member(3)],
+        ..NodeStatus::default()
+    }
+}
+
+fn settings(others: &[(&str, &str)]) -> BTreeMap<String, String> {
+    let bound = ("cluster_id", "c");
+    let all = [bound].into_iter().chain(others.iter().copied());
+    all.map(|(key, value)| (key.to_owned(), value.to_owned()))
+        .collect()
+}
+
+fn survey(answers: [Option<NodeStatus>; 3]) -> Survey {
+    Survey {
+        asked: status(2, NodeRole::Follower, 47),
+        members: (1..=3).map(member).zip(answers).collect(),
+    }
+}
+
+fn reported(answers: [Option<NodeStatus>; 3]) -> ClusterReport {
+    ClusterReport::new(&survey(answers)).unwrap()
+}
+
+#[test]
+fn the_leader_of_the_last_term_determines_the_members() {
+    let mut leader = status(1, NodeRole::Leader, 50);
+    leader.members.push(member(4));
+    let answers = [
+        Some(leader.clone()),
+        Some(status(2, NodeRole::Follower, 49)),
+        Some(status(3, NodeRole::Follower, 49)),
+    ];
+    let survey = survey(answers);
+    assert_eq!(survey.newest().members, leader.members);
+
+    // Without a leader, the node with the longest log counts.
+    let mut ahead = status(2, NodeRole::Follower, 50);
+    ahead.members.push(member(4));
+    let survey = self::survey([None, Some(ahead.clone()), follower(3)]);
+    assert_eq!(survey.newest().members, ahead.members);
+}
+
+fn leader() -> Option<NodeStatus> {
+    Some(status(1, NodeRole::Leader, 50))
+}
+
+fn follower(id: u64) -> Option<NodeStatus> {
+    Some(status(id, NodeRole::Follower, 47))
+}
+
+fn stuck(id: u64) -> Option<NodeStatus> {
+    Some(NodeStatus {
+        ready: false,
+        not_ready: Some("no leader is known".to_owned()),
+        leader: None,
+        ..status(id, NodeRole::Follower, 47)
+    })
+}
+
+#[test]
+fn an_unreachable_member_is_shown_and_lag_is_relative_to_the_leader() {
+    let report = reported([leader(), follower(2), None]);
+    assert_eq!(report.leader, Some(1));
+    assert_eq!(report.members[1]["lag"], 3);
+    assert_eq!(report.members[2]["lag"], Value::Null);
+    let text = report.printed(&Output::default()).unwrap();
+    assert!(text.contains("voter (unreachable)"), "{text}");
+    assert!(text.contains("feature level 1\n"), "{text}");
+    assert!(text.contains("1.2.3    3.0 GiB"), "{text}");
+    let width = text.lines().map(str::len).max();
+    assert!(width <= Some(80), "{text}");
+}
+
+#[test]
+fn backup_problems_are_warnings() {
+    let mut answers = [leader(), follower(2), follower(3)];
+    if let Some(status) = &mut answers[1] {
+        status.backup_problem = Some("no backup is made: full".to_owned());
+    }
+    let report = reported(answers);
+    assert_eq!(report.health.condition, Condition::Healthy);
+    let text = report.printed(&Output::default()).unwrap();
+    assert!(
+        text.ends_with("can lose 1\nwarning: backups of node 2: no backup is made: full\n"),
+        "{text}"
+    );
+}
+
+#[test]
+fn a_leader_of_an_earlier_term_is_superseded() {
+    let mut hung = status(1, NodeRole::Leader, 50);
+    let mut leads = status(2, NodeRole::Leader, 51);
+    let mut follows = status(3, NodeRole::Follower, 51);
+    hung.ready = false;
+    for newer in [&mut leads, &mut follows] {
+        (newer.term, newer.leader) = (4, Some(2));
+    }
+    let report = reported([Some(hung), Some(leads), Some(follows)]);
+    let roles: Vec<_> = report.members.iter().map(|one| &one["role"]).collect();
+    assert_eq!(report.leader, Some(2));
+    assert_eq!(roles, ["superseded", "leader", "follower"]);
+    let text = report.printed(&Output::default()).unwrap();
+    let warning = "warning: node 1 believes that it leads in term 3, but node 2 leads in term 4";
+    assert!(text.contains(warning), "{text}");
+}
+
+#[test]
+fn settings_that_differ_between_nodes_are_named() {
+    let mut answers = [leader(), follower(2), follower(3)];
+    let of = |user_in_flight, listens: bool| {
+        let listen = ("partitions.north.listen", "port 9000");
+        let all = [("callers.user_in_flight", user_in_flight), listen];
+        settings(&all[..1 + usize::from(listens)])
+    };
+    for (answer, (bytes, listens)) in
+        answers
+            .iter_mut()
+            .zip([("5", true), ("7", true), ("5", false)])
+    {
+        if let Some(status) = answer {
+            status.settings = of(bytes, listens);
+        }
+    }
+    let report = reported(answers);
+    assert_eq!(report.health.condition, Condition::Healthy);
+    assert_eq!(
+        report.warnings,
+        [
+            "callers.user_in_flight must be the same on all nodes, and is 5 on nodes 1 and 3 and 7 on node 2",
+            "partitions.north.listen must be the same on all nodes, and is not set on node 3 and port 9000 on \
+             nodes 1 and 2",
+        ]
+    );
+    // A node of an earlier version does not report its settings.
+    let mut answers = [leader(), follower(2), follower(3)];
+    if let Some(status) = &mut answers[2] {
+        status.settings.clear();
+    }
+    assert_eq!(reported(answers).warnings, [""; 0]);
+}
+
+#[test]
+fn missing_backups_and_unbound_nodes_are_warnings() {
+    let unsafe_ones = || {
+        [leader(), follower(2), follower(3)].map(|answer| {
+            answer.map(|status| NodeStatus {
+                makes_backups: false,
+                settings: [("policy".to_owned(), "rules 1".to_owned())].into(),
+                ..status
+            })
+        })
+    };
+    let report = reported(unsafe_ones());
+    let [backups, bound] = &report.warnings[..] else {
+        panic!("{:?}", report.warnings);
+    };
+    assert!(backups.contains("no node makes backups"), "{backups}");
+    assert_eq!(
+        bound,
+        "nodes 1, 2 and 3 have no cluster_id: with an empty data directory they would form a new, empty cluster. \
+         Set cluster_id = \"c\""
+    );
+    // The unreachable node may be the one that makes backups.
+    let [first, second, _] = unsafe_ones();
+    let report = reported([first, second, None]);
+    let backups = "no node that answers makes backups: ";
+    assert!(
+        report.warnings[0].starts_with(backups),
+        "{:?}",
+        report.warnings
+    );
+    assert_eq!(report.warnings.len(), 2, "{:?}", report.warnings);
+    let report = reported([None, None, None]);
+    assert_eq!(report.warnings, [""; 0]);
+}
+
+#[test]
+fn a_member_with_a_nearly_full_disk_is_a_degradation() {
+    let mut answers = [leader(), follower(2), follower(3)];
+    if let Some(status) = &mut answers[2] {
+        status.disk_problem = Some("the disk is nearly full".to_owned());
+    }
+    let health = Health::of(&survey(answers));
+    assert_eq!(
+        health.text(),
+        "degraded: 3 of 3, can lose 1\n  node 3 refuses additions: the disk is nearly full\n"
+    );
+}
+
+#[test]
+fn the_newest_member_reports_why_a_member_is_unreachable() {
+    let mut survey = survey([leader(), follower(2), None]);
+    survey.members[2].0.unreachable = Some("its certificate has expired".to_owned());
+    let text = Health::of(&survey).text();
+    let reason = "\n  node 3 does not answer: its certificate has expired\n";
+    assert!(text.ends_with(reason), "{text}");
+}
+
+#[test]
+fn a_node_of_another_cluster_does_not_count() {
+    let mut answers = [leader(), follower(2), follower(3)];
+    if let Some(status) = &mut answers[2] {
+        status.cluster_id = Some("d".to_owned());
+    }
+    assert_eq!(
+        Health::of(&survey(answers)).text(),
+        "degraded: 2 of 3, can lose 0\n  node 3 belongs to another cluster, d\n"
+    );
+}
+
+#[test]
+fn a_replaced_learner_does_not_degrade_the_cluster() {
+    let mut survey = survey([leader(), follower(2), None]);
+    let mut successor = member(4);
+    successor.name = "node-4".to_owned();
+    let ready = status(4, NodeRole::Follower, 47);
+    survey.members.push((successor, Some(ready)));
+    let lost = &mut survey.members[2].0;
+    lost.replaced_by = Some(4);
+    let condition = Health::of(&survey).condition;
+    assert_eq!(condition, Condition::Degraded, "it has its vote");
+    survey.members[2].0.role = MemberRole::Learner;
+    survey.members[3].0.role = MemberRole::Learner;
+    let condition = Health::of(&survey).condition;
+    assert_eq!(condition, Condition::Degraded, "no node has its vote");
+    survey.members[3].0.role = MemberRole::Voter;
+    let text = Health::of(&survey).text();
+    assert_eq!(text, "healthy: 3 of 3, can lose 1\n");
+}
+
+#[test]
+fn health_counts_the_members_that_may_be_lost() {
+    for (answers, condition, words) in [
+        (
+            [leader(), follower(2), follower(3)],
+            Condition::Healthy,
+            "healthy: 3 of 3, can lose 1\n",
+        ),
+        (
+            [leader(), follower(2), None],
+            Condition::Degraded,
+            "degraded: 2 of 3, can lose 0\n  node 3 does not answer\n",
+        ),
+        (
+            // The leader is ready, so it has a quorum, although this machine reaches no other
+            // node.
+            [leader(), None, None],
+            Condition::Degraded,
+            "degraded: 1 of 3, can lose 0\n  node 2 does",
+        ),
+        (
+            [None, stuck(2), None],
+            Condition::NoQuorum,
+            "no quorum: 0 of 3, 2 needed; nothing can be written\n  node 1 does not answer\n  \
+             node 2 is not ready: no leader is known\n",
+        ),
+    ] {
+        let health = Health::of(&survey(answers));
+        assert_eq!(health.condition, condition);
+        assert!(health.text().starts_with(words), "{}", health.text());
+    }
+}

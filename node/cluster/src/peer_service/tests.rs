@@ -1,0 +1,202 @@
+use placement_model::Level;
+use placement_raft_store::Member;
+use placement_raft_store::wire::WireVote;
+use tokio::time::Instant;
+use uuid::Uuid;
+
+use super::*;
+use crate::fixtures::Alone;
+use crate::replica::Replica;
+
+struct NoOperators;
+
+impl Operated for NoOperators {
+    fn carry_out(&self, _: u64, _: Order) -> BoxFuture<'_, OrderReply> {
+        unreachable!("no order is given in these tests")
+    }
+}
+
+async fn service() -> (Alone, PeerService) {
+    let alone = Alone::start().await;
+    let service = PeerService::new(alone.bootstrap.clone(), Arc::new(NoOperators));
+    (alone, service)
+}
+
+fn hello(alone: &Alone, from: u64) -> Hello {
+    Hello {
+        oldest: 1,
+        newest: 1,
+        cluster: alone.bootstrap.peers.cluster(),
+        from,
+        to: Some(1),
+        introduction: false,
+        level: Level::NEWEST,
+        region: String::new(),
+    }
+}
+
+#[tokio::test]
+async fn calls_of_a_removed_node_and_commands_of_an_unknown_one_are_rejected() {
+    let (alone, service) = service().await;
+    let running = &alone.running;
+    let set_members = async |ids: &[u64]| {
+        let membership = Membership(running);
+        let mut members = running.replica.members();
+        members.retain(|id, _| ids.contains(id));
+        for id in ids {
+            members.entry(*id).or_default();
+        }
+        let (now, voters) = membership.now();
+        membership
+            .set_membership(now, voters, members)
+            .await
+            .unwrap();
+        let is_set = |replica: &Replica| replica.members().keys().eq(ids);
+        alone.becomes("one of these members", is_set).await;
+    };
+    set_members(&[1, 2, 3]).await;
+    for node in [1, 2, 3] {
+        service.greet(&hello(&alone, node), 1).unwrap();
+        service.admits(node, Method::Admin).unwrap();
+    }
+    // This node may lag behind: a node that it does not know may be a new member, and may even
+    // lead.
+    for method in [
+        Method::Append,
+        Method::Vote,
+        Method::Snapshot,
+        Method::ReadIndex,
+    ] {
+        service.admits(4, method).unwrap();
+    }
+    for method in [Method::Admin, Method::Operate] {
+        let refused = service.admits(4, method);
+        assert!(matches!(refused, Err(Denied::NotAMember { node: 4, .. })));
+    }
+
+    set_members(&[1, 2]).await;
+    Membership(running).retire(3).await.unwrap();
+    for method in [
+        Method::Append,
+        Method::Vote,
+        Method::PreVote,
+        Method::TransferLeader,
+        Method::Snapshot,
+        Method::Write,
+        Method::ReadIndex,
+        Method::Admin,
+        Method::Operate,
+    ] {
+        let refused = service.admits(3, method).unwrap_err();
+        assert!(
+            matches!(refused, Denied::Removed { node: 3, .. }),
+            "{method:?}"
+        );
+    }
+    let refused = service.greet(&hello(&alone, 3), 1).unwrap_err();
+    assert!(
+        refused.to_string().starts_with("node 3 was removed"),
+        "{refused}"
+    );
+    service.greet(&hello(&alone, 2), 1).unwrap();
+    alone.stop().await;
+}
+
+#[tokio::test]
+async fn node_may_describe_only_itself() {
+    let (alone, service) = service().await;
+    let describe = |id| MembershipChange::Describe {
+        id,
+        member: Box::default(),
+        start: Some(1),
+    };
+    let admin = async |from, change: MembershipChange| {
+        let caller = Caller {
+            node: from,
+            records: RecordVersion::NEWEST,
+        };
+        let body = wire::encode(RecordVersion::NEWEST, &change);
+        service.call(caller, Method::Admin, body.into()).await
+    };
+    // A member that describes another one could redirect that node's address to itself.
+    for (from, of) in [(2, 1), (1, 2)] {
+        let refused = admin(from, describe(of)).await.unwrap_err();
+        assert!(matches!(refused, Denied::Misused(_)), "{refused}");
+    }
+    admin(1, describe(1)).await.unwrap();
+
+    // A member that stands or leads in another's name could count for it, or depose a leader.
+    let vote = WireVote {
+        term: 99,
+        node: 1,
+        committed: false,
+    };
+    let call = VoteCall {
+        vote,
+        last: None,
+        transfer: false,
+    };
+    for method in [Method::PreVote, Method::Vote] {
+        let refused = service.vote(2, method, call.clone()).await.unwrap_err();
+        assert!(matches!(refused, Denied::Misused(_)), "{refused}");
+    }
+    let call = TransferCall {
+        from: vote,
+        to: 1,
+        last: None,
+    };
+    let refused = service.transfer(2, call).await.unwrap_err();
+    assert!(matches!(refused, Denied::Misused(_)), "{refused}");
+
+    let call = JoinCall {
+        node: 8,
+        token: String::new(),
+        nonce: Uuid::from_u128(9),
+        member: Member::default(),
+    };
+    let refused = service.join(9, call).await.unwrap_err();
+    assert!(matches!(refused, Denied::Misused(_)), "{refused}");
+    alone.stop().await;
+}
+
+#[tokio::test]
+async fn guesses_do_not_delay_a_node_with_a_token() {
+    let (alone, service) = service().await;
+    let fresh = [Uuid::from_u128(7), Uuid::from_u128(8)];
+    let (token, _) = (alone.bootstrap.slot)
+        .issue_token(fresh, 600, None)
+        .await
+        .unwrap();
+    let (node, secret) = token.split_once('-').unwrap();
+    let node: u64 = node.parse().unwrap();
+    let come = async |token: &str| {
+        let call = JoinCall {
+            node,
+            token: token.to_owned(),
+            nonce: Uuid::from_u128(9),
+            member: Member {
+                peer: "127.0.0.1:2".to_owned(),
+                ..Member::default()
+            },
+        };
+        let joined = service.join(node, call).await.unwrap();
+        joined.unwrap_err().to_string()
+    };
+    let begun = Instant::now();
+    // A text without the form of a token is rejected without a lookup.
+    assert!(come("no token").await.contains("no node is awaited"));
+    assert!(begun.elapsed() < GUESS / 2);
+    let guesses = futures::future::join_all((0..20).map(|_| come("guess")));
+    let known = async {
+        sleep(GUESS / 10).await;
+        come(secret).await
+    };
+    let (guesses, known) = futures::join!(guesses, known);
+    assert!(known.starts_with("the new node at"), "{known}");
+    let looked_up = guesses
+        .iter()
+        .filter(|words| words.contains("no node is awaited"));
+    assert_eq!(looked_up.count(), 1, "{guesses:?}");
+    assert!(begun.elapsed() >= GUESS, "guessing is fast");
+    alone.stop().await;
+}

@@ -7,7 +7,6 @@ use std::time::Duration;
 use axum::Router;
 use axum::body::{Body, to_bytes};
 use axum::extract::{Path, Request, State};
-use axum::http::header::CONTENT_TYPE;
 use axum::http::{self, HeaderMap, HeaderName, HeaderValue, StatusCode};
 use axum::middleware::from_fn_with_state;
 use axum::response::{IntoResponse, Response};
@@ -28,8 +27,6 @@ use placement_peer::tls::OWNER_MAX;
 const DEADLINE: Duration = Duration::from_secs(600);
 /// Longest body of a request or a response: writes share the connection.
 const BODY_BYTES_MAX: usize = 1024 * 1024;
-/// Orders that nodes without support for headers accept.
-const WITHOUT_HEADERS: [&str; 4] = ["status", "check", "drain", "compact"];
 /// Headers that are relayed in requests and responses, in addition to those of this service. No
 /// token is among them.
 const HEADERS: [&str; 10] = [
@@ -61,12 +58,11 @@ impl Inner {
 impl Operated for Inner {
     fn carry_out(&self, from: u64, order: Order) -> BoxFuture<'_, OrderReply> {
         Box::pin(async move {
-            let has_headers = order.api.is_some();
             let response = match request_of(from, order) {
                 Ok(request) => ask(self.0.clone(), request).await,
                 Err(wrong) => failed(StatusCode::BAD_REQUEST, wrong).into_response(),
             };
-            reply_of(response, has_headers).await
+            reply_of(response).await
         })
     }
 }
@@ -75,15 +71,14 @@ fn request_of(from: u64, order: Order) -> http::Result<Request> {
     // The other node may report anything.
     let operator = order.operator;
     let operator = operator.map(|name| name.chars().take(OWNER_MAX).collect());
-    let (headers, body) = order.api.unwrap_or_default();
     let request = Request::builder().method(&*order.method).uri(&*order.path);
     let request = request.extension(Relayed { by: from, operator });
-    let mut request = request.body(Body::from(body.0))?;
-    *request.headers_mut() = read(headers);
+    let mut request = request.body(Body::from(order.body.0))?;
+    *request.headers_mut() = read(order.headers);
     Ok(request)
 }
 
-async fn reply_of(response: Response, has_headers: bool) -> OrderReply {
+async fn reply_of(response: Response) -> OrderReply {
     let (parts, body) = match is_stream(response.headers()) {
         false => response.into_parts(),
         true => {
@@ -109,10 +104,7 @@ async fn reply_of(response: Response, has_headers: bool) -> OrderReply {
     OrderReply {
         status: status.as_u16(),
         body: Blob(body),
-        headers: match has_headers {
-            true => written(&parts.headers),
-            false => Headers::default(),
-        },
+        headers: written(&parts.headers),
     }
 }
 
@@ -156,7 +148,6 @@ pub(super) async fn relay(
     mut request: Request,
 ) -> Answer {
     let asked = format!("{} /v1/{what}", request.method());
-    let has_headers = !WITHOUT_HEADERS.contains(&what.as_str());
     let is_for_api = format!("/v1/{what}").starts_with(FOR_OPERATORS);
     if !is_for_api && !of_one_node().iter().any(|(route, _)| *route == asked) {
         return Err(no_such_route());
@@ -188,15 +179,13 @@ pub(super) async fn relay(
     }
     let operator = operator(&request);
     let method = request.method().to_string();
-    let api = match has_headers {
-        true => Some(carried(id, request).await?),
-        false => None,
-    };
+    let (headers, body) = carried(id, request).await?;
     let asked = Order {
         method,
         path,
         operator,
-        api,
+        headers,
+        body,
     };
     let reply = order(id, &member.peer, &admin, &asked, DEADLINE).await;
     let OrderReply {
@@ -212,10 +201,6 @@ pub(super) async fn relay(
     let mut response = Response::new(Body::from(body.0));
     *response.status_mut() = status;
     *response.headers_mut() = read(headers);
-    if asked.api.is_none() {
-        let form = HeaderValue::from_static("application/json");
-        response.headers_mut().insert(CONTENT_TYPE, form);
-    }
     Ok(response)
 }
 
@@ -247,9 +232,8 @@ pub(super) async fn order(
 
 #[cfg(test)]
 mod tests {
+    use axum::http::header::CONTENT_TYPE;
     use bytes::Bytes;
-    use placement_raft_store::wire::{self, RecordVersion};
-    use serde::{Deserialize, Serialize};
 
     use super::*;
 
@@ -257,7 +241,7 @@ mod tests {
     async fn overlong_answer_says_what_to_do() {
         for (length, status) in [(BODY_BYTES_MAX, 200), (BODY_BYTES_MAX + 1, 502)] {
             let answer = Response::new(Body::from(vec![b' '; length]));
-            let reply = reply_of(answer, true).await;
+            let reply = reply_of(answer).await;
             assert_eq!(reply.status, status);
             let text = String::from_utf8_lossy(&reply.body.0);
             let advises = text.contains("200 OK") && text.contains("ask that node itself");
@@ -272,7 +256,7 @@ mod tests {
             let mut answer = Response::new(Body::from_stream(endless));
             let form = HeaderValue::from_static(form);
             answer.headers_mut().insert(CONTENT_TYPE, form);
-            let reply = reply_of(answer, true).await;
+            let reply = reply_of(answer).await;
             assert_eq!(reply.status, 400);
             let text = String::from_utf8_lossy(&reply.body.0);
             assert!(text.contains("ask that node itself"), "{text}");
@@ -314,32 +298,5 @@ mod tests {
         let many = vec![("vary".to_owned(), blob("a")); 100_000];
         assert_eq!(read(many).len(), HEADERS_MAX);
         assert!(read(vec![("vary".to_owned(), blob("a\r\nb: c"))]).is_empty());
-    }
-
-    /// A node without support for relaying the REST API accepts the other orders.
-    #[test]
-    fn order_without_an_api_request_has_the_old_encoding() {
-        #[derive(Serialize, Deserialize)]
-        struct Before {
-            method: String,
-            path: String,
-            operator: Option<String>,
-        }
-        let order = |api| Order {
-            method: "GET".to_owned(),
-            path: "/v1/status".to_owned(),
-            operator: Some("alice".to_owned()),
-            api,
-        };
-        let written = |api| wire::encode(RecordVersion::FIRST, &order(api));
-        let before: Before = wire::decode(&written(None)).unwrap();
-        assert_eq!(
-            (before.path, before.operator),
-            ("/v1/status".to_owned(), Some("alice".to_owned()))
-        );
-        let api = Some((vec![("vary".to_owned(), Blob::default())], Blob::default()));
-        let read: Order = wire::decode(&written(api)).unwrap();
-        assert_eq!(read.api.unwrap().0.len(), 1);
-        assert!(wire::decode::<Before>(&written(Some(Default::default()))).is_err());
     }
 }

@@ -271,7 +271,7 @@ impl Running {
             let mut call = call.clone();
             call.patience_ms = u32::try_from(left.as_millis()).unwrap_or(u32::MAX);
             call.trace = trace::traceparent();
-            let body = call.encode(channel.records());
+            let body = wire::encode(channel.records(), &call);
             let known = channel.call_unless(Method::Write, &body, left, expected.answer());
             match known.await? {
                 Either::Left(committed) => Ok(applied(committed)),

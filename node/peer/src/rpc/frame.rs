@@ -39,8 +39,7 @@ pub(crate) const INTRODUCTION_BYTES_MAX: usize = 64 * 1024;
 /// Bytes of a message in one piece, in production.
 pub(crate) const PIECE_BYTES: usize = Limits::PRODUCT.piece;
 
-/// The call number of calls that need no answer. A node of an earlier version answers them anyway,
-/// and the answer is ignored.
+/// The call number of calls that need no answer.
 pub(super) const UNANSWERED: u64 = 0;
 
 const LENGTH: usize = 4;

@@ -166,10 +166,10 @@ pub struct Order {
     pub path: String,
     /// The owner of the operator's certificate, if there is one.
     pub operator: Option<String>,
-    /// Headers and body of a request to the REST API. A node of an earlier version refuses the
-    /// call.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub api: Option<(Headers, Blob)>,
+    /// The headers that are relayed.
+    pub headers: Headers,
+    /// The body.
+    pub body: Blob,
 }
 
 /// HTTP headers, by name.
@@ -180,8 +180,6 @@ pub type Headers = Vec<(String, Blob)>;
 pub struct OrderReply {
     pub status: u16,
     pub body: Blob,
-    /// Headers of the REST API's response.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub headers: Headers,
 }
 
@@ -382,20 +380,8 @@ pub struct WriteCall {
     pub patience_ms: u32,
     /// The partition, and how the request was routed there.
     pub destination: Destination,
-    /// The `traceparent` of the span in which the write is sent. A call with one is encoded with
-    /// field names, so that earlier versions ignore it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// The `traceparent` of the span in which the write is sent.
     pub trace: Option<String>,
-}
-
-impl WriteCall {
-    /// Encodes the body of the call.
-    pub fn encode(&self, records: RecordVersion) -> Vec<u8> {
-        match self.trace {
-            None => wire::encode(records, self),
-            Some(_) => wire::encode_named(self),
-        }
-    }
 }
 
 /// Why a write is not known to be committed. A committed write has no answer: the node that sent it
@@ -634,41 +620,6 @@ mod tests {
                 destination: Destination::from(partition),
             }),
         );
-    }
-
-    #[test]
-    fn write_with_a_trace_is_read_by_an_earlier_version() {
-        #[derive(Deserialize)]
-        struct Earlier {
-            write_id: WriteId,
-            request_id: String,
-            command: Blob,
-            patience_ms: u32,
-            destination: Destination,
-        }
-        let call = WriteCall {
-            write_id: WriteId {
-                origin: 1,
-                boot: 2,
-                sequence: 3,
-                answered_below: 3,
-            },
-            request_id: "req-1".to_owned(),
-            command: Blob(Bytes::from_static(&[2, 0])),
-            patience_ms: 250,
-            destination: Destination::from(3 << 16),
-            trace: Some("00-a-b-01".to_owned()),
-        };
-        let read: Earlier = wire::decode(&call.encode(RecordVersion::FIRST)).unwrap();
-        let again = WriteCall {
-            write_id: read.write_id,
-            request_id: read.request_id,
-            command: read.command,
-            patience_ms: read.patience_ms,
-            destination: read.destination,
-            trace: call.trace.clone(),
-        };
-        assert_eq!(format!("{again:?}"), format!("{call:?}"));
     }
 
     /// The first message of a connection may gain fields: no version is settled yet.

@@ -31,7 +31,7 @@ pub struct Stamped {
     /// Number of route changes of the partition at the time when the request was routed
     /// ([`Destination`](crate::types::Destination)).
     pub routes: u32,
-    /// The id of the client's request, used only by the ledger; set from [`Level::REQUEST_IDS`] on.
+    /// The id of the client's request, used only by the ledger.
     pub request_id: Option<Uuid>,
 }
 
@@ -147,7 +147,6 @@ impl Command {
         match self {
             #[cfg(feature = "rehearsal")]
             Self::Rehearse(_) => Level::REHEARSED,
-            Self::FillPartition(_) => Level::FILLS,
             _ => Level::FIRST,
         }
     }

@@ -9,8 +9,8 @@
 //! | level | feature |
 //! |---|---|
 //! | 1 | none: the initial level of every cluster |
-//! | 2 | the id of the client's request in the log entry of a command |
-//! | 3 | [`FillPartition`](crate::command::FillPartition) |
+//!
+//! Until a version is released, all features belong to level 1.
 
 use std::fmt;
 
@@ -25,23 +25,17 @@ impl Level {
     /// The initial level of a cluster.
     pub const FIRST: Self = Self(1);
 
-    /// From this level on, commands have a [`request_id`](crate::Stamped::request_id).
-    pub const REQUEST_IDS: Self = Self(2);
-
-    /// From this level on, [`FillPartition`](crate::command::FillPartition) exists.
-    pub const FILLS: Self = Self(3);
-
     /// The highest level that this binary supports. The feature `rehearsal` builds a binary that is
     /// one level ahead, to test an upgrade.
     #[cfg(not(feature = "rehearsal"))]
-    pub const NEWEST: Self = Self::FILLS;
+    pub const NEWEST: Self = Self::FIRST;
     /// The highest level that this binary supports.
     #[cfg(feature = "rehearsal")]
     pub const NEWEST: Self = Self::REHEARSED;
 
     /// The level of the features in a binary that rehearses an upgrade.
     #[cfg(feature = "rehearsal")]
-    pub const REHEARSED: Self = Self(4);
+    pub const REHEARSED: Self = Self(2);
 }
 
 impl Default for Level {

@@ -285,10 +285,10 @@ fn commands() -> Vec<Command> {
             by: 4,
             replaces: None,
         }),
+        fill(),
     ]
 }
 
-/// A command of a later feature level.
 fn fill() -> Command {
     let at = Timestamp(1_700_000_000_123_456);
     let row = InventoryRow {
@@ -411,14 +411,10 @@ fn entries() -> Vec<Entry> {
         request_id: Some(Uuid::from_u128(0x7e9)),
         ..elsewhere.clone()
     };
-    let filled = Stamped {
-        command: fill(),
-        ..asked_for.clone()
-    };
     [Payload::Blank, Payload::Membership(members())]
         .into_iter()
         .chain(commands().into_iter().enumerate().map(command))
-        .chain([encoded(elsewhere), encoded(asked_for), encoded(filled)])
+        .chain([encoded(elsewhere), encoded(asked_for)])
         .zip(10..)
         .map(|(payload, index)| Entry::new(log_id(index), payload))
         .collect()

@@ -180,7 +180,6 @@ async fn watch_reports_an_expired_token_and_continues() {
 async fn claims_record_the_request_id_of_nova() {
     let cluster = Cluster::start(3).await.unwrap();
     let host = host::with_processors(&cluster.client()).await;
-    cluster.until_level(2).await;
     let before = last(&cluster.ctl(&["bulk", "--kind", "provider"]));
     let before = before["snapshot_end"].as_str().unwrap();
     let watch = Watch::start(&cluster, &["--kind", "allocation", "--after", before]);

@@ -25,8 +25,6 @@ use crate::transfer::{CANDIDATES, digest, placementd, stdout};
 
 /// Enough consumers for many import commands.
 const CONSUMERS: u64 = 6_000;
-/// The first feature level with imports.
-const LEVEL: u32 = 3;
 
 /// A backup made from an SQL dump.
 struct Moved {
@@ -164,7 +162,6 @@ async fn values(client: &Client, query: &str) -> BTreeMap<String, Value> {
 async fn backup_is_imported_into_a_partition_while_leaders_crash() {
     let moved = Moved::new(CONSUMERS);
     let mut cluster = Cluster::start(3).await.unwrap();
-    cluster.until_level(LEVEL).await;
     let is_over = Arc::new(AtomicBool::new(false));
     let writer = tokio::spawn(claim(cluster.client(), is_over.clone()));
     cluster.create_partition("north", &[], &[]).await.unwrap();
@@ -298,21 +295,8 @@ fn replace<const N: usize>(body: &mut [u8], from: &[u8; N], to: &[u8; N]) {
 #[tokio::test]
 async fn invalid_imports_are_refused_without_changes() {
     let moved = Moved::new(0);
-    let mut cluster = Cluster::prepare(1, "").unwrap();
-    cluster.options_mut().flags = vec!["--cluster-level-max".to_owned(), (LEVEL - 1).to_string()];
-    cluster.start_node(1).unwrap();
-    cluster.wait_healthy().await.unwrap();
+    let cluster = Cluster::start(1).await.unwrap();
     cluster.create_partition("north", &[], &[]).await.unwrap();
-    let refused = refusal(&import(&cluster, "north", &moved.backup()), 1);
-    assert!(
-        refused.contains("needs feature level 3, and the cluster is at"),
-        "{refused}"
-    );
-    cluster.stop_node(1).await.unwrap();
-    cluster.options_mut().flags.clear();
-    cluster.start_node(1).unwrap();
-    cluster.wait_healthy().await.unwrap();
-    cluster.until_level(LEVEL).await;
 
     let whole = fs::read(moved.backup()).unwrap();
     let mut damaged = whole.clone();

@@ -610,7 +610,6 @@ async fn requests_from_other_sites_and_unknown_paths_are_refused() {
     let mut browser = Browser::new(&cluster);
     browser.log_in(&form("alice"));
     assert!(browser.is_in());
-    cluster.until_level(2).await;
     let before = admin.status().await.unwrap();
 
     let own = format!("http://{}", browser.host);

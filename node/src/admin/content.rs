@@ -144,12 +144,11 @@ fn must_be_new(
 
 /// Commands of the backup's level must be permitted in this cluster.
 fn must_be_known(of_backup: Level, level: Level) -> Result<(), Failed> {
-    let needed = of_backup.max(Level::FILLS);
-    if needed <= level {
+    if of_backup <= level {
         return Ok(());
     }
     let detail = format!(
-        "this needs feature level {needed}, but the cluster is at {level}: it rises once all nodes \
+        "this needs feature level {of_backup}, but the cluster is at {level}: it rises once all nodes \
         run a version that supports it; nothing was changed"
     );
     Err(failed(StatusCode::CONFLICT, detail))

@@ -11,7 +11,6 @@ mod divergence;
 mod fixture;
 mod health;
 mod leadership;
-mod levels;
 mod membership;
 #[path = "../../../tests/local/src/ports.rs"]
 #[allow(unreachable_pub, reason = "part of a library as well")]

@@ -195,9 +195,7 @@ pub struct WireCommand {
     pub command: Blob,
     /// The partition, and the version of the routes that selected it.
     pub destination: Destination,
-    /// Id of the HTTP request; set only from
-    /// [`Level::REQUEST_IDS`](placement_model::Level::REQUEST_IDS) on.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// Id of the HTTP request.
     pub request_id: Option<Uuid>,
 }
 

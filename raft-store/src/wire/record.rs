@@ -30,7 +30,7 @@ impl RecordVersion {
     /// it.
     pub const fn of(level: Level) -> Self {
         match level {
-            Level(0..=3) => Self::FIRST,
+            Level(0..=1) => Self::FIRST,
             Level(_) => Self::NEWEST,
         }
     }

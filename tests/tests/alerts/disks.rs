@@ -5,6 +5,7 @@ use std::io::Write;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use placement_tests::binaries;
 use placement_tests::cluster::Cluster;
 use placement_tests::host;
 use placement_tests::prometheus::Job;
@@ -82,6 +83,8 @@ impl Stage {
             let gate = cluster.directory().join(format!("node-{id}"));
             let gate = gate.display().to_string();
             let options = cluster.options_mut();
+            // A newer version, which node 3 holds at the level of this one.
+            options.binary = Some(binaries::rehearsal().unwrap());
             options.environment = vec![
                 ("LD_PRELOAD".to_owned(), shim.display().to_string()),
                 ("PLACEMENT_TEST_GATE".to_owned(), gate),

@@ -14,7 +14,7 @@ use placement_base::coverage::RarePath;
 use placement_base::runtime;
 use placement_model::mutant;
 use placement_model::types::Timestamp;
-use placement_model::{Command, Level, Stamped};
+use placement_model::{Command, Stamped};
 use placement_raft_store::wire::WireError;
 use placement_raft_store::{Applied, LoggedCommand, TypeConfig, wire};
 use tokio::sync::mpsc::error::SendError;
@@ -275,7 +275,6 @@ impl Proposer {
     /// Stamps and proposes, for this leadership only: Raft rejects the proposal if this node no
     /// longer leads, or leads again, since leaders in between may have stamped later times.
     async fn propose(&mut self, batch: impl Iterator<Item = Proposal>, leader: LeaderId) {
-        let has_request_ids = self.node.replica.level() >= Level::REQUEST_IDS;
         let mut applied = self.node.replica.views.current().last_stamp;
         if mutant!("stamp-by-the-clock") {
             applied = None;
@@ -292,7 +291,7 @@ impl Proposer {
                 command: proposal.command,
                 partition: call.destination.partition,
                 routes: call.destination.routes,
-                request_id: uuid_of_request(&call.request_id).filter(|_| has_request_ids),
+                request_id: uuid_of_request(&call.request_id),
             };
             let (responder, result) = ProgressResponder::complete_only();
             // Raft combines all waiting writes into one append.

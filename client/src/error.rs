@@ -1,7 +1,7 @@
 //! Errors of the client.
 
 use http::StatusCode;
-use serde::Deserialize;
+use placement_wire::upstream::{ErrorDetail, Errors};
 
 /// Error of a request.
 #[derive(Debug, thiserror::Error)]
@@ -80,27 +80,14 @@ pub struct ApiError {
     pub request_id: Option<String>,
 }
 
-#[derive(Deserialize)]
-struct ErrorBody {
-    errors: Vec<ErrorItem>,
-}
-
-#[derive(Default, Deserialize)]
-struct ErrorItem {
-    code: Option<String>,
-    detail: Option<String>,
-    title: Option<String>,
-    request_id: Option<String>,
-}
-
 impl ApiError {
     /// Parses an error body. A body in another format becomes the detail.
     pub(crate) fn parse(status: StatusCode, body: &[u8]) -> Self {
-        let read = serde_json::from_slice::<ErrorBody>(body).ok();
+        let read = serde_json::from_slice::<Errors>(body).ok();
         let item = read.and_then(|body| body.errors.into_iter().next());
-        let item = item.unwrap_or_else(|| ErrorItem {
+        let item = item.unwrap_or_else(|| ErrorDetail {
             detail: Some(String::from_utf8_lossy(body).trim().to_owned()),
-            ..ErrorItem::default()
+            ..ErrorDetail::default()
         });
         Self {
             status,

@@ -24,6 +24,14 @@ impl Capacity {
         }
     }
 
+    /// Whether these units are more.
+    pub fn is_exceeded_by(self, used: u64) -> bool {
+        match self {
+            Self::Units(units) => i128::from(used) > i128::from(units),
+            Self::Large(units) => used as f64 > units,
+        }
+    }
+
     /// The units, clipped to the range of `u64`.
     pub fn clipped(self) -> u64 {
         match self {

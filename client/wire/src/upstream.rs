@@ -35,8 +35,14 @@ pub struct Errors {
 pub struct ErrorDetail {
     /// HTTP status of the response.
     pub status: u16,
+    /// The reason phrase of the status.
+    pub title: Option<String>,
     /// Readable text, possibly several lines.
     pub detail: Option<String>,
+    /// From 1.23, such as `placement.concurrent_update`.
+    pub code: Option<String>,
+    /// The id under which the request was logged.
+    pub request_id: Option<String>,
 }
 
 /// Response of `GET /resource_providers`. `L` is the type of links.
@@ -121,7 +127,7 @@ pub struct Allocation {
 pub struct Candidates {
     /// Candidates; each can be claimed unchanged.
     pub allocation_requests: Vec<Candidate>,
-    /// Summaries by UUID of the provider.
+    /// Allocations by UUID of the provider.
     pub provider_summaries: BTreeMap<String, ProviderSummary>,
 }
 

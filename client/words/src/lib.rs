@@ -5,200 +5,209 @@ mod health;
 
 pub use health::{Condition, Health, Survey};
 
-use serde_json::{Value, json};
+use std::borrow::Cow;
+
+use placement_wire::explain::{
+    AbsentName, Atom, Bound, Detail, Explanation, Kind, Lack, Less, Name, Near, Relaxation, Short,
+    Stage, Verdict,
+};
+use serde_json::Value;
 
 /// Number of names of a list that are printed.
 const NAMES_MAX: usize = 10;
 /// At most a thousand consumers of a provider are counted, and three of them are shown.
 const HOLDERS_COUNTED: u64 = 997;
+/// A condition of a newer node.
+const UNKNOWN: &str = "a condition that this version does not know";
 
-/// Formats explanations. The function formats each value: it removes characters that a terminal or
-/// a page would act on, and has a placeholder for missing values.
-pub struct Words(pub fn(&Value) -> String);
+/// Formats explanations. The function formats each name: it removes characters that a terminal or a
+/// page would act on, and has a placeholder for an empty name.
+pub struct Words(pub fn(&str) -> String);
+
+/// A relaxation, and the groups that it may be taken from where several do as well.
+pub struct Folded<'a> {
+    /// The first of those that differ in the group alone.
+    pub relaxation: &'a Relaxation<'a>,
+    groups: Vec<&'a str>,
+}
 
 impl Words {
     /// The cause in one line, the first of these that applies: a name that no provider has, the
     /// unmet conditions of the host that was requested by name, the best relaxation, or the
     /// condition that no remaining tree meets.
-    pub fn cause(&self, answer: &Value) -> String {
-        let trees = self.count(&answer["trees"], "tree");
-        let what = match (answer["verdict"].as_str(), self.absent_names(answer).next()) {
-            (Some("some"), _) => {
-                format!(
-                    "{} of {trees} with candidates",
-                    self.word(&answer["with_candidates"])
-                )
+    pub fn cause(&self, answer: &Explanation<'_>) -> String {
+        let trees = counted(answer.trees, "tree");
+        let what = match (answer.verdict, self.absent_names(answer).next()) {
+            (Verdict::Some, _) => {
+                format!("{} of {trees} with candidates", answer.with_candidates)
             }
             (_, Some(name)) => format!("no candidates: {name}"),
-            (Some("undecided"), _) => format!("undecided: no candidates on {trees} so far"),
-            _ => self.no_candidates(answer),
+            (Verdict::Undecided, _) => format!("undecided: no candidates on {trees} so far"),
+            (Verdict::None, _) => self.no_candidates(answer),
         };
-        match answer["undecided"].as_u64() {
-            None | Some(0) => what,
-            _ => {
-                let undecided = self.count(&answer["undecided"], "tree");
+        match answer.undecided {
+            0 => what,
+            undecided => {
+                let undecided = counted(undecided, "tree");
                 format!("{what} ({undecided} not searched to the end)")
             }
         }
     }
 
-    fn no_candidates(&self, answer: &Value) -> String {
-        let cause = answer["cause"].as_u64().unwrap_or(u64::MAX);
-        let stage = usize::try_from(cause).ok();
-        let Some(stage) = stage.and_then(|cause| list(&answer["funnel"]).get(cause)) else {
-            return format!("no candidates on {}", self.count(&answer["trees"], "tree"));
+    fn no_candidates(&self, answer: &Explanation<'_>) -> String {
+        let Some(stage) = answer.cause.and_then(|cause| answer.funnel.get(cause)) else {
+            return format!("no candidates on {}", counted(answer.trees, "tree"));
         };
-        let mut conditions = list(&answer["funnel"]).iter();
-        let is_named = conditions.any(|one| one["atom"] == "in_tree") && stage["atom"] != "in_tree";
-        if let Some(host) = list(&answer["nearest"]).first()
+        let mut conditions = answer.funnel.iter();
+        let is_named =
+            stage.atom.kind != Kind::InTree && conditions.any(|one| one.atom.kind == Kind::InTree);
+        if let Some(host) = answer.nearest.first()
             && is_named
         {
             let host = format!("{}{}", self.near(host), self.held(host));
             return format!("no candidates: {host}");
         }
         // A relaxation without a whole class is not a useful hint.
-        let hint = list(&answer["relaxations"]).first();
-        let hint = hint.filter(|one| one["less"][0]["atom"] != "inventory" || is_less(one, stage));
+        let is_class = |one: &Relaxation<'_>| {
+            let mut less = one.less.iter();
+            less.next()
+                .is_some_and(|less| less.atom.kind == Kind::Inventory)
+        };
+        let hint = answer.relaxations.first();
+        let hint = hint.filter(|one| !is_class(one) || is_less(one, stage));
         match hint {
-            Some(one) if is_less(one, stage) && stage.get("short").is_none() => {
-                format!("no candidates; there are some {}", self.less(one))
+            Some(one) if is_less(one, stage) && stage.detail.short.is_none() => {
+                format!("no candidates; there are some {}", self.less(one, &[]))
             }
             Some(one) => format!(
                 "no candidates: {}; there are some {}",
                 self.unmet(answer, stage),
-                self.less(one)
+                self.less(one, &[])
             ),
             None => format!("no candidates: {}", self.unmet(answer, stage)),
         }
     }
 
     /// Names in a request that no provider has, each as a sentence.
-    pub fn absent_names(&self, answer: &Value) -> impl Iterator<Item = String> {
-        let unknown = list(&answer["unknown"]).iter();
-        let unused = list(&answer["unused"]).iter();
-        let unknown = unknown.map(|name| self.unknown(name));
-        unknown.chain(unused.map(|name| self.unused(name)))
+    pub fn absent_names(&self, answer: &Explanation<'_>) -> impl Iterator<Item = String> {
+        let unknown = answer.unknown.iter().map(|name| self.unknown(name));
+        unknown.chain(answer.unused.iter().map(|name| self.unused(name)))
     }
 
     /// Sentence about a name that does not exist.
-    fn unknown(&self, name: &Value) -> String {
-        let what = self.absent(name);
-        match list(&name["nearest"]) {
+    fn unknown(&self, name: &AbsentName<'_>) -> String {
+        let what = self.absent(&name.name);
+        match &*name.nearest {
             [] => format!("there is no {what}"),
             nearest => format!("there is no {what}; similar: {}", self.names(nearest, ", ")),
         }
     }
 
     /// Sentence about an existing name that no provider has.
-    fn unused(&self, name: &Value) -> String {
-        format!("no provider has the {}", self.absent(name))
+    fn unused(&self, name: &AbsentName<'_>) -> String {
+        format!("no provider has the {}", self.absent(&name.name))
     }
 
-    fn absent(&self, name: &Value) -> String {
-        let kinds = [
-            ("class", "resource class"),
-            ("trait", "trait"),
-            ("provider", "provider"),
-        ];
-        let found = kinds.iter().find(|(key, _)| name.get(key).is_some());
-        let (key, what) = found.unwrap_or(&("aggregate", "aggregate"));
-        format!("{what} {}", self.word(&name[key]))
+    fn absent(&self, name: &Name<'_>) -> String {
+        let (what, name) = match name {
+            Name::Class(name) => ("resource class", name),
+            Name::Trait(name) => ("trait", name),
+            Name::Aggregate(uuid) => ("aggregate", uuid),
+            Name::Provider(uuid) => ("provider", uuid),
+        };
+        format!("{what} {}", self.word(name))
     }
 
     /// A condition of a query as a noun phrase.
-    pub fn condition(&self, atom: &Value) -> String {
-        let what = match atom["atom"].as_str().unwrap_or_default() {
-            "root_required" if is_forbidden(atom) => format!("a root without {}", self.named(atom)),
-            "root_required" => format!("a root with {}", self.named(atom)),
-            "member_of" | "forbidden" if is_forbidden(atom) => {
-                format!("a provider without {}", self.named(atom))
-            }
-            "member_of" | "required" => self.named(atom),
-            "inventory" => format!("an inventory of {}", self.word(&atom["class"])),
-            "in_tree" => format!("the tree of provider {}", self.word(&atom["provider"])),
-            "unit" => format!("{} in one piece{}", self.amount(atom), self.bound(atom)),
-            "room" => format!("room for {}", self.amount(atom)),
-            "together" => "a place for all groups at once".to_owned(),
-            _ => self.word(&atom["atom"]),
-        };
-        let free = match atom.get("most_free") {
-            Some(most) => format!(" ({} free at most)", self.word(most)),
+    pub fn condition(&self, stage: &Stage<'_>) -> String {
+        let free = match stage.most_free {
+            Some(most) => format!(" ({most} free at most)"),
             None => String::new(),
         };
-        what + &self.group(atom) + &free
+        self.met(&stage.atom, stage.detail.bound) + &free
+    }
+
+    fn met(&self, atom: &Atom<'_>, bound: Option<Bound>) -> String {
+        let what = match atom.kind {
+            Kind::RootRequired if is_forbidden(atom) => {
+                format!("a root without {}", self.named(atom))
+            }
+            Kind::RootRequired => format!("a root with {}", self.named(atom)),
+            Kind::MemberOf | Kind::Forbidden if is_forbidden(atom) => {
+                format!("a provider without {}", self.named(atom))
+            }
+            Kind::MemberOf | Kind::Required => self.named(atom),
+            Kind::Inventory => format!("an inventory of {}", self.class(atom)),
+            Kind::InTree => format!("the tree of provider {}", self.provider(atom)),
+            Kind::Unit => format!("{} in one piece{}", self.amount(atom), limit(bound)),
+            Kind::Room => format!("room for {}", self.amount(atom)),
+            Kind::Together => "a place for all groups at once".to_owned(),
+            Kind::Forbidden | Kind::Unknown => UNKNOWN.to_owned(),
+        };
+        what + &self.group(atom)
     }
 
     /// A condition that no remaining tree meets, as a sentence.
-    fn unmet(&self, answer: &Value, stage: &Value) -> String {
-        let is_one = stage["gone"] == 1;
-        let trees = self.count(&stage["gone"], "remaining tree");
-        let group = self.group(stage);
-        match stage["atom"].as_str().unwrap_or_default() {
-            "in_tree" => format!(
-                "no remaining tree has provider {}",
-                self.word(&stage["provider"])
-            ),
-            "member_of" if is_forbidden(stage) => {
-                format!(
-                    "each remaining tree is in {}, which is excluded{group}",
-                    self.named(stage)
-                )
+    fn unmet(&self, answer: &Explanation<'_>, stage: &Stage<'_>) -> String {
+        let (atom, is_one) = (&stage.atom, stage.gone == 1);
+        let trees = counted(stage.gone, "remaining tree");
+        let group = self.group(atom);
+        match atom.kind {
+            Kind::InTree => format!("no remaining tree has provider {}", self.provider(atom)),
+            Kind::MemberOf if is_forbidden(atom) => {
+                let name = self.named(atom);
+                format!("each remaining tree is in {name}, which is excluded{group}")
             }
-            "member_of" => format!("no remaining tree is in {}{group}", self.named(stage)),
-            "root_required" if is_forbidden(stage) => {
-                format!(
-                    "each remaining root has the forbidden {}",
-                    self.named(stage)
-                )
+            Kind::MemberOf => format!("no remaining tree is in {}{group}", self.named(atom)),
+            Kind::RootRequired if is_forbidden(atom) => {
+                format!("each remaining root has the forbidden {}", self.named(atom))
             }
-            "root_required" => format!(
+            Kind::RootRequired => format!(
                 "no remaining root has {}{}",
-                self.named(stage),
+                self.named(atom),
                 self.elsewhere(stage)
             ),
-            "inventory" => format!(
-                "no remaining tree has {}{group}",
-                self.word(&stage["class"])
-            ),
-            "required" => {
-                let place = match stage.get("elsewhere") {
-                    Some(_) => self.serving(answer, stage),
+            Kind::Inventory => format!("no remaining tree has {}{group}", self.class(atom)),
+            Kind::Required => {
+                let place = match stage.detail.elsewhere {
+                    Some(_) => self.serving(answer, atom),
                     None => String::new(),
                 };
-                let elsewhere = self.elsewhere(stage);
-                let name = self.named(stage);
+                let (name, elsewhere) = (self.named(atom), self.elsewhere(stage));
                 format!("no remaining tree has {name}{place}{group}{elsewhere}")
             }
-            "forbidden" => format!(
-                "each remaining tree has the forbidden {}{group}",
-                self.named(stage)
-            ),
-            "unit" => format!(
+            Kind::Forbidden => {
+                let name = self.named(atom);
+                format!("each remaining tree has the forbidden {name}{group}")
+            }
+            Kind::Unit => format!(
                 "{trees} {} not give {} in one piece{}{group}",
                 if is_one { "does" } else { "do" },
-                self.amount(stage),
-                self.bound(stage)
+                self.amount(atom),
+                limit(stage.detail.bound)
             ),
-            "room" => format!(
+            Kind::Room => format!(
                 "{trees} {} at most {} {} free{group}; {} asked",
                 if is_one { "has" } else { "have" },
-                self.word(&stage["most_free"]),
-                self.word(&stage["class"]),
-                are(&stage["asked"], &self.word(&stage["asked"]))
+                self.number(stage.most_free),
+                self.class(atom),
+                self.are(atom.asked)
             ),
-            _ if let Some(short) = stage.get("short") => self.short(short),
-            _ => format!("{trees} cannot serve all groups at once"),
+            Kind::Together | Kind::Unknown => match &stage.detail.short {
+                Some(short) => self.short(short),
+                None => format!("{trees} cannot serve all groups at once"),
+            },
         }
     }
 
     /// A tree and its unmet conditions, as a sentence.
-    pub fn near(&self, near: &Value) -> String {
-        format!("{} {}", self.word(&near["root"]["name"]), self.lacks(near))
+    pub fn near(&self, near: &Near<'_>) -> String {
+        format!("{} {}", self.word(&near.root.name), self.lacks(near))
     }
 
     /// The unmet conditions of a tree, as predicates that follow its name.
-    pub fn lacks(&self, near: &Value) -> String {
-        let all = list(&near["lacks"]);
+    pub fn lacks(&self, near: &Near<'_>) -> String {
+        let all = &near.lacks;
         let lacks = all.iter().take(NAMES_MAX).map(|lack| self.lack(lack));
         let lacks = lacks.collect::<Vec<_>>().join(" and ");
         match all.len().saturating_sub(NAMES_MAX) {
@@ -208,75 +217,77 @@ impl Words {
     }
 
     /// An unmet condition of a tree, as a predicate that follows its name.
-    fn lack(&self, lack: &Value) -> String {
-        let group = self.group(lack);
-        match lack["atom"].as_str().unwrap_or_default() {
-            "in_tree" => format!(
-                "is not the tree of provider {}",
-                self.word(&lack["provider"])
-            ),
-            "member_of" if is_forbidden(lack) => {
-                format!("is in {}, which is excluded{group}", self.named(lack))
+    fn lack(&self, lack: &Lack<'_>) -> String {
+        let (atom, detail) = (&lack.atom, &lack.detail);
+        let group = self.group(atom);
+        match atom.kind {
+            Kind::InTree => format!("is not the tree of provider {}", self.provider(atom)),
+            Kind::MemberOf if is_forbidden(atom) => {
+                format!("is in {}, which is excluded{group}", self.named(atom))
             }
-            "member_of" => format!("is not in {}{group}", self.named(lack)),
-            "root_required" if is_forbidden(lack) => {
-                format!("has the forbidden {} on its root", self.named(lack))
+            Kind::MemberOf => format!("is not in {}{group}", self.named(atom)),
+            Kind::RootRequired if is_forbidden(atom) => {
+                format!("has the forbidden {} on its root", self.named(atom))
             }
-            "root_required" => format!("lacks {} on its root{}", self.named(lack), self.on(lack)),
-            "inventory" => format!("has no {}{group}", self.word(&lack["class"])),
-            "required" => {
-                let place = if lack.get("elsewhere").is_some() {
+            Kind::RootRequired => {
+                let on = self.on(detail);
+                format!("lacks {} on its root{on}", self.named(atom))
+            }
+            Kind::Inventory => format!("has no {}{group}", self.class(atom)),
+            Kind::Required => {
+                let place = if detail.elsewhere.is_some() {
                     " where it would serve"
                 } else {
                     ""
                 };
-                format!("lacks {}{place}{group}{}", self.named(lack), self.on(lack))
+                format!(
+                    "lacks {}{place}{group}{}",
+                    self.named(atom),
+                    self.on(detail)
+                )
             }
-            "forbidden" => format!("has the forbidden {}{group}", self.named(lack)),
-            "unit" => format!(
+            Kind::Forbidden => format!("has the forbidden {}{group}", self.named(atom)),
+            Kind::Unit => format!(
                 "does not give {} in one piece{}{group}",
-                self.amount(lack),
-                self.bound(lack)
+                self.amount(atom),
+                limit(detail.bound)
             ),
-            "room" if lack.get("free").is_some() => format!(
-                "has {} of {} {} free{group} ({} asked)",
-                self.word(&lack["free"]),
-                self.word(&lack["capacity"]),
-                self.word(&lack["class"]),
-                are(&lack["asked"], &self.word(&lack["asked"]))
+            Kind::Room if let Some(free) = lack.free => format!(
+                "has {free} of {} {} free{group} ({} asked)",
+                self.number(lack.capacity),
+                self.class(atom),
+                self.are(atom.asked)
             ),
-            "together" if let Some(short) = lack.get("short") => {
-                format!("has {}", self.short(short))
-            }
-            "together" => "cannot serve all groups at once".to_owned(),
-            _ => format!("lacks {}", self.condition(lack)),
+            Kind::Together => match &detail.short {
+                Some(short) => format!("has {}", self.short(short)),
+                None => "cannot serve all groups at once".to_owned(),
+            },
+            Kind::Room | Kind::Unknown => format!("lacks {}", self.met(atom, detail.bound)),
         }
     }
 
     /// A class of which the groups need more than one host has.
-    fn short(&self, short: &Value) -> String {
-        let [class, most, asked] = ["class", "most", "asked"].map(|key| self.word(&short[key]));
-        let asked = are(&short["asked"], &asked);
-        let groups = self.groups(list(&short["groups"]));
+    fn short(&self, short: &Short<'_>) -> String {
+        let (class, asked) = (self.word(&short.class), self.are(Some(short.asked)));
+        let groups: Vec<&str> = short.groups.iter().map(AsRef::as_ref).collect();
+        let (most, groups) = (short.most, self.groups(&groups));
         format!("at most {most} {class} on one host; {asked} asked ({groups})")
     }
 
     /// The consumers of the missing resources, as a short clause.
-    fn held(&self, near: &Value) -> String {
-        let holders = list(&near["holders"]);
-        let Some(first) = holders.first() else {
+    fn held(&self, near: &Near<'_>) -> String {
+        let Some(first) = near.holders.first() else {
             return String::new();
         };
-        let others = holders
-            .iter()
-            .any(|one| one["consumer"] != first["consumer"]);
+        let mut holders = near.holders.iter();
+        let others = holders.any(|one| one.consumer != first.consumer);
         let others = if others { " and others" } else { "" };
-        format!("; held by {}{others}", self.word(&first["consumer"]))
+        format!("; held by {}{others}", self.word(&first.consumer))
     }
 
     /// Number of further consumers of the missing resources, as text.
-    pub fn more_holders(&self, near: &Value) -> Option<String> {
-        let more = near["holders_more"].as_u64().filter(|more| *more > 0)?;
+    pub fn more_holders(&self, near: &Near<'_>) -> Option<String> {
+        let more = near.holders_more?.get();
         let noun = if more == 1 { "consumer" } else { "consumers" };
         let least = if more >= HOLDERS_COUNTED {
             "at least "
@@ -287,12 +298,10 @@ impl Words {
     }
 
     /// Title of the list of nearly fitting trees, with their number.
-    pub fn nearest_title(&self, answer: &Value) -> String {
-        let gone = list(&answer["funnel"])
-            .iter()
-            .filter_map(|stage| stage["gone"].as_u64());
+    pub fn nearest_title(&self, answer: &Explanation<'_>) -> String {
+        let gone = answer.funnel.iter().map(|stage| stage.gone);
         let gone = gone.fold(0, u64::saturating_add);
-        match list(&answer["nearest"]).len() as u64 {
+        match answer.nearest.len() as u64 {
             shown if shown < gone => {
                 format!("what nearly fits (the nearest {shown} of {gone} trees)")
             }
@@ -301,74 +310,57 @@ impl Words {
     }
 
     /// A clause that names a provider with the trait where it does not help.
-    fn elsewhere(&self, stage: &Value) -> String {
-        let Some(one) = stage.get("elsewhere") else {
+    fn elsewhere(&self, stage: &Stage<'_>) -> String {
+        let Some(one) = &stage.detail.elsewhere else {
             return String::new();
         };
-        let root = self.word(&one["root"]["name"]);
-        match one["root"] == one["provider"] {
+        let root = self.word(&one.root.name);
+        match one.root == one.provider {
             true => format!("; {root} has it on its root"),
-            false => format!("; {root} has it on {}", self.word(&one["provider"]["name"])),
+            false => format!("; {root} has it on {}", self.word(&one.provider.name)),
         }
     }
 
-    fn on(&self, lack: &Value) -> String {
-        let Some(one) = lack.get("elsewhere") else {
+    fn on(&self, detail: &Detail<'_>) -> String {
+        let Some(one) = &detail.elsewhere else {
             return String::new();
         };
-        match one["root"] == one["provider"] {
+        match one.root == one.provider {
             true => " (its root has it)".to_owned(),
-            false => format!(" ({} has it)", self.word(&one["provider"]["name"])),
+            false => format!(" ({} has it)", self.word(&one.provider.name)),
         }
     }
 
     /// The place where a trait is required: a provider of the classes of its group.
-    fn serving(&self, answer: &Value, stage: &Value) -> String {
-        let funnel = list(&answer["funnel"]).iter();
-        let classes =
-            funnel.filter(|one| one["atom"] == "inventory" && one["group"] == stage["group"]);
-        let classes: Vec<_> = classes.map(|one| one["class"].clone()).collect();
+    fn serving(&self, answer: &Explanation<'_>, atom: &Atom<'_>) -> String {
+        let of_group =
+            |one: &&Stage<'_>| one.atom.kind == Kind::Inventory && one.atom.group == atom.group;
+        let funnel = answer.funnel.iter().filter(of_group);
+        let classes: Vec<_> = funnel
+            .map(|one| one.atom.class.as_deref().unwrap_or_default())
+            .collect();
         match classes.is_empty() {
             true => " where it would serve".to_owned(),
             false => format!(" where it provides {}", self.names(&classes, " or ")),
         }
     }
 
-    fn amount(&self, atom: &Value) -> String {
-        format!(
-            "{}:{}",
-            self.word(&atom["class"]),
-            self.word(&atom["asked"])
-        )
+    fn amount(&self, atom: &Atom<'_>) -> String {
+        format!("{}:{}", self.class(atom), self.number(atom.asked))
     }
 
-    /// The limit that an amount violates.
-    fn bound(&self, atom: &Value) -> String {
-        let bound = pairs(&atom["bound"]).next();
-        bound.map_or(String::new(), |(name, units)| {
-            format!(
-                " ({} is {})",
-                self.word(&name.as_str().into()),
-                self.word(units)
-            )
-        })
-    }
-
-    /// The group of a condition, or the groups from which it may be dropped.
-    fn group(&self, atom: &Value) -> String {
-        if let [_, _, ..] = list(&atom["groups"]) {
-            return format!(" for one of {}", self.groups(list(&atom["groups"])));
-        }
-        match atom["group"].as_str() {
-            None | Some("") => String::new(),
-            _ if atom["atom"] == "together" => String::new(),
-            _ => format!(" for group {}", self.word(&atom["group"])),
+    /// Which group a condition belongs to.
+    fn group(&self, atom: &Atom<'_>) -> String {
+        match &*atom.group {
+            "" => String::new(),
+            _ if atom.kind == Kind::Together => String::new(),
+            group => format!(" for group {}", self.word(group)),
         }
     }
 
     /// Suffixes of groups; consecutive numbers become `groups 1 to 5`.
-    fn groups(&self, suffixes: &[Value]) -> String {
-        let numbers = suffixes.iter().map(|one| one.as_str()?.parse::<u32>().ok());
+    fn groups(&self, suffixes: &[&str]) -> String {
+        let numbers = suffixes.iter().map(|one| one.parse::<u32>().ok());
         let numbers: Option<Vec<_>> = numbers.collect();
         let in_a_row = |numbers: &Vec<u32>| {
             numbers
@@ -380,110 +372,117 @@ impl Words {
         {
             return format!("groups {first} to {last}");
         }
-        let named = |one: &Value| match one.as_str() {
-            Some("") => "unnumbered".into(),
-            _ => one.clone(),
+        let named = |one: &&'_ str| match *one {
+            "" => "unnumbered".to_owned(),
+            one => one.to_owned(),
         };
         let all: Vec<_> = suffixes.iter().map(named).collect();
         format!("groups {}", self.names(&all, ", "))
     }
 
     /// The traits or aggregates of a condition.
-    fn named(&self, atom: &Value) -> String {
-        let plain = |all: &Value| {
-            let all = list(all).iter();
-            let plain = all.map(|one| {
-                one.as_str()
-                    .map_or(one.clone(), |one| one.trim_start_matches('!').into())
-            });
+    fn named(&self, atom: &Atom<'_>) -> String {
+        let plain = |all: &[Cow<'_, str>]| {
+            let plain = all.iter().map(|one| one.trim_start_matches('!').to_owned());
             plain.collect::<Vec<_>>()
         };
-        match &*plain(&atom["traits"]) {
-            [] => format!(
-                "aggregate {}",
-                self.names(&plain(&atom["aggregates"]), " or ")
-            ),
+        match &*plain(&atom.traits) {
+            [] => format!("aggregate {}", self.names(&plain(&atom.aggregates), " or ")),
             traits => format!("trait {}", self.names(traits, " or ")),
         }
     }
 
     /// Removed conditions of a relaxed query, and the number of trees with candidates then.
-    pub fn less(&self, relaxation: &Value) -> String {
-        let all = list(&relaxation["less"]).iter().take(NAMES_MAX);
-        let all: Vec<_> = all.map(|atom| self.without(atom)).collect();
-        let trees = self.count(&relaxation["trees"], "tree");
-        let example = match &relaxation["example"]["name"] {
-            Value::Null => String::new(),
+    pub fn folded(&self, folded: &Folded<'_>) -> String {
+        self.less(folded.relaxation, &folded.groups)
+    }
+
+    fn less(&self, relaxation: &Relaxation<'_>, groups: &[&str]) -> String {
+        let all = relaxation.less.iter().take(NAMES_MAX);
+        let all: Vec<_> = all.map(|less| self.without(less, groups)).collect();
+        let trees = counted(relaxation.trees, "tree");
+        let example = match &*relaxation.example.name {
+            "" => String::new(),
             name => format!(", such as {}", self.word(name)),
         };
         format!("{}: {trees}{example}", all.join(" and "))
     }
 
-    fn without(&self, atom: &Value) -> String {
-        let group = self.group(atom);
-        match atom["atom"].as_str().unwrap_or_default() {
-            _ if atom.get("enough").is_some() => format!(
-                "with {}:{} in place of {}{}{group}",
-                self.word(&atom["class"]),
-                self.word(&atom["enough"]),
-                self.word(&atom["asked"]),
-                self.bound(atom)
+    fn without(&self, less: &Less<'_>, groups: &[&str]) -> String {
+        let atom = &less.atom;
+        let group = match groups {
+            [_, _, ..] => format!(" for one of {}", self.groups(groups)),
+            _ => self.group(atom),
+        };
+        match atom.kind {
+            _ if let Some(enough) = less.enough => format!(
+                "with {}:{enough} in place of {}{}{group}",
+                self.class(atom),
+                self.number(atom.asked),
+                limit(less.bound)
             ),
-            "inventory" => format!("without {}{group}", self.word(&atom["class"])),
-            "in_tree" => format!("without in_tree={}{group}", self.word(&atom["provider"])),
-            "together" => format!("without {}", self.word(&atom["group"])),
+            Kind::Inventory => format!("without {}{group}", self.class(atom)),
+            Kind::InTree => format!("without in_tree={}{group}", self.provider(atom)),
+            Kind::Together => format!("without {}", self.word(&atom.group)),
             _ if is_forbidden(atom) => format!("with {} allowed{group}", self.named(atom)),
-            "root_required" => format!("without {} on the root", self.named(atom)),
+            Kind::RootRequired => format!("without {} on the root", self.named(atom)),
             _ => format!("without {}{group}", self.named(atom)),
         }
     }
 
     /// The relaxed queries; those that differ only in the group are merged.
-    pub fn relaxations(&self, answer: &Value) -> Vec<Value> {
-        let mut folded: Vec<(Option<Value>, Value)> = Vec::new();
-        for one in list(&answer["relaxations"]) {
-            let key = alike_but_for_the_group(one);
+    pub fn relaxations<'a>(&self, answer: &'a Explanation<'a>) -> Vec<Folded<'a>> {
+        let mut folded: Vec<Folded<'a>> = Vec::new();
+        for relaxation in &answer.relaxations {
+            let group = relaxation.less.first().map(|less| &*less.atom.group);
             let mut seen = folded.iter_mut();
-            match seen.find(|(other, _)| key.is_some() && *other == key) {
-                Some((_, first)) => {
-                    if let Some(groups) = first["less"][0]["groups"].as_array_mut() {
-                        groups.push(one["less"][0]["group"].clone());
-                    }
-                }
-                None => {
-                    let mut first = one.clone();
-                    if key.is_some() {
-                        first["less"][0]["groups"] = json!([one["less"][0]["group"]]);
-                    }
-                    folded.push((key, first));
-                }
+            match seen.find(|first| are_alike_but_for_the_group(first.relaxation, relaxation)) {
+                Some(first) => first.groups.extend(group),
+                None => folded.push(Folded {
+                    relaxation,
+                    groups: group.into_iter().collect(),
+                }),
             }
         }
-        folded.into_iter().map(|(_, one)| one).collect()
+        folded
     }
 
     /// The stages that remove trees, and the number of other stages. A single other stage is
     /// included.
-    pub fn stages<'a>(&self, answer: &'a Value) -> (Vec<&'a Value>, usize) {
-        let all = list(&answer["funnel"]);
-        let taking: Vec<_> = all.iter().filter(|stage| stage["gone"] != 0).collect();
+    pub fn stages<'a>(&self, answer: &'a Explanation<'a>) -> (Vec<&'a Stage<'a>>, usize) {
+        let all = &answer.funnel;
+        let taking: Vec<_> = all.iter().filter(|stage| stage.gone != 0).collect();
         match all.len() - taking.len() {
             0 | 1 => (all.iter().collect(), 0),
             others => (taking, others),
         }
     }
 
-    fn word(&self, value: &Value) -> String {
-        (self.0)(value)
+    fn word(&self, name: &str) -> String {
+        (self.0)(name)
     }
 
-    fn count(&self, number: &Value, noun: &str) -> String {
-        let plural = if *number == 1 { "" } else { "s" };
-        format!("{} {noun}{plural}", self.word(number))
+    fn class(&self, atom: &Atom<'_>) -> String {
+        self.word(atom.class.as_deref().unwrap_or_default())
     }
 
-    fn names(&self, all: &[Value], between: &str) -> String {
-        let first: Vec<_> = all.iter().take(NAMES_MAX).map(self.0).collect();
+    fn provider(&self, atom: &Atom<'_>) -> String {
+        self.word(atom.provider.as_deref().unwrap_or_default())
+    }
+
+    fn number(&self, number: Option<u64>) -> String {
+        number.map_or_else(|| self.word(""), |number| number.to_string())
+    }
+
+    /// A number with "is" or "are".
+    fn are(&self, number: Option<u64>) -> String {
+        let verb = if number == Some(1) { "is" } else { "are" };
+        format!("{} {verb}", self.number(number))
+    }
+
+    fn names<T: AsRef<str>>(&self, all: &[T], between: &str) -> String {
+        let first = all.iter().take(NAMES_MAX);
+        let first: Vec<_> = first.map(|name| self.word(name.as_ref())).collect();
         match all.len().saturating_sub(NAMES_MAX) {
             0 => first.join(between),
             more => format!("{} and {more} more", first.join(between)),
@@ -491,35 +490,61 @@ impl Words {
     }
 }
 
-/// Whether a relaxation drops the condition of a stage.
-fn is_less(relaxation: &Value, stage: &Value) -> bool {
-    let less = &relaxation["less"][0];
-    let is_alike = ["group", "class", "traits", "aggregates", "provider"]
-        .iter()
-        .all(|key| less.get(key) == stage.get(key));
-    less["atom"] == stage["atom"] && (is_alike || less["atom"] == "together")
+/// The limit that an amount violates.
+fn limit(bound: Option<Bound>) -> String {
+    bound.map_or_else(String::new, |bound| {
+        let (name, units) = match bound {
+            Bound::MaxUnit(units) => ("max_unit", units),
+            Bound::MinUnit(units) => ("min_unit", units),
+            Bound::StepSize(units) => ("step_size", units),
+        };
+        format!(" ({name} is {units})")
+    })
 }
 
-/// The parts of a relaxation except its group and query.
-fn alike_but_for_the_group(relaxation: &Value) -> Option<Value> {
-    let mut less = relaxation["less"].get(0)?.as_object()?.clone();
-    less.remove("group");
-    let rest = ["trees", "undecided", "example"].map(|key| &relaxation[key]);
-    Some(json!([less, rest]))
+/// Whether a relaxation drops the condition of a stage.
+fn is_less(relaxation: &Relaxation<'_>, stage: &Stage<'_>) -> bool {
+    let Some(Less { atom, .. }) = relaxation.less.first() else {
+        return false;
+    };
+    let of_stage = &stage.atom;
+    let is_alike = atom.group == of_stage.group
+        && atom.class == of_stage.class
+        && atom.traits == of_stage.traits
+        && atom.aggregates == of_stage.aggregates
+        && atom.provider == of_stage.provider;
+    atom.kind == of_stage.kind && (is_alike || atom.kind == Kind::Together)
+}
+
+/// Whether two relaxations differ in the group and the query at most.
+fn are_alike_but_for_the_group(one: &Relaxation<'_>, other: &Relaxation<'_>) -> bool {
+    let ([first], [second]) = (&*one.less, &*other.less) else {
+        return false;
+    };
+    let (atom, of_other) = (&first.atom, &second.atom);
+    atom.kind == of_other.kind
+        && atom.class == of_other.class
+        && atom.asked == of_other.asked
+        && atom.traits == of_other.traits
+        && atom.aggregates == of_other.aggregates
+        && atom.provider == of_other.provider
+        && first.enough == second.enough
+        && first.bound == second.bound
+        && one.trees == other.trees
+        && one.undecided == other.undecided
+        && one.example == other.example
 }
 
 /// Whether a condition forbids its traits or aggregates.
-fn is_forbidden(atom: &Value) -> bool {
-    let names = list(&atom["traits"])
-        .iter()
-        .chain(list(&atom["aggregates"]));
-    let mut names = names.filter_map(Value::as_str);
+fn is_forbidden(atom: &Atom<'_>) -> bool {
+    let mut names = atom.traits.iter().chain(&atom.aggregates);
     names.next().is_some_and(|name| name.starts_with('!'))
 }
 
-/// A number with "is" or "are".
-fn are(number: &Value, text: &str) -> String {
-    format!("{text} {}", if *number == 1 { "is" } else { "are" })
+/// `1 tree`, `2 trees`.
+pub fn counted(number: u64, noun: &str) -> String {
+    let plural = if number == 1 { "" } else { "s" };
+    format!("{number} {noun}{plural}")
 }
 
 /// Escapes control characters and characters that change the text direction, so that neither a

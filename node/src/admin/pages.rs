@@ -14,9 +14,8 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use futures::future::BoxFuture;
 use parking_lot::Mutex;
-use placement_web::{Answer, Ask, HEADERS, Page, respond};
+use placement_web::{Ask, HEADERS, Page, Read, Refusal, respond};
 use placement_wire::microversion;
-use serde_json::json;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
 use tower::ServiceExt;
@@ -172,26 +171,31 @@ impl Ask for Routes {
         Some(&self.caller.get::<User>()?.name)
     }
 
-    fn get<'a>(&'a self, path: &'a str, is_local: bool) -> BoxFuture<'a, Answer> {
+    fn get<'a>(
+        &'a self,
+        path: &'a str,
+        is_local: bool,
+        read: Read,
+    ) -> BoxFuture<'a, Result<(), Refusal>> {
         let limit = match path.starts_with("/v1/nodes/") {
             true => RELAYED_DEADLINE,
             false => DEADLINE,
         };
         Box::pin(async move {
-            let answer = timeout(limit, self.ask(path, is_local)).await;
+            let answer = timeout(limit, self.ask(path, is_local, read)).await;
             answer.unwrap_or_else(|_| {
                 let detail = format!("No answer within {limit:?}. Retry.");
-                refused(StatusCode::GATEWAY_TIMEOUT, &detail)
+                Err(refused(StatusCode::GATEWAY_TIMEOUT, &detail))
             })
         })
     }
 }
 
 impl Routes {
-    async fn ask(&self, path: &str, is_local: bool) -> Answer {
+    async fn ask(&self, path: &str, is_local: bool, read: Read) -> Result<(), Refusal> {
         let Some(place) = self.place.clone() else {
             let detail = "This node serves the maximum number of pages. Retry.";
-            return refused(StatusCode::TOO_MANY_REQUESTS, detail);
+            return Err(refused(StatusCode::TOO_MANY_REQUESTS, detail));
         };
         let mut request =
             Request::get(path).header("openstack-api-version", microversion::NEWEST_HEADER);
@@ -199,27 +203,30 @@ impl Routes {
             request = request.header("placement-consistency", "local");
         }
         let Ok(mut request) = request.body(Body::empty()) else {
-            return refused(StatusCode::BAD_REQUEST, "This is not a path of the API.");
+            let detail = "This is not a path of the API.";
+            return Err(refused(StatusCode::BAD_REQUEST, detail));
         };
         request.extensions_mut().clone_from(&self.caller);
         let Ok(response) = self.router.clone().oneshot(request).await;
         let status = response.status().as_u16();
         let Ok(body) = to_bytes(response.into_body(), BODY_BYTES_MAX).await else {
             let detail = "The answer is too long for a page. Ask for less, or use placementctl.";
-            return refused(StatusCode::BAD_GATEWAY, detail);
+            return Err(refused(StatusCode::BAD_GATEWAY, detail));
         };
         // Parsing may take a second, and completes even if the browser leaves.
-        let read = move || (Answer::read(status, &body), place);
-        runtime::blocking(read).await.0
+        let work = move || {
+            let _place = place;
+            read(status, &body);
+        };
+        runtime::blocking(work).await;
+        Ok(())
     }
 }
 
-/// A response in the form of the API's errors.
-fn refused(status: StatusCode, detail: &str) -> Answer {
-    let status = status.as_u16();
-    Answer {
-        status,
-        body: json!({ "errors": [{ "status": status, "detail": detail }] }),
+fn refused(status: StatusCode, detail: &str) -> Refusal {
+    Refusal {
+        status: status.as_u16(),
+        detail: detail.to_owned(),
     }
 }
 
@@ -228,6 +235,7 @@ mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
 
     use futures::future::join_all;
+    use placement_wire::{RoundTrip, Survived, Topology};
     use tokio::join;
     use tokio::task::yield_now;
     use tokio::time::{Instant, sleep};
@@ -241,7 +249,26 @@ mod tests {
     /// On the single thread of this test.
     #[tokio::test]
     async fn requests_go_on_while_a_long_answer_is_read() {
-        let long = format!("[{}0]", "[1],".repeat(1_000_000));
+        let trip = RoundTrip {
+            from: 1,
+            to: 2,
+            ms: 0.5,
+        };
+        let topology = Topology {
+            leader: None,
+            survive: String::new(),
+            survives: Survived {
+                node: true,
+                zone: true,
+                region: true,
+            },
+            members: Vec::new(),
+            round_trips: vec![trip; 300_000],
+            sites: Vec::new(),
+            partitions: Vec::new(),
+            losses: Vec::new(),
+        };
+        let long = serde_json::to_string(&topology).unwrap();
         let routes = Router::new().fallback(get(move || async { long }));
         let pages = pages(routes);
         let turns = Arc::new(AtomicUsize::new(0));

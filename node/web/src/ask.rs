@@ -1,57 +1,33 @@
 //! Access to the admin API, the only source of data for pages.
 
-use futures::future::{BoxFuture, join_all};
-use serde::Deserialize;
-use serde::de::IgnoredAny;
-use serde_json::{Map, Value};
+use futures::channel::oneshot;
+use futures::future::{BoxFuture, join, join_all};
+use placement_wire::upstream::Errors;
+use serde::de::DeserializeOwned;
 
-use crate::words::list;
+/// Takes the status and the body of an answer. May take a second.
+pub type Read = Box<dyn FnOnce(u16, &[u8]) + Send>;
 
-/// Response of the API to a GET.
-#[derive(Debug, Clone, Default)]
-pub struct Answer {
+/// An answer that the API does not give.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Refusal {
     /// HTTP status of the response.
     pub status: u16,
-    /// The body; null if it is not JSON.
-    pub body: Value,
-}
-
-/// A list of which pages need only a part.
-#[derive(Deserialize)]
-#[serde(rename_all = "snake_case")]
-enum List {
-    /// May have 100,000 elements.
-    ResourceProviders(Vec<Provider>),
-}
-
-#[derive(Deserialize)]
-struct Provider {
-    /// Links, which are most of the response and never shown.
-    #[serde(default, rename = "links")]
-    _links: IgnoredAny,
-    #[serde(flatten)]
-    shown: Map<String, Value>,
-}
-
-impl Answer {
-    /// Parses a response and drops the parts that pages do not show.
-    pub fn read(status: u16, body: &[u8]) -> Self {
-        let body = match serde_json::from_slice(body) {
-            Ok(List::ResourceProviders(all)) => {
-                let shown = all.into_iter().map(|one| one.shown);
-                Value::from_iter([("resource_providers", Value::from_iter(shown))])
-            }
-            Err(_) => serde_json::from_slice(body).unwrap_or_default(),
-        };
-        Self { status, body }
-    }
+    /// For people.
+    pub detail: String,
 }
 
 /// The admin API. It has no method other than GET, so a page cannot change anything.
 pub trait Ask: Sync {
-    /// Requests a path with its query, such as `/v1/status`. With `is_local`, content may be the
-    /// local state of a node, which needs no quorum. Time and body size are limited.
-    fn get<'a>(&'a self, path: &'a str, is_local: bool) -> BoxFuture<'a, Answer>;
+    /// Requests a path with its query, such as `/v1/status`, and passes the response to `read`. With
+    /// `is_local`, content may be the local state of a node, which needs no quorum. Time and body
+    /// size are limited.
+    fn get<'a>(
+        &'a self,
+        path: &'a str,
+        is_local: bool,
+        read: Read,
+    ) -> BoxFuture<'a, Result<(), Refusal>>;
 
     /// Name of the logged-in user; `None` for operators.
     fn user(&self) -> Option<&str> {
@@ -71,6 +47,14 @@ impl Failure {
         let message = format!("{what} Go to the overview.");
         let status = 404;
         Self { status, message }
+    }
+
+    /// A faulty node may return anything.
+    fn unreadable() -> Self {
+        Self {
+            status: 502,
+            message: "The API has answered in a form that this version does not know.".to_owned(),
+        }
     }
 }
 
@@ -95,29 +79,59 @@ impl<'a> Questions<'a> {
         self.api.user().is_some()
     }
 
-    pub(crate) async fn get(&mut self, path: String) -> Result<Value, Failure> {
-        let answer = self.api.get(&path, self.is_local).await;
+    pub(crate) async fn get<T: Answer>(&mut self, path: String) -> Result<T, Failure> {
+        let answer = self.answer(&path).await;
         self.asked.push(path);
-        success(answer)
+        answer
     }
 
     /// Sends all requests concurrently. Responses are in the order of the paths.
-    pub(crate) async fn all(&mut self, paths: Vec<String>) -> Vec<Result<Value, Failure>> {
-        let questions = paths.iter().map(|path| self.api.get(path, self.is_local));
-        let answers = join_all(questions).await;
+    pub(crate) async fn all<T: Answer>(&mut self, paths: Vec<String>) -> Vec<Result<T, Failure>> {
+        let answers = join_all(paths.iter().map(|path| self.answer(path))).await;
         self.asked.extend(paths);
-        answers.into_iter().map(success).collect()
+        answers
+    }
+
+    /// The same, and one question of another kind.
+    pub(crate) async fn all_and_one<T: Answer, U: Answer>(
+        &mut self,
+        paths: Vec<String>,
+        other: String,
+    ) -> (Vec<Result<T, Failure>>, Result<U, Failure>) {
+        let answers = join_all(paths.iter().map(|path| self.answer(path)));
+        let answers = join(answers, self.answer(&other)).await;
+        self.asked.extend(paths);
+        self.asked.push(other);
+        answers
+    }
+
+    async fn answer<T: Answer>(&self, path: &str) -> Result<T, Failure> {
+        let (sender, answer) = oneshot::channel();
+        // The page may have been left.
+        let read: Read = Box::new(|status, body| drop(sender.send(success(status, body))));
+        if let Err(refusal) = self.api.get(path, self.is_local, read).await {
+            return Err(Failure {
+                status: refusal.status,
+                message: refusal.detail,
+            });
+        }
+        answer.await.unwrap_or_else(|_| Err(Failure::unreadable()))
     }
 }
 
+/// What pages read of an answer.
+pub(crate) trait Answer: DeserializeOwned + Send + 'static {}
+
+impl<T: DeserializeOwned + Send + 'static> Answer for T {}
+
 /// The body of a success, or the error with its message.
-fn success(answer: Answer) -> Result<Value, Failure> {
-    let Answer { status, body } = answer;
+fn success<T: Answer>(status: u16, body: &[u8]) -> Result<T, Failure> {
     if (200..300).contains(&status) {
-        return Ok(body);
+        return serde_json::from_slice(body).map_err(|_| Failure::unreadable());
     }
-    let errors = list(&body["errors"]).iter();
-    let details: Vec<&str> = errors.filter_map(|one| one["detail"].as_str()).collect();
+    let errors: Errors = serde_json::from_slice(body).unwrap_or_default();
+    let details = errors.errors.into_iter().filter_map(|one| one.detail);
+    let details: Vec<String> = details.collect();
     let message = match details.as_slice() {
         [] => format!("The API returned status {status} without a reason."),
         // Joined to one line.

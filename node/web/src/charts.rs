@@ -1,25 +1,14 @@
 //! Charts as SVG, styled by attributes and classes since pages have no inline style.
 
 use maud::{Markup, html};
-use serde_json::Value;
-
-use crate::words::list;
 
 /// Maximum number of bars.
-const BARS_MAX: usize = 65;
+pub(crate) const BARS_MAX: usize = 65;
 /// Minimum width of a chart in bars, so that charts have similar bars.
 const BARS_MIN: usize = 24;
 /// Width of a bar with its gap, and height of a chart, in units of the view box.
 const STEP: usize = 10;
 const HEIGHT: u128 = 60;
-
-/// The numbers of a list; other values become 0.
-pub(crate) fn numbers(value: &Value) -> Vec<u64> {
-    let numbers = list(value).iter().take(BARS_MAX);
-    numbers
-        .map(|one| one.as_u64().unwrap_or_default())
-        .collect()
-}
 
 /// A bar for each number; bars of the second list are drawn over them. `label` describes the chart;
 /// the page must show the numbers as text, too.

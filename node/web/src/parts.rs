@@ -1,7 +1,8 @@
 //! Building blocks of pages. maud escapes everything in parentheses.
 
 use maud::{Markup, html};
-use serde_json::Value;
+use placement_wire::Capacity;
+use serde::Serialize;
 
 use crate::words::word;
 
@@ -43,18 +44,53 @@ pub(crate) fn row(cells: &[Markup]) -> Markup {
     }
 }
 
-/// A table, or a line of text if it has no rows. Headings are separated by ` | `.
-pub(crate) fn table(caption: &str, heads: &str, rows: &[Markup]) -> Markup {
-    html! {
-        @if rows.is_empty() {
-            p { (caption) ": none found." }
-        } @else {
-            // Scrolls horizontally on a narrow screen, also by keyboard.
-            div class="wide" tabindex="0" role="region" aria-label=(caption) {
-                table {
-                    caption { (caption) }
-                    thead { tr { @for head in heads.split(" | ") { th scope="col" { (head) } } } }
-                    tbody { @for row in rows { (row) } }
+/// A table of `T`, column by column.
+pub(crate) struct Table<'a, T> {
+    columns: Vec<Column<'a, T>>,
+}
+
+struct Column<'a, T> {
+    head: &'static str,
+    of: Box<dyn Fn(&T) -> Markup + Send + 'a>,
+}
+
+impl<'a, T> Table<'a, T> {
+    /// Without columns yet.
+    pub(crate) fn new() -> Self {
+        let columns = Vec::new();
+        Self { columns }
+    }
+
+    /// Adds a column.
+    pub(crate) fn column(
+        mut self,
+        head: &'static str,
+        of: impl Fn(&T) -> Markup + Send + 'a,
+    ) -> Self {
+        let of = Box::new(of);
+        self.columns.push(Column { head, of });
+        self
+    }
+
+    /// A row.
+    pub(crate) fn row(&self, one: &T) -> Markup {
+        let cells: Vec<_> = self.columns.iter().map(|column| (column.of)(one)).collect();
+        row(&cells)
+    }
+
+    /// The table with these rows; a line of text if there are none.
+    pub(crate) fn with(&self, caption: &str, rows: &[Markup]) -> Markup {
+        html! {
+            @if rows.is_empty() {
+                p { (caption) ": none found." }
+            } @else {
+                // Scrolls horizontally on a narrow screen, also by keyboard.
+                div class="wide" tabindex="0" role="region" aria-label=(caption) {
+                    table {
+                        caption { (caption) }
+                        thead { tr { @for one in &self.columns { th scope="col" { (one.head) } } } }
+                        tbody { @for row in rows { (row) } }
+                    }
                 }
             }
         }
@@ -67,31 +103,24 @@ pub(crate) fn cut_to(shown: usize, all: usize) -> Markup {
 }
 
 /// A value as text.
-pub(crate) fn cell(value: &Value) -> Markup {
+pub(crate) fn cell(value: impl Serialize) -> Markup {
     html! { (word(value)) }
 }
 
-/// Members of a value as text; the names are separated by spaces.
-pub(crate) fn cells(value: &Value, members: &str) -> Vec<Markup> {
-    members.split(' ').map(|name| cell(&value[name])).collect()
-}
-
-/// Members of a value as a list of names and values.
-pub(crate) fn facts(value: &Value, members: &str) -> Markup {
-    html! {
-        dl { @for name in members.split(' ') { dt { (name.replace('_', " ")) } dd { (word(&value[name])) } } }
-    }
+/// Values as a list of names and values.
+pub(crate) fn facts(all: &[(&str, String)]) -> Markup {
+    html! { dl { @for (name, value) in all { dt { (name) } dd { (value) } } } }
 }
 
 /// A link whose text is a value.
-pub(crate) fn link(href: &str, text: &Value) -> Markup {
+pub(crate) fn link(href: &str, text: impl Serialize) -> Markup {
     html! { a href=(href) { (word(text)) } }
 }
 
 /// A usage bar; text browsers show its numbers.
-pub(crate) fn bar(what: &str, used: &Value, capacity: &Value) -> Markup {
-    let [amount, most] = [used, capacity].map(|value| value.as_f64().unwrap_or_default());
-    let label = format!("{what}: {} of {}", word(used), word(capacity));
+pub(crate) fn bar(what: &str, used: u64, capacity: Capacity) -> Markup {
+    let (amount, most) = (used as f64, capacity.as_f64());
+    let label = format!("{what}: {} of {}", used, word(capacity));
     html! {
         meter min="0" max=(most.max(1.0)) high=(most.max(1.0) * 0.9) value=(amount.min(most.max(1.0)))
             aria-label=(label) { (label) }

@@ -1,7 +1,8 @@
-//! Formats JSON values as text.
+//! Formats values as text.
 
 use placement_words::inert;
-pub(crate) use placement_words::{bytes, list, pairs};
+pub(crate) use placement_words::{bytes, counted};
+use serde::Serialize;
 use serde_json::Value;
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
@@ -11,23 +12,30 @@ const TEXT_MAX: usize = 300;
 /// Maximum number of shown list elements.
 const LIST_MAX: usize = 12;
 
-/// The string; empty for other values.
-pub(crate) fn text(value: &Value) -> &str {
-    value.as_str().unwrap_or_default()
+/// A value on one line, truncated if long.
+pub(crate) fn word(value: impl Serialize) -> String {
+    let value = serde_json::to_value(value).unwrap_or_default();
+    shown(&value)
 }
 
-/// A value on one line, truncated if long.
-pub(crate) fn word(value: &Value) -> String {
+/// The same of a text.
+pub(crate) fn text(text: &str) -> String {
+    match text {
+        "" => "–".to_owned(),
+        text => cut(text),
+    }
+}
+
+fn shown(value: &Value) -> String {
     match value {
         Value::Null => "–".to_owned(),
         Value::Bool(true) => "yes".to_owned(),
         Value::Bool(false) => "no".to_owned(),
         Value::Number(number) => number.to_string(),
-        Value::String(text) if text.is_empty() => "–".to_owned(),
-        Value::String(text) => cut(text),
+        Value::String(value) => text(value),
         Value::Array(all) => some(all),
         Value::Object(all) => {
-            let pair = |(name, value): (&String, _)| format!("{}={}", cut(name), word(value));
+            let pair = |(name, value): (&String, _)| format!("{}={}", cut(name), shown(value));
             let shown: Vec<String> = all.iter().take(LIST_MAX).map(pair).collect();
             cut(&(shown.join(" ") + &more(all.len())))
         }
@@ -35,13 +43,13 @@ pub(crate) fn word(value: &Value) -> String {
 }
 
 /// The first elements, and the number of further ones.
-pub(crate) fn some(all: &[Value]) -> String {
+fn some(all: &[Value]) -> String {
     match all {
         [] => "–".to_owned(),
-        [one] => word(one),
+        [one] => shown(one),
         all => {
-            let shown: Vec<String> = all.iter().take(LIST_MAX).map(word).collect();
-            shown.join(", ") + &more(all.len())
+            let first: Vec<String> = all.iter().take(LIST_MAX).map(shown).collect();
+            first.join(", ") + &more(all.len())
         }
     }
 }
@@ -61,26 +69,17 @@ pub(crate) fn cut(text: &str) -> String {
     }
 }
 
-/// `1 tree`, `2 trees`.
-pub(crate) fn count(value: &Value, noun: &str) -> String {
-    let number = value.as_u64().unwrap_or_default();
-    let plural = if number == 1 { "" } else { "s" };
-    format!("{number} {noun}{plural}")
-}
-
 /// Formats seconds since 1970 as RFC 3339.
-pub(crate) fn date(value: &Value) -> String {
-    let moment = value.as_i64().map(OffsetDateTime::from_unix_timestamp);
-    let moment = moment.and_then(Result::ok);
+pub(crate) fn date(seconds: u64) -> String {
+    let moment = i64::try_from(seconds).ok();
+    let moment = moment.and_then(|moment| OffsetDateTime::from_unix_timestamp(moment).ok());
     let shown = moment.and_then(|moment| moment.format(&Rfc3339).ok());
-    shown.unwrap_or_else(|| word(value))
+    shown.unwrap_or_else(|| seconds.to_string())
 }
 
 /// `REGION/ZONE`, or the configured one of them.
-pub(crate) fn site(place: &Value) -> String {
-    let mut named = [&place["region"], &place["zone"]]
-        .map(|name| cut(text(name)))
-        .to_vec();
+pub(crate) fn site(region: &str, zone: &str) -> String {
+    let mut named = [region, zone].map(cut).to_vec();
     named.retain(|name| !name.is_empty());
     match named.as_slice() {
         [] => "–".to_owned(),
@@ -116,16 +115,16 @@ mod tests {
 
     #[test]
     fn values_are_bounded_words() {
-        assert_eq!(word(&json!("a".repeat(1000))).chars().count(), 301);
+        assert_eq!(word(json!("a".repeat(1000))).chars().count(), 301);
         let many: Vec<Value> = (0..20).map(|number| json!(number)).collect();
         assert_eq!(
-            some(&many),
+            word(&many),
             "0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11 and 8 more"
         );
-        assert_eq!(word(&json!("a\u{202e}b")), "a\\u{202e}b");
-        assert_eq!(word(&json!({"VCPU": 2, "X": null})), "VCPU=2 X=–");
-        assert_eq!(date(&json!(1_795_532_432)), "2026-11-24T15:00:32Z");
-        assert_eq!(date(&json!(i64::MAX)), i64::MAX.to_string());
+        assert_eq!(word(json!("a\u{202e}b")), "a\\u{202e}b");
+        assert_eq!(word(json!({"VCPU": 2, "X": null})), "VCPU=2 X=–");
+        assert_eq!(date(1_795_532_432), "2026-11-24T15:00:32Z");
+        assert_eq!(date(u64::MAX), u64::MAX.to_string());
     }
 
     #[test]

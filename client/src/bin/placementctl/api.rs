@@ -10,6 +10,7 @@ use serde_json::Value;
 
 use crate::content::Content;
 use crate::files::read;
+use crate::render::NO_ROWS;
 
 #[derive(Args)]
 pub(crate) struct Which {
@@ -42,5 +43,5 @@ pub(crate) async fn send(content: &Content, which: Which) -> anyhow::Result<Stri
     let json: Value = serde_json::from_slice(&body).unwrap_or_default();
     let mut text = String::from_utf8_lossy(&body).trim_end().to_owned();
     text.extend((!text.is_empty()).then_some('\n'));
-    content.source.output.report(&json, None, |_| text)
+    content.source.output.report(&json, NO_ROWS, |_| text)
 }

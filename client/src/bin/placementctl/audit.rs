@@ -10,6 +10,10 @@ use std::time::SystemTime;
 use anyhow::Context;
 use clap::Args;
 use http::StatusCode;
+use placement_wire::consumers::{Consumer, ConsumerAllocation};
+use placement_wire::trees::{NamedProvider, Tree};
+use placement_wire::upstream::Provider;
+use serde::Serialize;
 use serde_json::{Value, json};
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
@@ -20,8 +24,8 @@ use crate::files::create;
 use crate::held::{Amounts, add_held};
 use crate::moment::{seconds, span};
 use crate::nova::{INSTANCE, Lists, MIGRATION, Nova, UNTYPED};
-use crate::release::{FOUND, PRIVATE, planned};
-use crate::render::{Rows, list, pairs, print, warn};
+use crate::release::{FOUND, PRIVATE, Planned};
+use crate::render::{Rows, print, warn};
 
 /// Trait that Nova sets on the root provider of a host whose compute service is disabled.
 const DISABLED: &str = "COMPUTE_STATUS_DISABLED";
@@ -66,8 +70,9 @@ pub(crate) async fn run(content: &Content, which: Which) -> anyhow::Result<ExitC
     let ages = (which.older_than, which.migrations_older_than);
     audit.judge(&placement, &nova, ages, OffsetDateTime::now_utc());
     if let Some(plan) = &which.plan {
-        let lines = audit.planned.iter().map(|one| format!("{one}\n"));
-        let written = create(plan, PRIVATE)?.write_all(lines.collect::<String>().as_bytes());
+        let lines = audit.planned.iter().map(Planned::line);
+        let lines = lines.collect::<anyhow::Result<String>>()?;
+        let written = create(plan, PRIVATE)?.write_all(lines.as_bytes());
         written.with_context(|| format!("cannot write {}", plan.display()))?;
     }
     for note in &audit.notes {
@@ -78,34 +83,31 @@ pub(crate) async fn run(content: &Content, which: Which) -> anyhow::Result<ExitC
         (_, false) => FOUND,
         _ => 0,
     };
-    let columns = "finding consumer:uuid type age resources providers roots why +project:project_id +user:user_id \
-                   +generation +updated_at";
-    let rows = Rows::new(columns, audit.findings);
-    print(&content.source.output.rows(rows)?)?;
+    print(&content.source.output.rows(listed(audit.findings))?)?;
     Ok(code.into())
 }
 
 /// The data read from Placement.
 #[derive(Default)]
 struct Placement {
-    consumers: Vec<Value>,
+    consumers: Vec<Consumer<'static>>,
     /// UUIDs of the root providers of disabled hosts.
     disabled: HashSet<String>,
     /// UUIDs of sharing providers, which are not hosts.
     shared: HashSet<String>,
     /// Trees that may contain a provider used above its capacity.
-    crowded: Vec<Value>,
+    crowded: Vec<Tree<'static>>,
 }
 
 impl Placement {
     async fn read(content: &Content) -> anyhow::Result<Self> {
         let consumers = content.consumers(&Value::Null).await?;
         // Providers with allocations and their roots, by class.
-        let mut held: BTreeMap<&String, BTreeMap<String, String>> = BTreeMap::new();
-        for one in consumers.iter().flat_map(|one| list(&one["allocations"])) {
-            for (class, _) in pairs(&one["resources"]) {
+        let mut held: BTreeMap<&str, BTreeMap<&str, &str>> = BTreeMap::new();
+        for one in consumers.iter().flat_map(|one| &one.allocations) {
+            for class in one.resources.keys() {
                 let providers = held.entry(class).or_default();
-                providers.insert(uuid(&one["provider"]), uuid(&one["root"]));
+                providers.insert(&one.provider.uuid, &one.root.uuid);
             }
         }
         let disabled = content.providers(json!({ "required": DISABLED })).await?;
@@ -116,7 +118,7 @@ impl Placement {
         for (class, mut holding) in held {
             let filters = json!({ "resources": format!("{class}:1") });
             for roomy in content.providers(filters).await? {
-                holding.remove(&uuid(&roomy));
+                holding.remove(&*roomy.uuid);
             }
             crowded.extend(holding.into_values());
         }
@@ -128,26 +130,25 @@ impl Placement {
             }
         }
         Ok(Self {
-            disabled: disabled.iter().map(uuid).collect(),
-            shared: shared.iter().map(uuid).collect(),
+            disabled: uuids(disabled),
+            shared: uuids(shared),
             crowded: trees,
             consumers,
         })
     }
 
     /// Root provider of the host of an allocation; `None` for a sharing provider.
-    fn host<'a>(&self, allocation: &'a Value) -> Option<&'a Value> {
-        let [provider, root] = ["provider", "root"].map(|key| &allocation[key]);
-        let is_shared = |one| self.shared.contains(text(one, "uuid"));
+    fn host<'a>(&self, allocation: &'a ConsumerAllocation<'a>) -> Option<&'a NamedProvider<'a>> {
+        let ConsumerAllocation { provider, root, .. } = allocation;
+        let is_shared = |one: &NamedProvider<'_>| self.shared.contains(&*one.uuid);
         (!is_shared(provider) && !is_shared(root)).then_some(root)
     }
 
     /// Hosts on which a consumer has allocations: UUID and name of each root provider.
-    fn hosts<'a>(&self, consumer: &'a Value) -> BTreeMap<&'a str, &'a str> {
-        let held = list(&consumer["allocations"]).iter();
+    fn hosts<'a>(&self, consumer: &'a Consumer<'a>) -> BTreeMap<&'a str, &'a str> {
+        let held = consumer.allocations.iter();
         let hosts = held.filter_map(|allocation| self.host(allocation));
-        let named = hosts.map(|host| (text(host, "uuid"), text(host, "name")));
-        named.collect()
+        hosts.map(|host| (&*host.uuid, &*host.name)).collect()
     }
 
     /// Hosts on which migrations have allocations.
@@ -159,7 +160,7 @@ impl Placement {
             let server = list.and_then(|list| list.server_of(id(migration)?));
             for host in self.hosts(migration).into_keys() {
                 let of_host = migrating.entry(host).or_default();
-                of_host.push((server, text(migration, "project_id")));
+                of_host.push((server, &*migration.project_id));
             }
         }
         migrating
@@ -173,8 +174,8 @@ type Migrating<'a> = BTreeMap<&'a str, Vec<(Option<Uuid>, &'a str)>>;
 /// Result of an audit.
 #[derive(Default)]
 struct Audit {
-    findings: Vec<Value>,
-    planned: Vec<Value>,
+    findings: Vec<Found>,
+    planned: Vec<Planned>,
     /// Notes about the audit as a whole, printed on standard error.
     notes: Vec<String>,
     is_incomplete: bool,
@@ -190,7 +191,7 @@ impl Audit {
         let mut tallies = Tallies::new();
         for consumer in &placement.consumers {
             let ((kind, is_known), age) = (nova.judge(consumer), age(consumer, now));
-            if list(&consumer["allocations"]).is_empty() {
+            if consumer.allocations.is_empty() {
                 self.find(consumer, age, "empty", "it has no allocations");
             }
             if [INSTANCE, UNTYPED].contains(&kind) && is_known != Some(false) {
@@ -200,7 +201,8 @@ impl Audit {
             if kind == MIGRATION && age > ages.1 {
                 find("old_migration", "it is older than --migrations-older-than");
             }
-            if roots(consumer).any(|root| placement.disabled.contains(&uuid(root))) {
+            let mut roots = consumer.allocations.iter().map(|one| &one.root);
+            if roots.any(|root| placement.disabled.contains(&*root.uuid)) {
                 find("disabled_host", "its host is disabled");
             }
             let [known, unknown, others] = tallies.entry(kind).or_default();
@@ -236,7 +238,7 @@ impl Audit {
             let is_doubtful = kind != MIGRATION && *unknown > instances;
             if *unknown > 0 && (is_doubtful || nova.may_be_cut(kind)) {
                 self.is_incomplete = true;
-                let is_other = |one: &Value| one["type"].as_str().unwrap_or(UNTYPED) != kind;
+                let is_other = |one: &Planned| one.r#type.as_deref().unwrap_or(UNTYPED) != kind;
                 self.planned.retain(is_other);
                 self.notes.push(format!(
                     "no {kind} is planned for release: Nova's lists miss {unknown} of them and contain {instances} \
@@ -255,17 +257,19 @@ impl Audit {
         }
     }
 
-    fn find(&mut self, consumer: &Value, age: u64, finding: &str, why: &str) {
-        let (mut sum, mut item) = (Amounts::new(), consumer.clone());
-        add_held(&mut sum, consumer);
-        let names = |key: &str| -> BTreeSet<&str> {
-            let held = list(&consumer["allocations"]).iter();
-            held.map(|one| text(&one[key], "name")).collect()
-        };
-        (item["finding"], item["why"]) = (json!(finding), json!(why));
-        (item["age"], item["resources"]) = (json!(span(age)), json!(sum));
-        (item["providers"], item["roots"]) = (json!(names("provider")), json!(names("root")));
-        self.findings.push(item);
+    fn find(&mut self, consumer: &Consumer<'static>, age: u64, finding: &'static str, why: &str) {
+        let mut resources = Amounts::new();
+        add_held(&mut resources, consumer);
+        let held = || consumer.allocations.iter();
+        self.findings.push(Found {
+            consumer: Some(consumer.clone()),
+            finding,
+            why: why.to_owned(),
+            age: Some(span(age)),
+            resources,
+            providers: held().map(|one| one.provider.name.to_string()).collect(),
+            roots: held().map(|one| one.root.name.to_string()).collect(),
+        });
     }
 
     /// Inspects an instance with allocations on several hosts. A regular migration moves the
@@ -276,13 +280,13 @@ impl Audit {
     fn several_hosts(
         &mut self,
         placement: &Placement,
-        consumer: &Value,
+        consumer: &Consumer<'static>,
         (age, age_min): (u64, u64),
         nova: &Nova,
         migrating: &Migrating<'_>,
     ) {
         let (hosts, server) = (placement.hosts(consumer), id(consumer));
-        let project = text(consumer, "project_id");
+        let project = &*consumer.project_id;
         let is_its_own = |(of, holder): &(Option<Uuid>, &str)| match of {
             Some(of) => Some(*of) == server,
             None => *holder == project,
@@ -323,22 +327,28 @@ impl Audit {
         );
         self.find(consumer, age, "doubled", &why);
         if under_way.is_empty() && age >= age_min {
-            let is_kept = |one: &Value| {
+            let is_kept = |one: &ConsumerAllocation<'_>| {
                 let host = placement.host(one);
-                host.is_none_or(|host| text(host, "uuid") == *live)
+                host.is_none_or(|host| host.uuid == *live)
             };
-            self.planned.push(planned(consumer, &why, is_kept));
+            self.planned.extend(Planned::of(consumer, &why, is_kept));
         }
     }
 
     /// Reports a consumer that Nova does not know. Plans its release unless it may belong to a cell
     /// that is down.
-    fn orphan(&mut self, placement: &Placement, consumer: &Value, age: u64, nova: &Nova) {
-        let why = match consumer["type"].is_null() {
-            true => {
+    fn orphan(
+        &mut self,
+        placement: &Placement,
+        consumer: &Consumer<'static>,
+        age: u64,
+        nova: &Nova,
+    ) {
+        let why = match consumer.r#type {
+            None => {
                 "Nova does not know it; it has no type and may belong to another service, such as Zun"
             }
-            false => "Nova does not know it",
+            Some(_) => "Nova does not know it",
         };
         self.find(consumer, age, "orphan", why);
         let hosts = placement.hosts(consumer);
@@ -346,23 +356,27 @@ impl Audit {
             let are_named = !hosts.is_empty() && hosts.values().all(|name| servers.names(name));
             servers.down == 0 || are_named
         });
-        if is_up && !list(&consumer["allocations"]).is_empty() {
-            self.planned.push(planned(consumer, why, |_| false));
+        if is_up && !consumer.allocations.is_empty() {
+            self.planned.extend(Planned::of(consumer, why, |_| false));
         }
     }
 
     fn over_capacity(&mut self, placement: &Placement) {
         for tree in &placement.crowded {
-            let providers = list(&tree["providers"]);
-            for one in providers {
-                for (class, inventory) in pairs(&one["inventories"]) {
-                    let (used, capacity) = (&inventory["used"], &inventory["capacity"]);
-                    if used.as_u64() > capacity.as_u64() {
-                        let why = format!("{used} of {capacity} used");
-                        self.findings.push(json!({
-                            "finding": "over_capacity", "providers": [one["name"]], "roots": [providers[0]["name"]],
-                            "resources": { class: used }, "why": why,
-                        }));
+            let root = tree.providers.first().map(|root| root.name.to_string());
+            for one in &tree.providers {
+                for (class, inventory) in &one.inventories {
+                    let (used, capacity) = (inventory.used, inventory.capacity);
+                    if capacity.is_exceeded_by(used) {
+                        self.findings.push(Found {
+                            consumer: None,
+                            finding: "over_capacity",
+                            why: format!("{used} of {capacity} used"),
+                            age: None,
+                            resources: [(class.to_string(), used)].into(),
+                            providers: [one.name.to_string()].into(),
+                            roots: root.clone().into_iter().collect(),
+                        });
                     }
                 }
             }
@@ -370,27 +384,59 @@ impl Audit {
     }
 }
 
+/// Something that an operator is to look at.
+#[derive(Serialize)]
+struct Found {
+    #[serde(flatten)]
+    consumer: Option<Consumer<'static>>,
+    finding: &'static str,
+    why: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    age: Option<String>,
+    resources: Amounts,
+    /// Names.
+    providers: BTreeSet<String>,
+    /// Names.
+    roots: BTreeSet<String>,
+}
+
+impl Found {
+    fn of<T>(&self, of: impl FnOnce(&Consumer<'static>) -> T) -> Option<T> {
+        self.consumer.as_ref().map(of)
+    }
+}
+
+/// A row for each finding.
+fn listed(findings: Vec<Found>) -> Rows<Found> {
+    Rows::of(findings)
+        .column("finding", |row| row.finding)
+        .column("consumer", |row| row.of(|one| one.uuid.clone()))
+        .column("type", |row| row.of(|one| one.r#type.clone()).flatten())
+        .column("age", |row| row.age.clone())
+        .column("resources", |row| row.resources.clone())
+        .column("providers", |row| row.providers.clone())
+        .column("roots", |row| row.roots.clone())
+        .column("why", |row| row.why.clone())
+        .wide("project", |row| row.of(|one| one.project_id.clone()))
+        .wide("user", |row| row.of(|one| one.user_id.clone()))
+        .wide("generation", |row| row.of(|one| one.generation))
+        .wide("updated_at", |row| {
+            row.of(|one| one.updated_at.clone()).flatten()
+        })
+}
+
 /// Seconds since the last change of a consumer; 0 if unknown.
-fn age(consumer: &Value, now: OffsetDateTime) -> u64 {
-    let at = OffsetDateTime::parse(text(consumer, "updated_at"), &Rfc3339);
+fn age(consumer: &Consumer<'_>, now: OffsetDateTime) -> u64 {
+    let at = OffsetDateTime::parse(consumer.updated_at.as_deref().unwrap_or_default(), &Rfc3339);
     at.map_or(0, |at| (now - at).whole_seconds().try_into().unwrap_or(0))
 }
 
-fn roots(consumer: &Value) -> impl Iterator<Item = &Value> {
-    let held = list(&consumer["allocations"]).iter();
-    held.map(|one| &one["root"])
+fn uuids(providers: Vec<Provider>) -> HashSet<String> {
+    providers.into_iter().map(|one| one.uuid).collect()
 }
 
-fn text<'a>(object: &'a Value, key: &str) -> &'a str {
-    object[key].as_str().unwrap_or_default()
-}
-
-fn uuid(provider: &Value) -> String {
-    text(provider, "uuid").to_owned()
-}
-
-fn id(consumer: &Value) -> Option<Uuid> {
-    text(consumer, "uuid").parse().ok()
+fn id(consumer: &Consumer<'_>) -> Option<Uuid> {
+    consumer.uuid.parse().ok()
 }
 
 #[cfg(test)]

@@ -3,10 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use clap::Args;
-use serde_json::{Value, json};
+use placement_wire::upstream::{Candidate, Candidates, Provider};
+use serde::Serialize;
+use serde_json::Value;
 
 use crate::content::{Content, query};
-use crate::render::{Rows, list, pairs, warn, word};
+use crate::render::{Rows, cell, text, warn, word};
 
 #[derive(Args)]
 pub(crate) struct Which {
@@ -22,54 +24,62 @@ pub(crate) async fn show(content: &Content, which: Which) -> anyhow::Result<Stri
     if let (Some(limit), None) = (output.limit, own) {
         asked += &format!("&limit={limit}");
     }
-    let answer = content
-        .get(&format!("/allocation_candidates?{asked}"))
-        .await?;
-    let found = list(&answer["allocation_requests"]).len();
+    let path = format!("/allocation_candidates?{asked}");
+    let answer: Candidates = content.get(&path).await?;
+    let found = answer.allocation_requests.len();
     if limit.is_some_and(|limit| found >= limit) {
         warn(&format!(
             "only the first {found} candidates are shown; there may be more (limit)"
         ));
     }
     let rows = listed(&answer, &content.providers(Value::Null).await?);
-    output.report(&answer, Some(rows), |table| {
-        match list(&answer["allocation_requests"]) {
-            [] => "no candidates; `placementctl explain` shows why\n".to_owned(),
-            _ => table,
-        }
+    output.report(&cell(&answer), Some(rows), |table| match found {
+        0 => "no candidates; `placementctl explain` shows why\n".to_owned(),
+        _ => table,
     })
 }
 
-/// A row for each candidate: its root providers, and the resources that it takes from each
-/// provider.
-fn listed(answer: &Value, providers: &[Value]) -> Rows {
-    let named = providers
-        .iter()
-        .filter_map(|one| Some((one["uuid"].as_str()?, &one["name"])));
-    let names: BTreeMap<&str, &Value> = named.collect();
-    let name = |uuid: &str| {
-        names
-            .get(uuid)
-            .map_or_else(|| uuid.to_owned(), |name| word(name))
+/// A candidate: its root providers, and the resources that it takes from each provider.
+#[derive(Serialize)]
+struct Listed {
+    root: BTreeSet<String>,
+    takes: String,
+    candidate: Candidate,
+}
+
+/// A row for each candidate.
+fn listed(answer: &Candidates, providers: &[Provider]) -> Rows<Listed> {
+    let named = providers.iter().map(|one| (&*one.uuid, &*one.name));
+    let names: BTreeMap<&str, &str> = named.collect();
+    let name = |uuid: &str| match names.get(uuid) {
+        Some(name) => text(name),
+        None => uuid.to_owned(),
     };
-    let row = |candidate: &Value| {
+    let row = |candidate: &Candidate| {
         let (mut roots, mut taken) = (BTreeSet::new(), Vec::new());
-        for (provider, held) in pairs(&candidate["allocations"]) {
-            let root = &answer["provider_summaries"][provider]["root_provider_uuid"];
-            roots.insert(name(root.as_str().unwrap_or(provider)));
-            taken.push(format!("{}: {}", name(provider), word(&held["resources"])));
+        for (provider, held) in &candidate.allocations {
+            let summary = answer.provider_summaries.get(provider);
+            let root = summary.and_then(|summary| summary.root_provider_uuid.as_ref());
+            roots.insert(name(root.unwrap_or(provider)));
+            taken.push(format!("{}: {}", name(provider), word(&held.resources)));
         }
-        json!({"root": roots, "takes": taken.join("; "), "candidate": candidate})
+        Listed {
+            root: roots,
+            takes: taken.join("; "),
+            candidate: candidate.clone(),
+        }
     };
-    let items = list(&answer["allocation_requests"])
-        .iter()
-        .map(row)
-        .collect();
-    Rows::new("root takes", items)
+    let items = answer.allocation_requests.iter().map(row);
+    Rows::of(items.collect())
+        .column("root", |row| row.root.clone())
+        .column("takes", |row| row.takes.clone())
 }
 
 #[cfg(test)]
 mod tests {
+    use serde::Deserialize;
+    use serde_json::json;
+
     use super::*;
     use crate::render::Format;
 
@@ -80,10 +90,12 @@ mod tests {
                 "1": {"resources": {"VCPU": 2}}, "2": {"resources": {"DISK_GB": 9, "MEMORY_MB": 8}}}}],
             "provider_summaries": {"1": {"root_provider_uuid": "0"}, "2": {"root_provider_uuid": "2"}},
         });
-        let providers = [
-            json!({"uuid": "0", "name": "cmp"}),
-            json!({"uuid": "1", "name": "numa"}),
-        ];
+        let answer = Candidates::deserialize(answer).unwrap();
+        let providers = [("0", "cmp"), ("1", "numa")].map(|(uuid, name)| Provider {
+            uuid: uuid.to_owned(),
+            name: name.to_owned(),
+            ..Provider::default()
+        });
         let printed = Format::Csv.printed(listed(&answer, &providers));
         let expected = "root,takes\n\"2, cmp\",numa: VCPU=2; 2: DISK_GB=9 MEMORY_MB=8\n";
         assert_eq!(printed, expected);

@@ -1,11 +1,11 @@
 //! `placementctl capacity`: capacity and usage over all providers.
 
 use clap::Args;
+use placement_wire::capacity::{CapacityBy, CapacityReport, ClassCapacity};
 use serde::Serialize;
-use serde_json::Value;
 
 use crate::content::{Content, EXTENSIONS, filtered};
-use crate::render::{Rows, list};
+use crate::render::Rows;
 
 /// Query parameters of `GET /placementd/v1/capacity`.
 #[derive(Args, Serialize)]
@@ -24,22 +24,28 @@ pub(crate) async fn show(content: &Content, which: Which) -> anyhow::Result<Stri
         &format!("{EXTENSIONS}/capacity"),
         &serde_json::to_value(which)?,
     );
-    let answer = content.ask(request).await?;
-    if content.source.as_of.is_some() && list(&answer["capacity"]).is_empty() {
+    let answer: CapacityReport<'_> = content.ask(request).await?;
+    if content.source.as_of.is_some() && answer.capacity.is_empty() {
         eprintln!(
             "placementctl: there were no inventories at that time; it may be before the cluster was formed"
         );
     }
-    content.source.output.rows(summed(&answer))
+    content.source.output.rows(summed(answer))
 }
 
 /// A row for each class, or for each class and aggregate or trait.
-pub(crate) fn summed(answer: &Value) -> Rows {
-    let facet = answer["by"]
-        .as_str()
-        .filter(|by| *by != "class")
-        .unwrap_or_default();
-    let amounts = "providers +total +reserved capacity used free largest_free";
-    let items = list(&answer["capacity"]).to_vec();
-    Rows::new(&format!("class {facet} {amounts}"), items)
+pub(crate) fn summed(answer: CapacityReport<'static>) -> Rows<ClassCapacity<'static>> {
+    let rows = Rows::of(answer.capacity).column("class", |row| row.class.clone());
+    let rows = match answer.by {
+        CapacityBy::Class => rows,
+        CapacityBy::Aggregate => rows.column("aggregate", |row| row.aggregate.clone()),
+        CapacityBy::Trait => rows.column("trait", |row| row.r#trait.clone()),
+    };
+    rows.column("providers", |row| row.providers)
+        .wide("total", |row| row.total)
+        .wide("reserved", |row| row.reserved)
+        .column("capacity", |row| row.capacity)
+        .column("used", |row| row.used)
+        .column("free", |row| row.free)
+        .column("largest_free", |row| row.largest_free)
 }

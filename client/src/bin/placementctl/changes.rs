@@ -1,14 +1,17 @@
 //! `placementctl history`, and how a change is displayed.
 
+use std::borrow::Cow;
+
 use clap::Args;
 use placement_client::ApiRequest;
+use placement_wire::events::{Change, Entry, History};
 use placement_words::rest;
 use serde::Serialize;
-use serde_json::{Value, json};
+use serde_json::Value;
 use uuid::Uuid;
 
 use crate::content::{Content, EXTENSIONS, filtered};
-use crate::render::{Rows, cut, list, phrase, word};
+use crate::render::{Rows, cell, cut, word};
 
 /// Number of entries to show without `--limit`.
 const LIMIT_USUAL: usize = 100;
@@ -63,53 +66,90 @@ pub(crate) async fn show(content: &Content, filters: Filters) -> anyhow::Result<
     let request = filters.request(content, "history").await?;
     // Sorting applies to the default number of entries.
     let enough = output.limit.unwrap_or(LIMIT_USUAL);
-    let (mut entries, mut before) = (Vec::new(), Value::Null);
-    let mut answer = loop {
+    let mut entries = Vec::new();
+    let mut before: Option<String> = None;
+    let oldest = loop {
         let left = (enough - entries.len()).clamp(1, PAGE_MAX);
         let mut page = request.clone().query("limit", &left.to_string());
-        if let Some(before) = before.as_str() {
+        if let Some(before) = &before {
             page = page.query("before", before);
         }
-        let answer = content.ask(page).await?;
-        entries.extend_from_slice(list(&answer["history"]));
-        before = answer["next"].clone();
-        if entries.len() >= enough || before.is_null() {
-            break answer;
+        let answer: History<'_, AnyEntry> = content.ask(page).await?;
+        entries.extend(answer.history);
+        before = answer.next.map(Cow::into_owned);
+        if entries.len() >= enough || before.is_none() {
+            break answer.oldest;
         }
     };
-    if !before.is_null() {
+    if before.is_some() {
         cut(&format!("the last {} entries", entries.len()));
     }
     let rows = listed(&entries);
-    answer["history"] = json!(entries);
-    output.report(&answer, Some(rows), |table| match before {
-        Value::Null => table + &phrase("changes up to {oldest} are not kept any more\n", &answer),
-        _ => table,
+    let answer = History {
+        history: entries,
+        oldest,
+        next: before.map(Cow::from),
+    };
+    output.report(&cell(&answer), Some(rows), |table| match answer.next {
+        None => {
+            let oldest = word(&answer.oldest);
+            format!("{table}changes up to {oldest} are not kept any more\n")
+        }
+        Some(_) => table,
     })
 }
 
-/// A row for each change.
-fn listed(entries: &[Value]) -> Rows {
-    let columns = "at index verb kind key change +request_id";
-    Rows::new(columns, entries.iter().flat_map(changes).collect())
+/// A change of any kind; that of a newer node, too.
+pub(crate) type AnyChange = Change<String, Value, Value>;
+/// An entry with such changes.
+pub(crate) type AnyEntry = Entry<'static, AnyChange>;
+
+/// A change, with the time and index of its entry and a readable difference.
+#[derive(Serialize)]
+pub(crate) struct Listed {
+    pub(crate) at: Option<Cow<'static, str>>,
+    pub(crate) index: Cow<'static, str>,
+    pub(crate) verb: Cow<'static, str>,
+    pub(crate) request_id: Option<Cow<'static, str>>,
+    #[serde(flatten)]
+    pub(crate) values: AnyChange,
+    pub(crate) change: String,
 }
 
-/// The changes of an entry, each with the time and index of the entry and a readable difference.
-pub(crate) fn changes(entry: &Value) -> Vec<Value> {
-    let mut changes = list(&entry["changes"]).to_vec();
-    for change in &mut changes {
-        for member in ["at", "index", "verb", "request_id"] {
-            change[member] = entry[member].clone();
+/// A row for each change.
+fn listed(entries: &[AnyEntry]) -> Rows<Listed> {
+    Rows::of(entries.iter().flat_map(changes).collect())
+        .column("at", |row| row.at.clone())
+        .column("index", |row| row.index.clone())
+        .column("verb", |row| row.verb.clone())
+        .column("kind", |row| row.values.kind.clone())
+        .column("key", |row| row.values.key.clone())
+        .column("change", |row| row.change.clone())
+        .wide("request_id", |row| row.request_id.clone())
+}
+
+/// The changes of an entry.
+pub(crate) fn changes(entry: &AnyEntry) -> impl Iterator<Item = Listed> {
+    entry.changes.iter().map(|values| {
+        let (before, after) = (cell(&values.before), cell(&values.after));
+        let words = [(&before, &after), (&after, &before)];
+        let words = words.map(|(one, other)| word(rest(one, other)));
+        Listed {
+            at: entry.at.clone(),
+            index: entry.index.clone(),
+            verb: entry.verb.clone(),
+            request_id: entry.request_id.clone(),
+            values: values.clone(),
+            change: words.join(" -> "),
         }
-        let (before, after) = (&change["before"], &change["after"]);
-        let words = [(before, after), (after, before)].map(|(one, other)| word(&rest(one, other)));
-        change["change"] = json!(words.join(" -> "));
-    }
-    changes
+    })
 }
 
 #[cfg(test)]
 mod tests {
+    use serde::Deserialize;
+    use serde_json::json;
+
     use super::*;
     use crate::render::Format;
 
@@ -120,6 +160,7 @@ mod tests {
             {"kind": "provider", "key": {"uuid": "u"}, "before": provider(1), "after": provider(2)},
             {"kind": "allocation", "key": {"consumer": "c"}, "before": {"resources": {"VCPU": 2}}, "after": null},
             {"kind": "trait", "key": {"trait": "A"}, "before": null, "after": {"name": "A"}}]});
+        let entry = AnyEntry::deserialize(entry).unwrap();
         let printed = Format::Csv.printed(listed(&[entry]));
         let lines: Vec<_> = printed.lines().skip(1).collect();
         let from = "2026-11-27T06:00:00Z,7.12,PutInventory";

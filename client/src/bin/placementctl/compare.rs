@@ -12,13 +12,15 @@ use futures::{Stream, StreamExt, TryStreamExt, stream};
 use http::StatusCode;
 use http::uri::Authority;
 use placement_client::{Admin, ApiRequest, Client, MICROVERSION_DEFAULT, encode};
+use placement_wire::upstream::{Allocations, Versions};
+use serde::Deserialize;
 use serde_json::Value;
 use tokio::time::sleep;
 use uuid::Uuid;
 
 use crate::backup::{PROGRESS_AFTER, PROGRESS_EVERY};
 use crate::difference::{difference, has_time, normal};
-use crate::render::{is_printed, pairs};
+use crate::render::is_printed;
 
 /// Number of paths requested at a time.
 const AT_ONCE: usize = 16;
@@ -99,9 +101,9 @@ impl Service {
         let name = &self.name;
         let asked = ApiRequest::get("/").microversion("1.0");
         let other = || format!("{name} does not respond like the Placement API");
-        let versions: Value = self.client.fetch(asked).await.with_context(other)?;
-        let newest = &versions["versions"][0]["max_version"];
-        let newest = newest.as_str().with_context(other)?;
+        let answer: Versions = self.client.fetch(asked).await.with_context(other)?;
+        let newest = answer.versions.first().with_context(other)?;
+        let newest = &*newest.max_version;
         let minor = |version: &str| version.strip_prefix("1.")?.parse::<u32>().ok();
         ensure!(
             minor(newest) >= minor(MICROVERSION_DEFAULT),
@@ -205,17 +207,17 @@ impl Comparison {
         });
         let mut consumers = BTreeSet::new();
         let find = |answer: &Value| {
-            let found = pairs(&answer["allocations"]);
-            consumers.extend(found.map(|(uuid, _)| format!("/allocations/{}", encode(uuid))));
+            let found = Allocations::deserialize(answer).unwrap_or_default();
+            let uuids = found.allocations.keys();
+            consumers.extend(uuids.map(|uuid| format!("/allocations/{}", encode(uuid))));
         };
         self.read(providers, find).await?;
         let mut owners = BTreeSet::new();
         let find = |answer: &Value| {
-            if let (Some(project), Some(user)) =
-                (answer["project_id"].as_str(), answer["user_id"].as_str())
-            {
-                let project = format!("/usages?project_id={}", encode(project));
-                owners.insert(format!("{project}&user_id={}", encode(user)));
+            let found = Allocations::deserialize(answer).unwrap_or_default();
+            if let (Some(project), Some(user)) = (found.project_id, found.user_id) {
+                let project = format!("/usages?project_id={}", encode(&project));
+                owners.insert(format!("{project}&user_id={}", encode(&user)));
                 owners.insert(project);
             }
         };

@@ -5,22 +5,16 @@ use std::process::ExitCode;
 use anyhow::bail;
 use clap::{Args, Subcommand};
 use placement_client::encode;
+use placement_wire::consumers::Consumer;
+use placement_wire::upstream::{Allocations, Provider};
 use serde::Serialize;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::content::Content;
 use crate::held::{Amounts, add_held};
 use crate::moment::seconds;
-use crate::render::{Rows, pairs, phrase, print};
+use crate::render::{Rows, cell, print, word};
 use crate::{audit, release};
-
-/// Header of `show`, above the table of allocations.
-const SHOWN: &str = "type        {consumer_type}
-project     {project_id}
-user        {user_id}
-generation  {consumer_generation}
-
-";
 
 #[derive(Args)]
 pub(crate) struct Which {
@@ -97,40 +91,81 @@ pub(crate) async fn run(content: &Content, which: Which) -> anyhow::Result<ExitC
     Ok(ExitCode::SUCCESS)
 }
 
+/// A consumer, and what it holds altogether.
+#[derive(Serialize)]
+struct Listed {
+    #[serde(flatten)]
+    consumer: Consumer<'static>,
+    resources: Amounts,
+}
+
 /// A row for each consumer with the sum of its allocations.
-fn listed(mut consumers: Vec<Value>) -> Rows {
-    for consumer in &mut consumers {
-        let mut sum = Amounts::new();
-        add_held(&mut sum, consumer);
-        consumer["resources"] = json!(sum);
-    }
-    let held = "updated_at trees resources +user:user_id +generation";
-    Rows::new(&format!("uuid type project:project_id {held}"), consumers)
+fn listed(consumers: Vec<Consumer<'static>>) -> Rows<Listed> {
+    let rows = consumers.into_iter().map(|consumer| {
+        let mut resources = Amounts::new();
+        add_held(&mut resources, &consumer);
+        Listed {
+            consumer,
+            resources,
+        }
+    });
+    Rows::of(rows.collect())
+        .column("uuid", |row| row.consumer.uuid.clone())
+        .column("type", |row| row.consumer.r#type.clone())
+        .column("project", |row| row.consumer.project_id.clone())
+        .column("updated_at", |row| row.consumer.updated_at.clone())
+        .column("trees", |row| row.consumer.trees)
+        .column("resources", |row| row.resources.clone())
+        .wide("user", |row| row.consumer.user_id.clone())
+        .wide("generation", |row| row.consumer.generation)
+}
+
+/// An amount that a consumer holds of a provider.
+#[derive(Serialize)]
+struct Held {
+    #[serde(flatten)]
+    provider: Provider,
+    class: String,
+    amount: u64,
 }
 
 async fn show(content: &Content, uuid: &str) -> anyhow::Result<String> {
     let path = format!("/allocations/{}", encode(uuid));
-    let answer = content.get(&path).await?;
+    let answer: Allocations = content.get(&path).await?;
     let mut items = Vec::new();
-    for (provider, held) in pairs(&answer["allocations"]) {
+    for (provider, held) in &answer.allocations {
         let found = content.providers(json!({ "uuid": provider })).await?;
-        let mut item = found.into_iter().next().unwrap_or_default();
-        for (class, amount) in pairs(&held["resources"]) {
-            (item["class"], item["amount"]) = (json!(class), amount.clone());
-            items.push(item.clone());
-        }
+        let found = found.into_iter().next().unwrap_or_default();
+        items.extend(held.resources.iter().map(|(class, amount)| Held {
+            provider: found.clone(),
+            class: class.clone(),
+            amount: *amount,
+        }));
     }
     if items.is_empty() {
         bail!("consumer {uuid:?} does not exist or has no allocations");
     }
-    let columns = "provider:name uuid class amount +root:root_provider_uuid";
-    let head = phrase(SHOWN, &answer);
-    let rows = Rows::new(columns, items);
-    (content.source.output).report(&answer, Some(rows), |table| head + &table)
+    let head = format!(
+        "type        {}\nproject     {}\nuser        {}\ngeneration  {}\n\n",
+        word(&answer.consumer_type),
+        word(&answer.project_id),
+        word(&answer.user_id),
+        word(answer.consumer_generation)
+    );
+    let rows = Rows::of(items)
+        .column("provider", |held| held.provider.name.clone())
+        .column("uuid", |held| held.provider.uuid.clone())
+        .column("class", |held| held.class.clone())
+        .column("amount", |held| held.amount)
+        .wide("root", |held| held.provider.root_provider_uuid.clone());
+    let output = &content.source.output;
+    output.report(&cell(&answer), Some(rows), |table| head + &table)
 }
 
 #[cfg(test)]
 mod tests {
+    use serde::Deserialize;
+
     use super::*;
     use crate::render::Format;
 
@@ -140,6 +175,7 @@ mod tests {
             "updated_at": "2026-11-26T20:00:00Z", "allocations": [
                 {"provider": {"uuid": "1", "name": "one"}, "resources": {"VCPU": 2, "MEMORY_MB": 512}},
                 {"provider": {"uuid": "2", "name": "two"}, "resources": {"VCPU": 3}}]});
+        let consumer = Consumer::deserialize(consumer).unwrap();
         let printed = Format::Csv.printed(listed(vec![consumer]));
         assert_eq!(
             printed.lines().last(),

@@ -10,12 +10,15 @@ use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
 use placement_client::{
     Admin, ApiRequest, ApiResponse, Client, Consistency, Error, Lines, Position,
 };
+use placement_wire::consumers::{Consumer, ConsumerPage};
+use placement_wire::upstream::{Provider, Providers};
+use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
 use crate::moment::earlier;
 use crate::named::Named;
-use crate::render::{Output, list, pairs, some, warn, word};
+use crate::render::{Output, pairs, some, text, warn};
 
 /// Path prefix of the routes that other implementations of the API do not have.
 pub(crate) const EXTENSIONS: &str = "/placementd/v1";
@@ -100,24 +103,25 @@ impl Content {
         }
     }
 
-    /// The response to a request as JSON.
-    pub(crate) async fn ask(&self, request: ApiRequest) -> Result<Value, Error> {
+    /// The response to a request.
+    pub(crate) async fn ask<T: DeserializeOwned>(&self, request: ApiRequest) -> Result<T, Error> {
         self.send(request).await?.json()
     }
 
     /// The response to GET as JSON.
-    pub(crate) async fn get(&self, path: &str) -> Result<Value, Error> {
+    pub(crate) async fn get<T: DeserializeOwned>(&self, path: &str) -> Result<T, Error> {
         self.ask(ApiRequest::get(path)).await
     }
 
     /// The providers that match the filters of `GET /resource_providers`.
-    pub(crate) async fn providers(&self, filters: Value) -> Result<Vec<Value>, Error> {
-        let answer = self.ask(filtered("/resource_providers", &filters)).await?;
-        Ok(list(&answer["resource_providers"]).to_vec())
+    pub(crate) async fn providers(&self, filters: Value) -> Result<Vec<Provider>, Error> {
+        let request = filtered("/resource_providers", &filters);
+        let answer: Providers = self.ask(request).await?;
+        Ok(answer.resource_providers)
     }
 
     /// The consumers that match the filters.
-    pub(crate) async fn consumers(&self, filters: &Value) -> Result<Vec<Value>, Error> {
+    pub(crate) async fn consumers(&self, filters: &Value) -> Result<Vec<Consumer<'static>>, Error> {
         let mut found = Vec::new();
         let take = |consumer| {
             found.push(consumer);
@@ -131,7 +135,7 @@ impl Content {
     pub(crate) async fn each_consumer(
         &self,
         filters: &Value,
-        mut take: impl FnMut(Value) -> bool,
+        mut take: impl FnMut(Consumer<'static>) -> bool,
     ) -> Result<(), Error> {
         let request = filtered(&format!("{EXTENSIONS}/consumers?limit=1000"), filters);
         let mut marker = String::new();
@@ -140,15 +144,11 @@ impl Content {
                 "" => request.clone(),
                 marker => request.clone().query("marker", marker),
             };
-            let mut answer = self.ask(page).await?;
-            let page = match answer["consumers"].take() {
-                Value::Array(page) => page,
-                _ => Vec::new(),
-            };
-            let all_taken = page.into_iter().all(&mut take);
+            let answer: ConsumerPage<'_> = self.ask(page).await?;
+            let all_taken = answer.consumers.into_iter().all(&mut take);
             // A page may be empty. A marker that does not advance would loop forever.
-            match answer["next"].as_str() {
-                Some(next) if all_taken && next > &*marker => marker = next.to_owned(),
+            match answer.next {
+                Some(next) if all_taken && *next > *marker => marker = next.into_owned(),
                 _ => return Ok(()),
             }
         }
@@ -167,9 +167,10 @@ impl Content {
         if found.is_empty() {
             found = named(self.providers(Value::Null).await?, given);
         }
-        let (count, names) = (found.len(), some(&found));
+        let names = found.iter().map(|one| &*one.name);
+        let (count, names) = (found.len(), some(names));
         match &found[..] {
-            [one] => Ok(word(&one["uuid"])),
+            [one] => Ok(text(&one.uuid)),
             [] if self.source.as_of.is_some() => {
                 bail!(
                     "at that time no provider had {given:?} as UUID or as the beginning of its name"
@@ -199,9 +200,8 @@ pub(crate) fn filtered(path: &str, filters: &Value) -> ApiRequest {
 }
 
 /// The providers whose names begin with `prefix`.
-pub(crate) fn named(mut providers: Vec<Value>, prefix: &str) -> Vec<Value> {
-    let begins_so = |name: &str| name.starts_with(prefix);
-    providers.retain(|one| one["name"].as_str().is_some_and(begins_so));
+pub(crate) fn named(mut providers: Vec<Provider>, prefix: &str) -> Vec<Provider> {
+    providers.retain(|one| one.name.starts_with(prefix));
     providers
 }
 
@@ -269,15 +269,18 @@ mod tests {
     #[test]
     fn many_names_are_bounded() {
         let providers = (0..30)
-            .map(|at| json!({ "name": format!("cmp-{at:02}") }))
+            .map(|at| Provider {
+                name: format!("cmp-{at:02}"),
+                ..Provider::default()
+            })
             .collect();
         let found = named(providers, "cmp-1");
         assert_eq!(found.len(), 10);
         assert_eq!(
-            some(&found),
+            some(found.iter().map(|one| &*one.name)),
             "cmp-10, cmp-11, cmp-12, cmp-13, cmp-14, cmp-15, cmp-16, cmp-17, cmp-18, cmp-19"
         );
-        let words = vec![json!("A"); 30];
-        assert!(some(&words).ends_with("A, A and 20 more"));
+        let words = ["A"; 30];
+        assert!(some(words.into_iter()).ends_with("A, A and 20 more"));
     }
 }

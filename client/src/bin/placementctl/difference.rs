@@ -67,12 +67,12 @@ pub(crate) fn difference(path: &str, [a, b]: [&Value; 2]) -> Option<String> {
         None => "-".to_owned(),
         Some(Value::Null) => "404 Not Found".to_owned(),
         Some(value) => {
-            let text = word(&value.to_string().into());
+            let text = word(value.to_string());
             match text.char_indices().nth(SHOWN_MAX) {
                 Some((end, _)) => format!("{}…", &text[..end]),
                 None => text,
             }
         }
     });
-    Some(format!("{}  A: {a}  B: {b}\n", word(&path.into())))
+    Some(format!("{}  A: {a}  B: {b}\n", word(path)))
 }

@@ -7,12 +7,12 @@ use clap::Args;
 use clap::builder::{NonEmptyStringValueParser, PossibleValuesParser, TypedValueParser};
 use placement_client::{ApiRequest, Error};
 use placement_wire::Dialect;
-use serde_json::Value;
+use placement_wire::events::Mark;
 
 use crate::content::{Content, EXTENSIONS};
 use crate::render::is_printed;
 use crate::sql::{session, transaction};
-use crate::watch::follow;
+use crate::watch::{Event, follow};
 
 /// Interval at which the position is written while nothing changes, so that it does not become too
 /// old.
@@ -38,7 +38,7 @@ pub(crate) async fn run(content: &Content, which: Which) -> anyhow::Result<()> {
         written: Instant::now(),
     };
     print(&session(which.sql))?;
-    let take = |_: &[u8], event: &Value| database.take(event).map(|()| true);
+    let take = |_: &[u8], event: &Event| database.take(event).map(|()| true);
     let ended = follow(content, &request, which.after, take).await;
     let is_elsewhere = |error: &anyhow::Error| {
         let error = error.downcast_ref::<Error>().and_then(Error::status);
@@ -71,16 +71,17 @@ struct Database {
 }
 
 impl Database {
-    fn take(&mut self, event: &Value) -> anyhow::Result<()> {
+    fn take(&mut self, event: &Event) -> anyhow::Result<()> {
         let has_passed = self.written.elapsed() >= APART;
-        let progress = event["progress"].as_str().filter(|_| has_passed);
-        let Some(token) = event["index"].as_str().or(progress) else {
-            return Ok(());
+        let (token, entry) = match event {
+            Event::Entry(entry) => (&entry.index, Some(entry)),
+            Event::Mark(Mark::Progress(token)) if has_passed => (token, None),
+            _ => return Ok(()),
         };
-        if token != self.position {
-            let sql = transaction(self.dialect, (&self.position, token), event)?;
+        if *token != self.position {
+            let sql = transaction(self.dialect, (&self.position, token), entry)?;
             print(&sql)?;
-            token.clone_into(&mut self.position);
+            self.position = token.to_string();
             self.written = Instant::now();
         }
         Ok(())

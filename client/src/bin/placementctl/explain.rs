@@ -5,12 +5,14 @@ use std::iter::once;
 use anyhow::bail;
 use clap::Args;
 use placement_client::{ApiRequest, MICROVERSION_DEFAULT};
-use placement_words::Words;
-use serde_json::{Value, json};
+use placement_wire::explain::{Explained, Explanation};
+use placement_words::{Folded, Words, counted};
+use serde::Serialize;
+use serde_json::json;
 
 use crate::content::{Content, EXTENSIONS, query};
-use crate::render::{Output, Rows, list, phrase, some, warn, word};
-use crate::searches::on_all_nodes;
+use crate::render::{NO_ROWS, Output, Rows, cell, some, text, warn, word};
+use crate::searches::{Kept, on_all_nodes};
 
 #[derive(Args)]
 pub(crate) struct Which {
@@ -24,7 +26,8 @@ pub(crate) async fn run(content: &Content, Which { what }: Which) -> anyhow::Res
     let output = &content.source.output;
     if !what.starts_with("req-") {
         let answer = now(content, &what, MICROVERSION_DEFAULT).await?;
-        return output.report(&answer, None, |_| explained(&answer, output.is_wide()));
+        let text = || explained(&answer, output.is_wide());
+        return output.report(&cell(&answer), NO_ROWS, |_| text());
     }
     let filters = json!({ "request_id": what });
     let (mut searches, left_out) = on_all_nodes(content, &filters).await?;
@@ -41,98 +44,129 @@ pub(crate) async fn run(content: &Content, Which { what }: Which) -> anyhow::Res
         ));
     }
     searches.reverse();
-    for search in &mut searches {
-        if search["candidates"] == 0 && !search["explanation"].is_object() {
-            let query = word(&search["query"]);
+    let mut looked_up = Vec::new();
+    for kept in searches {
+        looked_up.push(LookedUp::of(content, kept).await);
+    }
+    let text = || text_of(&looked_up, output.is_wide());
+    output.report(&cell(&looked_up), NO_ROWS, |_| text())
+}
+
+/// A search of a request.
+#[derive(Serialize)]
+struct LookedUp {
+    /// Its explanation is of now, as none of then was kept.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    explained_now: Option<bool>,
+    #[serde(flatten)]
+    kept: Kept,
+}
+
+impl LookedUp {
+    /// Explains a search without candidates on the present state, where no explanation was kept.
+    async fn of(content: &Content, mut kept: Kept) -> Self {
+        let search = &mut kept.search;
+        let mut explained_now = None;
+        if search.candidates == 0 && search.explanation.is_none() {
+            let query = text(&search.query);
             if query.ends_with('…') {
                 warn(&format!(
                     "the query was too long to be recorded completely: {query}"
                 ));
-                continue;
+            } else {
+                let version = search.microversion.as_deref();
+                let version = version.unwrap_or(MICROVERSION_DEFAULT);
+                match now(content, &query, version).await {
+                    Ok(explanation) => search.explanation = Some(explanation),
+                    Err(error) => warn(&format!("{query} cannot be explained: {error}")),
+                }
+                explained_now = Some(true);
             }
-            let version = search["microversion"]
-                .as_str()
-                .unwrap_or(MICROVERSION_DEFAULT);
-            match now(content, &query, version).await {
-                Ok(explanation) => search["explanation"] = explanation,
-                Err(error) => warn(&format!("{query} cannot be explained: {error}")),
-            }
-            search["explained_now"] = json!(true);
+        }
+        Self {
+            explained_now,
+            kept,
         }
     }
-    output.report(&searches, None, |_| looked_up(&searches, output.is_wide()))
 }
 
 /// Explains a query against the current state.
-async fn now(content: &Content, given: &str, microversion: &str) -> anyhow::Result<Value> {
+async fn now(
+    content: &Content,
+    given: &str,
+    microversion: &str,
+) -> anyhow::Result<Explained<'static>> {
     let request = ApiRequest::get(&format!("{EXTENSIONS}/explain?{}", query(given)));
     Ok(content.ask(request.microversion(microversion)).await?)
 }
 
 /// All searches of a request, oldest first. The first line is the conclusion.
-fn looked_up(searches: &[Value], is_wide: bool) -> String {
-    let (all, is_answered) = (searches.len(), |one: &&Value| one["candidates"] != 0);
-    let mut explanations = searches.iter().map(|search| &search["explanation"]);
-    let first = explanations.find(|explanation| explanation.is_object());
-    let mut text = match searches.iter().filter(is_answered).count() {
-        0 => first.map_or("no candidates".to_owned(), |one| WORDS.cause(one)) + "\n",
+fn text_of(searches: &[LookedUp], is_wide: bool) -> String {
+    let all = searches.len();
+    let each = || searches.iter().map(|one| &one.kept.search);
+    let first = each().find_map(|search| search.explanation.as_ref());
+    let mut text = match each().filter(|search| search.candidates != 0).count() {
+        0 => match first {
+            Some(first) => WORDS.cause(&first.explanation),
+            None => "no candidates".to_owned(),
+        },
         answered => format!(
             "Placement returned candidates for {answered} of {all} searches. If the request failed, the reason \
-             is elsewhere: Nova's filters, or a conflicting claim (409)\n"
+             is elsewhere: Nova's filters, or a conflicting claim (409)"
         ),
     };
-    for search in searches {
-        let limit = match search["limited"] == true {
+    text += "\n";
+    for one in searches {
+        let search = &one.kept.search;
+        let limit = match search.limited {
             true => " (its limit; there may be more)",
             false => "",
         };
-        text += &phrase("\n{at}  {candidates*candidate}", search);
-        text += limit;
-        text += &phrase(
-            " from node {node}, asked in {microversion} by user {user} of project {project}\n  {query}\n",
-            &with_names(search),
+        text += &format!(
+            "\n{}  {}{limit} from node {}, asked in {} by user {} of project {}\n  {}\n",
+            word(&search.at),
+            counted(search.candidates, "candidate"),
+            one.kept.node,
+            word(&search.microversion),
+            named(search.user_name.as_deref(), search.user_id.as_deref()),
+            named(search.project_name.as_deref(), search.project_id.as_deref()),
+            word(&search.query)
         );
-        if search["explained_now"] == true {
+        if one.explained_now.is_some() {
             text += "  the original explanation is not available; explained against the current state:\n";
         }
-        if search["explanation"].is_object() {
-            text += &indented(&explained(&search["explanation"], is_wide));
+        if let Some(explanation) = &search.explanation {
+            text += &indented(&explained(explanation, is_wide));
         }
     }
     text
 }
 
-/// The search with members `user` and `project`: id, preceded by the name if Keystone gave one.
-fn with_names(search: &Value) -> Value {
-    let mut search = search.clone();
-    for who in ["user", "project"] {
-        let id = search[format!("{who}_id")].clone();
-        search[who] = match (search[format!("{who}_name")].as_str(), id.as_str()) {
-            (Some(name), Some(id)) => json!(format!("{name} ({id})")),
-            _ => id,
-        };
+/// An id, preceded by the name if Keystone gave one.
+fn named(name: Option<&str>, id: Option<&str>) -> String {
+    match (name, id) {
+        (Some(name), Some(id)) => text(&format!("{name} ({id})")),
+        _ => word(id),
     }
-    search
 }
 
 /// The same phrases as in the web pages.
-const WORDS: Words = Words(word);
+const WORDS: Words = Words(text);
 
 /// An explanation as text. The first line states the cause.
-pub(crate) fn explained(answer: &Value, is_wide: bool) -> String {
+pub(crate) fn explained(answer: &Explained<'_>, is_wide: bool) -> String {
+    let (answer, position) = (&answer.explanation, &answer.position);
     let mut text = WORDS.cause(answer) + "\n";
     // The first absent name is in the first line.
     let names = WORDS.absent_names(answer).skip(1).map(|name| name + "\n");
     let title = WORDS.nearest_title(answer) + ":\n";
+    let (index, node) = (word(&position.index), word(position.node));
     for (title, part) in [
         ("", names.collect()),
         ("", funnel(answer, is_wide)),
         ("what would fit:\n", indented(&relaxations(answer))),
         (&title, indented(&nearest(answer))),
-        (
-            "",
-            phrase("state {index} of node {node}\n", &answer["position"]),
-        ),
+        ("", format!("state {index} of node {node}\n")),
     ] {
         if !part.is_empty() {
             text += &format!("\n{title}{part}");
@@ -146,43 +180,73 @@ fn indented(text: &str) -> String {
     text.lines().map(line).collect()
 }
 
+/// A line of the funnel: trees that remain and are removed, by what, and some of them.
+#[derive(Serialize)]
+struct Step {
+    left: Option<u64>,
+    gone: Option<u64>,
+    what: String,
+    examples: String,
+}
+
 /// Number of trees that remain after each condition. Conditions that remove none share one row
 /// unless `is_wide`.
-fn funnel(answer: &Value, is_wide: bool) -> String {
+fn funnel(answer: &Explanation<'_>, is_wide: bool) -> String {
     let (stages, others) = match is_wide {
-        true => (list(&answer["funnel"]).iter().collect(), 0),
+        true => (answer.funnel.iter().collect(), 0),
         false => WORDS.stages(answer),
     };
-    let start = json!({"what": "all trees", "left": answer["trees"]});
-    let steps = stages.into_iter().map(|step| {
-        let mut step = step.clone();
-        step["what"] = json!(WORDS.condition(&step));
-        step["examples"] = json!(some(list(&step["examples"])));
-        step
+    let start = Step {
+        left: Some(answer.trees),
+        gone: None,
+        what: "all trees".to_owned(),
+        examples: String::new(),
+    };
+    let steps = stages.into_iter().map(|stage| Step {
+        left: Some(stage.left),
+        gone: Some(stage.gone),
+        what: WORDS.condition(stage),
+        examples: some(stage.examples.iter().map(|one| &*one.name)),
     });
-    let others = (others > 0).then(|| {
-        let what = format!("{others} more conditions (-o wide shows them)");
-        json!({"gone": 0, "what": what})
+    let others = (others > 0).then(|| Step {
+        left: None,
+        gone: Some(0),
+        what: format!("{others} more conditions (-o wide shows them)"),
+        examples: String::new(),
     });
-    let columns = "remaining:left removed:gone condition:what for_example:examples";
-    let rows = Rows::new(columns, once(start).chain(steps).chain(others).collect());
+    let rows = Rows::of(once(start).chain(steps).chain(others).collect())
+        .column("remaining", |step| step.left)
+        .column("removed", |step| step.gone)
+        .column("condition", |step| step.what.clone())
+        .column("for_example", |step| step.examples.clone());
     (Output::default().rows(rows)).unwrap_or_default()
 }
 
 /// Relaxed queries that would have candidates.
-fn relaxations(answer: &Value) -> String {
-    let line = |one: &Value| WORDS.less(one) + &phrase("\n  {query}\n", one);
+fn relaxations(answer: &Explanation<'_>) -> String {
+    let line = |one: &Folded<'_>| {
+        let query = word(&one.relaxation.query);
+        format!("{}\n  {query}\n", WORDS.folded(one))
+    };
     WORDS.relaxations(answer).iter().map(line).collect()
 }
 
 /// The trees that nearly fit, and the consumers of the resources that they lack.
-fn nearest(answer: &Value) -> String {
+fn nearest(answer: &Explanation<'_>) -> String {
     let mut text = String::new();
-    for one in list(&answer["nearest"]) {
+    for one in &answer.nearest {
         text += &(WORDS.near(one) + "\n");
-        let holder =
-            "  {class}:{amount} held by {consumer} ({type}) of project {project} since {since}\n";
-        text.extend(list(&one["holders"]).iter().map(|one| phrase(holder, one)));
+        text.extend(one.holders.iter().map(|holder| {
+            format!(
+                "  {}:{} held by {} ({}) of project {} since {}\n",
+                word(&holder.class),
+                holder.amount,
+                word(&holder.consumer),
+                word(&holder.r#type),
+                word(&holder.project),
+                word(&holder.since)
+            )
+        }));
         text.extend(
             WORDS
                 .more_holders(one)

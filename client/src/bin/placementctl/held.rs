@@ -2,18 +2,16 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::Value;
-
-use crate::render::{list, pairs};
+use placement_wire::consumers::Consumer;
 
 /// Amounts by resource class.
 pub(crate) type Amounts = BTreeMap<String, u64>;
 
 /// Adds all allocations of a consumer.
-pub(crate) fn add_held(sum: &mut Amounts, consumer: &Value) {
-    let held = list(&consumer["allocations"]).iter();
-    for (class, amount) in held.flat_map(|allocation| pairs(&allocation["resources"])) {
-        let sum = sum.entry(class.clone()).or_default();
-        *sum = sum.saturating_add(amount.as_u64().unwrap_or_default());
+pub(crate) fn add_held(sum: &mut Amounts, consumer: &Consumer<'_>) {
+    let held = consumer.allocations.iter();
+    for (class, amount) in held.flat_map(|allocation| &allocation.resources) {
+        let sum = sum.entry(class.clone().into_owned()).or_default();
+        *sum = sum.saturating_add(*amount);
     }
 }

@@ -7,6 +7,7 @@ use std::time::SystemTime;
 
 use anyhow::{Context, bail, ensure};
 use clap::Args;
+use placement_wire::consumers::Consumer;
 use serde_json::{Deserializer, Value};
 use uuid::Uuid;
 
@@ -108,13 +109,13 @@ impl Nova {
     /// The kind of a consumer, and whether Nova knows it; `None` if the lists do not cover it. Nova
     /// sets consumer types from microversion 1.38 on; a consumer without a type gets the kind of
     /// the list that contains it.
-    pub(crate) fn judge<'a>(&self, consumer: &'a Value) -> (&'a str, Option<bool>) {
-        let id: Option<Uuid> = consumer["uuid"].as_str().and_then(|id| id.parse().ok());
+    pub(crate) fn judge<'a>(&self, consumer: &'a Consumer<'a>) -> (&'a str, Option<bool>) {
+        let id: Option<Uuid> = consumer.uuid.parse().ok();
         let servers = self.servers.as_ref().map(|list| &list.hosts_of);
         let migrations = self.migrations.as_ref().map(|list| &list.server_of);
         let server = servers.and_then(|servers| Some(servers.contains_key(&id?)));
         let migration = migrations.and_then(|migrations| Some(migrations.contains_key(&id?)));
-        match consumer["type"].as_str() {
+        match consumer.r#type.as_deref() {
             None if server == Some(true) => (INSTANCE, server),
             None if migration == Some(true) => (MIGRATION, migration),
             None => (UNTYPED, server.and(migration)),

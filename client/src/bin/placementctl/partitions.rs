@@ -8,8 +8,8 @@ use std::pin::pin;
 use anyhow::{Context, ensure};
 use clap::Subcommand;
 use placement_client::Admin;
-use placement_wire::{IMPORT_BYTES_MAX, ImportReport};
-use serde_json::json;
+use placement_wire::{IMPORT_BYTES_MAX, ImportReport, Partition};
+use serde::Serialize;
 use tokio::time::{Instant, sleep_until};
 
 use crate::backup::{PROGRESS_AFTER, PROGRESS_EVERY};
@@ -143,9 +143,17 @@ async fn import(admin: &Admin, name: &str, backup: &Path) -> anyhow::Result<()> 
     Ok(())
 }
 
-async fn list(admin: &Admin) -> anyhow::Result<Rows> {
-    let mut items = Vec::new();
-    for partition in admin.partitions().await? {
+/// A partition, and which requests it gets.
+#[derive(Serialize)]
+struct Listed {
+    #[serde(flatten)]
+    partition: Partition,
+    requests: String,
+}
+
+async fn list(admin: &Admin) -> anyhow::Result<Rows<Listed>> {
+    let partitions = admin.partitions().await?.into_iter();
+    let rows = partitions.map(|partition| {
         let requests = match (partition.id, partition.ways.is_empty()) {
             (None, _) => format!(
                 "none: create it with `placementctl partitions create {}`",
@@ -154,9 +162,15 @@ async fn list(admin: &Admin) -> anyhow::Result<Rows> {
             (Some(0), true) => "all others".to_owned(),
             (Some(_), _) => partition.ways.join(", "),
         };
-        let mut item = serde_json::to_value(partition)?;
-        item["requests"] = json!(requests);
-        items.push(item);
-    }
-    Ok(Rows::new("name providers consumers region requests", items))
+        Listed {
+            partition,
+            requests,
+        }
+    });
+    Ok(Rows::of(rows.collect())
+        .column("name", |row| row.partition.name.clone())
+        .column("providers", |row| row.partition.providers)
+        .column("consumers", |row| row.partition.consumers)
+        .column("region", |row| row.partition.region.clone())
+        .column("requests", |row| row.requests.clone()))
 }

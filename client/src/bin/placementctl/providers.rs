@@ -1,25 +1,21 @@
 //! `placementctl providers`: inventories, usage and consumers of resource providers.
 
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
 use anyhow::Context;
 use clap::{Args, Subcommand};
+use placement_wire::consumers::Consumer;
+use placement_wire::trees::{Tree, TreeInventory, TreeProvider};
+use placement_words::counted;
+use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::content::{Content, EXTENSIONS, named};
-use crate::render::{Rows, list, pairs, phrase};
+use crate::render::{Rows, cell, text, word};
 
 /// Width of a bar in characters.
 const BAR_WIDTH: usize = 20;
-/// Header of `show`, above the table of inventories.
-const SHOWN: &str = "{name}
-  uuid        {uuid}
-  parent      {parent}
-  generation  {generation}
-  consumers   {holders}
-  aggregates  {aggregates}
-  traits      {traits}
-
-";
-
 #[derive(Args)]
 pub(crate) struct Which {
     #[command(subcommand)]
@@ -73,28 +69,49 @@ pub(crate) async fn run(content: &Content, which: Which) -> anyhow::Result<Strin
         Action::List(filters) => {
             let found = content.providers(filters.json()).await?;
             let found = named(found, &filters.name.unwrap_or_default());
-            let parents = "+parent:parent_provider_uuid +root:root_provider_uuid";
-            output.rows(Rows::new(&format!("name uuid generation {parents}"), found))
+            output.rows(
+                Rows::of(found)
+                    .column("name", |one| one.name.clone())
+                    .column("uuid", |one| one.uuid.clone())
+                    .column("generation", |one| one.generation)
+                    .wide("parent", |one| one.parent_provider_uuid.clone())
+                    .wide("root", |one| one.root_provider_uuid.clone()),
+            )
         }
         Action::Tree(Named { provider }) => {
             let (tree, _) = tree(content, &provider).await?;
-            let providers = list(&tree["providers"]);
-            output.report(&tree, Some(inventories(providers)), |_| {
-                drawn(providers, &Value::Null, "")
+            let rows = inventories(&tree.providers);
+            output.report(&cell(&tree), Some(rows), |_| {
+                drawn(&tree.providers, None, "")
             })
         }
         Action::Show(Named { provider }) => {
             let (_, shown) = tree(content, &provider).await?;
             let rows = inventories(std::slice::from_ref(&shown));
-            output.report(&shown, Some(rows), |table| phrase(SHOWN, &shown) + &table)
+            output.report(&cell(&shown), Some(rows), |table| head(&shown) + &table)
         }
         Action::Holders { named, class } => {
             let (_, provider) = tree(content, &named.provider).await?;
-            let filters = json!({ "provider": provider["uuid"], "class": class });
+            let filters = json!({ "provider": provider.uuid, "class": class });
             let consumers = content.consumers(&filters).await?;
             output.rows(holders(&provider, consumers, class.as_deref()))
         }
     }
+}
+
+/// Header of `show`, above the table of inventories.
+fn head(provider: &TreeProvider<'_>) -> String {
+    format!(
+        "{}\n  uuid        {}\n  parent      {}\n  generation  {}\n  consumers   {}\n  aggregates  {}\n  \
+         traits      {}\n\n",
+        text(&provider.name),
+        text(&provider.uuid),
+        word(&provider.parent),
+        provider.generation,
+        provider.holders,
+        word(&provider.aggregates),
+        word(&provider.traits)
+    )
 }
 
 impl Filters {
@@ -111,64 +128,90 @@ impl Filters {
 }
 
 /// The tree of a provider, and the provider in it.
-async fn tree(content: &Content, given: &str) -> anyhow::Result<(Value, Value)> {
+async fn tree(
+    content: &Content,
+    given: &str,
+) -> anyhow::Result<(Tree<'static>, TreeProvider<'static>)> {
     let uuid = content.provider(given).await?;
-    let tree = content.get(&format!("{EXTENSIONS}/trees/{uuid}")).await?;
-    let mut all = list(&tree["providers"]).iter();
-    let found = all.find(|one| one["uuid"] == *uuid).cloned();
+    let path = format!("{EXTENSIONS}/trees/{uuid}");
+    let tree: Tree<'_> = content.get(&path).await?;
+    let mut all = tree.providers.iter();
+    let found = all.find(|one| one.uuid == uuid).cloned();
     let found =
         found.with_context(|| format!("provider {uuid} has just left its tree: try again"))?;
     Ok((tree, found))
 }
 
+/// An inventory of a provider.
+#[derive(Serialize)]
+struct Listed {
+    provider: String,
+    uuid: String,
+    class: String,
+    #[serde(flatten)]
+    inventory: TreeInventory,
+}
+
 /// A row for each inventory of each provider.
-fn inventories(providers: &[Value]) -> Rows {
+fn inventories(providers: &[TreeProvider<'_>]) -> Rows<Listed> {
     let mut items = Vec::new();
     for one in providers {
-        for (class, inventory) in pairs(&one["inventories"]) {
-            let mut item = inventory.clone();
-            item["class"] = json!(class);
-            (item["provider"], item["uuid"]) = (one["name"].clone(), one["uuid"].clone());
-            items.push(item);
-        }
+        items.extend(one.inventories.iter().map(|(class, inventory)| Listed {
+            provider: one.name.to_string(),
+            uuid: one.uuid.to_string(),
+            class: class.to_string(),
+            inventory: *inventory,
+        }));
     }
-    let columns = "+provider +uuid class total reserved allocation_ratio capacity used \
-                   +min_unit +max_unit +step_size";
-    Rows::new(columns, items)
+    Rows::of(items)
+        .wide("provider", |row| row.provider.clone())
+        .wide("uuid", |row| row.uuid.clone())
+        .column("class", |row| row.class.clone())
+        .column("total", |row| row.inventory.total)
+        .column("reserved", |row| row.inventory.reserved)
+        .column("allocation_ratio", |row| row.inventory.allocation_ratio)
+        .column("capacity", |row| row.inventory.capacity)
+        .column("used", |row| row.inventory.used)
+        .wide("min_unit", |row| row.inventory.min_unit)
+        .wide("max_unit", |row| row.inventory.max_unit)
+        .wide("step_size", |row| row.inventory.step_size)
 }
 
 /// Draws the children of `parent` with their inventories and subtrees. `margin` precedes each line.
-fn drawn(providers: &[Value], parent: &Value, margin: &str) -> String {
-    let mut text = String::new();
-    let below = providers.iter().filter(|one| one["parent"] == *parent);
+fn drawn(providers: &[TreeProvider<'_>], parent: Option<&str>, margin: &str) -> String {
+    let mut drawing = String::new();
+    let below = providers
+        .iter()
+        .filter(|one| one.parent.as_deref() == parent);
     let mut below = below.peekable();
     while let Some(one) = below.next() {
         let (fork, stem) = match (parent, below.peek()) {
-            (Value::Null, _) => ("", ""),
+            (None, _) => ("", ""),
             (_, None) => ("└─ ", "   "),
             (_, Some(_)) => ("├─ ", "│  "),
         };
-        text += &(margin.to_owned() + fork + &phrase("{name}  ({holders*consumer})\n", one));
+        let (name, consumers) = (text(&one.name), counted(one.holders, "consumer"));
+        drawing += &format!("{margin}{fork}{name}  ({consumers})\n");
         let margin = format!("{margin}{stem}");
-        let children = drawn(providers, &one["uuid"], &margin);
+        let children = drawn(providers, Some(&one.uuid), &margin);
         let stem = if children.is_empty() { " " } else { "│" };
-        for line in bars(&one["inventories"]) {
-            text += &format!("{margin}{stem}    {line}\n");
+        for line in bars(&one.inventories) {
+            drawing += &format!("{margin}{stem}    {line}\n");
         }
-        text += &children;
+        drawing += &children;
     }
-    text
+    drawing
 }
 
 /// A line for each class: a bar, and used/capacity.
-fn bars(inventories: &Value) -> Vec<String> {
-    let longest = pairs(inventories).map(|(class, _)| class.len()).max();
+fn bars(inventories: &BTreeMap<Cow<'_, str>, TreeInventory>) -> Vec<String> {
+    let longest = inventories.keys().map(|class| class.len()).max();
     let width = longest.unwrap_or_default();
-    let line = |(class, inventory): (&String, &Value)| {
-        let [used, capacity] = ["used", "capacity"].map(|key| inventory[key].as_u64().unwrap_or(0));
+    let line = |(class, inventory): (&Cow<'_, str>, &TreeInventory)| {
+        let (used, capacity) = (inventory.used, inventory.capacity.clipped());
         format!("{class:<width$} {} {used}/{capacity}", bar(used, capacity))
     };
-    pairs(inventories).map(line).collect()
+    inventories.iter().map(line).collect()
 }
 
 /// A bar. Any usage shows at least one mark; usage above the capacity ends with an exclamation
@@ -180,38 +223,62 @@ fn bar(used: u64, capacity: u64) -> String {
     format!("[{filled:.<BAR_WIDTH$}{end}")
 }
 
+/// A consumer, with what it holds of one provider.
+#[derive(Serialize)]
+struct Holder {
+    #[serde(flatten)]
+    consumer: Consumer<'static>,
+    /// The largest share of a capacity.
+    percent: f64,
+    resources: Option<BTreeMap<Cow<'static, str>, u64>>,
+}
+
 /// The consumers of a provider with their allocations there, ordered by their largest share of a
 /// capacity.
-fn holders(provider: &Value, mut consumers: Vec<Value>, class: Option<&str>) -> Rows {
-    let percent = |(name, amount): (&String, &Value)| {
-        let capacity = provider["inventories"][name]["capacity"].as_f64();
+fn holders(
+    provider: &TreeProvider<'_>,
+    consumers: Vec<Consumer<'static>>,
+    class: Option<&str>,
+) -> Rows<Holder> {
+    let percent = |(name, amount): (&Cow<'_, str>, &u64)| {
+        let inventory = provider.inventories.get(name);
+        let capacity = inventory.map_or(0.0, |inventory| inventory.capacity.as_f64());
         let is_meant = class.is_none_or(|class| class == name);
-        let amount = amount.as_f64().filter(|_| is_meant).unwrap_or(0.0);
-        (amount * 1000.0 / capacity.unwrap_or(0.0).max(1.0)).round() / 10.0
+        let amount = if is_meant { *amount as f64 } else { 0.0 };
+        (amount * 1000.0 / capacity.max(1.0)).round() / 10.0
     };
-    for consumer in &mut consumers {
-        let mut all = list(&consumer["allocations"]).iter();
-        let here = all.find(|one| one["provider"]["uuid"] == provider["uuid"]);
-        let held = here.map_or(Value::Null, |one| one["resources"].clone());
-        consumer["percent"] = json!(pairs(&held).map(percent).fold(0.0, f64::max));
-        consumer["resources"] = held;
-    }
-    let order = |one: &Value| one["percent"].as_f64().unwrap_or_default();
-    consumers.sort_by(|one, other| order(other).total_cmp(&order(one)));
-    let held = "percent resources updated_at +user:user_id";
-    Rows::new(
-        &format!("consumer:uuid type project:project_id {held}"),
-        consumers,
-    )
+    let holder = |consumer: Consumer<'static>| {
+        let mut all = consumer.allocations.iter();
+        let here = all.find(|one| one.provider.uuid == provider.uuid);
+        let resources = here.map(|one| one.resources.clone());
+        let shares = resources.iter().flatten().map(percent);
+        Holder {
+            percent: shares.fold(0.0, f64::max),
+            resources,
+            consumer,
+        }
+    };
+    let mut holders: Vec<_> = consumers.into_iter().map(holder).collect();
+    holders.sort_by(|one, other| other.percent.total_cmp(&one.percent));
+    Rows::of(holders)
+        .column("consumer", |one| one.consumer.uuid.clone())
+        .column("type", |one| one.consumer.r#type.clone())
+        .column("project", |one| one.consumer.project_id.clone())
+        .column("percent", |one| one.percent)
+        .column("resources", |one| one.resources.clone())
+        .column("updated_at", |one| one.consumer.updated_at.clone())
+        .wide("user", |one| one.consumer.user_id.clone())
 }
 
 #[cfg(test)]
 mod tests {
+    use serde::Deserialize;
+
     use super::*;
     use crate::content::filtered;
     use crate::render::Format;
 
-    fn tree() -> Value {
+    fn tree() -> Tree<'static> {
         let inventory = |used: u64, capacity: u64| {
             json!({"total": capacity, "reserved": 0, "allocation_ratio": 1.0, "capacity": capacity, "used": used,
                    "min_unit": 1, "max_unit": capacity, "step_size": 1})
@@ -220,12 +287,13 @@ mod tests {
             json!({"uuid": name, "name": name, "parent": parent, "generation": 3, "inventories": inventories,
                    "traits": traits, "aggregates": [], "holders": 2})
         };
-        json!({"root": "cmp", "providers": [
+        let tree = json!({"root": "cmp", "providers": [
             provider("cmp", Value::Null, json!({"MEMORY_MB": inventory(9, 8), "VCPU": inventory(1, 64)}), json!(["A"])),
             provider("numa0", json!("cmp"), json!({}), json!(["A", "B"])),
             provider("計算", json!("numa0"), json!({"VGPU": inventory(2, 4)}), json!([])),
             provider("numa1", json!("cmp"), json!({"VGPU": inventory(0, 0)}), json!([])),
-        ]})
+        ]});
+        Tree::deserialize(tree).unwrap()
     }
 
     #[test]
@@ -240,10 +308,7 @@ cmp  (2 consumers)
 └─ numa1  (2 consumers)
         VGPU [....................] 0/0
 ";
-        assert_eq!(
-            drawn(list(&tree()["providers"]), &Value::Null, ""),
-            expected
-        );
+        assert_eq!(drawn(&tree().providers, None, ""), expected);
     }
 
     #[test]
@@ -256,8 +321,7 @@ cmp  (2 consumers)
 
     #[test]
     fn inventories_are_rows() {
-        let tree = tree();
-        let csv = Format::Csv.printed(inventories(list(&tree["providers"])));
+        let csv = Format::Csv.printed(inventories(&tree().providers));
         assert!(
             csv.ends_with("\nnuma1,numa1,VGPU,0,0,1.0,0,0,1,0,1\n"),
             "{csv}"
@@ -267,9 +331,10 @@ cmp  (2 consumers)
     #[test]
     fn the_largest_holder_comes_first() {
         let consumer = |uuid: &str, memory: u64, vcpus: u64| {
-            json!({"uuid": uuid, "type": null, "project_id": "p", "user_id": "u", "updated_at": "now", "allocations": [
+            let consumer = json!({"uuid": uuid, "type": null, "project_id": "p", "user_id": "u", "updated_at": "now", "allocations": [
                 {"provider": {"uuid": "other"}, "resources": {"VCPU": 1000}},
-                {"provider": {"uuid": "cmp"}, "resources": {"MEMORY_MB": memory, "VCPU": vcpus}}]})
+                {"provider": {"uuid": "cmp"}, "resources": {"MEMORY_MB": memory, "VCPU": vcpus}}]});
+            Consumer::deserialize(consumer).unwrap()
         };
         let tree = tree();
         let order = |class| {
@@ -278,7 +343,7 @@ cmp  (2 consumers)
                 consumer("b", 2, 48),
                 consumer("c", 8, 1),
             ];
-            let rows = holders(&tree["providers"][0], consumers, class);
+            let rows = holders(&tree.providers[0], consumers, class);
             Format::Name.printed(rows)
         };
         assert_eq!(order(None), "c\nb\na\n");

@@ -10,15 +10,17 @@ use std::process::ExitCode;
 use anyhow::{Context, ensure};
 use clap::Args;
 use placement_client::{ApiRequest, Error};
+use placement_wire::consumers::{Consumer, ConsumerAllocation};
+use placement_wire::events::NO_TYPE;
+use placement_wire::upstream::Allocations;
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
 use uuid::Uuid;
 
 use crate::content::Content;
 use crate::files::{create, read, sync_dir};
 use crate::held::Amounts;
 use crate::nova::{INSTANCE, MIGRATION};
-use crate::render::{list, print, word};
+use crate::render::print;
 
 /// Exit code if there are findings, or consumers were skipped.
 pub(crate) const FOUND: u8 = 3;
@@ -53,23 +55,23 @@ pub(crate) struct Which {
 }
 
 /// A consumer at the time of planning; a line of a plan or of an undo file.
-#[derive(Serialize, Deserialize)]
-struct Planned {
-    consumer: Uuid,
-    generation: u64,
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Planned {
+    pub(crate) consumer: Uuid,
+    generation: i64,
     project_id: String,
     user_id: String,
-    r#type: Option<String>,
+    pub(crate) r#type: Option<String>,
     /// Allocations by provider.
-    allocations: BTreeMap<Uuid, Held>,
+    pub(crate) allocations: BTreeMap<Uuid, Held>,
     /// Allocations that stay: empty, except for an instance that holds one host too many.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    keeps: BTreeMap<Uuid, Held>,
-    reason: String,
+    pub(crate) keeps: BTreeMap<Uuid, Held>,
+    pub(crate) reason: String,
 }
 
-#[derive(PartialEq, Serialize, Deserialize)]
-struct Held {
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Held {
     resources: Amounts,
 }
 
@@ -139,42 +141,74 @@ fn record(file: &mut File, one: &Planned) -> anyhow::Result<()> {
     written.context("cannot write the undo file")
 }
 
-/// The plan line of a listed consumer. `is_kept` selects the allocations that stay.
-pub(crate) fn planned(listed: &Value, reason: &str, is_kept: impl Fn(&Value) -> bool) -> Value {
-    let (mut held, mut keeps) = (json!({}), json!({}));
-    for one in list(&listed["allocations"]) {
-        let (provider, resources) = (word(&one["provider"]["uuid"]), &one["resources"]);
-        if is_kept(one) {
-            keeps[&provider] = json!({ "resources": resources });
-        }
-        held[provider] = json!({ "resources": resources });
-    }
-    let mut line = json!({
-        "consumer": listed["uuid"], "generation": listed["generation"], "project_id": listed["project_id"],
-        "user_id": listed["user_id"], "type": listed["type"], "allocations": held, "reason": reason,
-    });
-    if keeps != json!({}) {
-        line["keeps"] = keeps;
-    }
-    line
-}
-
 /// Current allocations of a consumer.
 struct Present {
     allocations: BTreeMap<Uuid, Held>,
-    /// Null if the consumer does not exist.
-    generation: Value,
-    consumer_type: Value,
+    /// `None` if the consumer does not exist.
+    generation: Option<i64>,
+    consumer_type: Option<String>,
+}
+
+/// The body of `PUT /allocations/{consumer_uuid}`.
+#[derive(Serialize)]
+struct Claim<'a> {
+    allocations: &'a BTreeMap<Uuid, Held>,
+    consumer_generation: Option<i64>,
+    project_id: &'a str,
+    user_id: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    consumer_type: Option<&'a str>,
 }
 
 impl Planned {
+    /// The plan for a listed consumer. `is_kept` selects the allocations that stay. `None` if its id
+    /// is not a UUID: then it does not belong to Nova.
+    pub(crate) fn of(
+        listed: &Consumer<'_>,
+        reason: &str,
+        is_kept: impl Fn(&ConsumerAllocation<'_>) -> bool,
+    ) -> Option<Self> {
+        let (mut allocations, mut keeps) = (BTreeMap::new(), BTreeMap::new());
+        for one in &listed.allocations {
+            let provider: Uuid = one.provider.uuid.parse().ok()?;
+            let resources = one.resources.iter();
+            let resources = resources.map(|(class, units)| (class.to_string(), *units));
+            let held = Held {
+                resources: resources.collect(),
+            };
+            if is_kept(one) {
+                keeps.insert(provider, held.clone());
+            }
+            allocations.insert(provider, held);
+        }
+        Some(Self {
+            consumer: listed.uuid.parse().ok()?,
+            generation: listed.generation,
+            project_id: listed.project_id.to_string(),
+            user_id: listed.user_id.to_string(),
+            r#type: listed.r#type.as_deref().map(str::to_owned),
+            allocations,
+            keeps,
+            reason: reason.to_owned(),
+        })
+    }
+
+    /// The line of a plan.
+    pub(crate) fn line(&self) -> anyhow::Result<String> {
+        Ok(format!("{}\n", serde_json::to_value(self)?))
+    }
+
     async fn present(&self, content: &Content) -> anyhow::Result<Present> {
         let path = format!("/allocations/{}", self.consumer);
-        let mut now = content.get(&path).await?;
+        let now: Allocations = content.get(&path).await?;
+        let held = now.allocations.into_iter().map(|(provider, held)| {
+            let resources = held.resources;
+            Ok((provider.parse()?, Held { resources }))
+        });
         Ok(Present {
-            allocations: serde_json::from_value(now["allocations"].take())?,
-            generation: now["consumer_generation"].take(),
-            consumer_type: now["consumer_type"].take(),
+            allocations: held.collect::<Result<_, uuid::Error>>()?,
+            generation: now.consumer_generation,
+            consumer_type: now.consumer_type,
         })
     }
 
@@ -185,13 +219,14 @@ impl Planned {
             return Ok(Some("it has no allocations any more".to_owned()));
         }
         // The undo file records the planned allocations, so they must be the current ones.
-        let is_of_type = now.consumer_type == self.r#type.as_deref().unwrap_or("unknown");
-        let is_the_same = is_of_type && now.generation == self.generation;
+        let consumer_type = self.r#type.as_deref().unwrap_or(NO_TYPE);
+        let is_of_type = now.consumer_type.as_deref() == Some(consumer_type);
+        let is_the_same = is_of_type && now.generation == Some(self.generation);
         if !is_the_same || now.allocations != self.allocations {
             return Ok(Some(CHANGED.to_owned()));
         }
         record(undo, self)?;
-        self.put(content, &self.keeps, json!(self.generation)).await
+        self.put(content, &self.keeps, Some(self.generation)).await
     }
 
     /// Restores the allocations unless the consumer has changed since. Returns the reason if it is
@@ -210,16 +245,18 @@ impl Planned {
         &self,
         content: &Content,
         allocations: &BTreeMap<Uuid, Held>,
-        generation: Value,
+        generation: Option<i64>,
     ) -> anyhow::Result<Option<String>> {
-        let mut body = json!({
-            "allocations": allocations, "consumer_generation": generation, "project_id": self.project_id,
-            "user_id": self.user_id,
-        });
+        let body = Claim {
+            allocations,
+            consumer_generation: generation,
+            project_id: &self.project_id,
+            user_id: &self.user_id,
+            consumer_type: self.r#type.as_deref(),
+        };
         let mut request = ApiRequest::put(&format!("/allocations/{}", self.consumer));
-        match &self.r#type {
-            Some(kind) => body["consumer_type"] = json!(kind),
-            None => request = request.microversion(BEFORE_TYPES),
+        if body.consumer_type.is_none() {
+            request = request.microversion(BEFORE_TYPES);
         }
         match content.send(request.json(&body)).await {
             Ok(_) => Ok(None),

@@ -1,6 +1,7 @@
 //! Output formats: tables, JSON, CSV.
 
 use std::borrow::Cow;
+use std::cmp::Ordering;
 use std::io::{self, ErrorKind, IsTerminal, Write};
 
 use anyhow::{Context, bail};
@@ -54,7 +55,7 @@ pub(crate) struct Output {
 
 impl Output {
     /// Sorts, truncates and formats rows.
-    pub(crate) fn rows(&self, mut rows: Rows) -> anyhow::Result<String> {
+    pub(crate) fn rows<T: Serialize>(&self, mut rows: Rows<T>) -> anyhow::Result<String> {
         if let Some(sort) = &self.sort {
             rows.sort(sort)?;
         }
@@ -69,17 +70,17 @@ impl Output {
             Format::Table | Format::Wide => aligned(&cells),
             Format::Csv => cells.iter().map(|row| csv(row)).collect(),
             Format::Name => cells[1..].iter().map(|row| word(&row[0]) + "\n").collect(),
-            Format::Json => serde_json::to_string_pretty(&rows.items)? + "\n",
-            Format::Jsonl => (rows.items.iter().map(|item| format!("{item}\n"))).collect(),
+            Format::Json => serde_json::to_string_pretty(&cell(&rows.items))? + "\n",
+            Format::Jsonl => (rows.items.iter().map(|item| format!("{}\n", cell(item)))).collect(),
         })
     }
 
     /// Formats a response that is more than rows: `text` turns their table into readable output;
     /// JSON is the complete response. A response without rows supports only table and JSON formats.
-    pub(crate) fn report(
+    pub(crate) fn report<T: Serialize>(
         &self,
         answer: &impl Serialize,
-        rows: Option<Rows>,
+        rows: Option<Rows<T>>,
         text: impl FnOnce(String) -> String,
     ) -> anyhow::Result<String> {
         Ok(match (self.output, rows) {
@@ -106,15 +107,13 @@ impl Output {
         }
     }
 
-    fn shown<'a>(&self, rows: &'a Rows) -> anyhow::Result<Vec<&'a str>> {
+    fn shown<'a, T>(&self, rows: &'a Rows<T>) -> anyhow::Result<Vec<&'a Column<T>>> {
         if !self.columns.is_empty() {
-            return self.columns.iter().map(|name| rows.column(name)).collect();
+            return self.columns.iter().map(|name| rows.named(name)).collect();
         }
         let is_narrow = matches!(self.output, Format::Table);
-        let all = rows.columns.split_whitespace();
-        Ok(all
-            .filter(|one| !is_narrow || !one.starts_with('+'))
-            .collect())
+        let all = rows.columns.iter();
+        Ok(all.filter(|one| !is_narrow || !one.is_wide).collect())
     }
 }
 
@@ -123,29 +122,78 @@ pub(crate) fn cut(what: &str) {
     warn(&format!("{what}; there are more (--limit)"));
 }
 
-/// JSON objects, and the members that are columns.
-pub(crate) struct Rows {
-    columns: String,
-    items: Vec<Value>,
+/// A cell of a table: nothing, a number, a text, a list, or amounts by name.
+pub(crate) type Cell = Value;
+
+/// A value as a cell.
+pub(crate) fn cell(value: impl Serialize) -> Cell {
+    serde_json::to_value(value).unwrap_or_default()
 }
 
-impl Rows {
-    /// `columns` is a list of member names, separated by spaces. `name:member` gives the column
-    /// another name; a leading `+` hides the column from a table that is not wide.
-    pub(crate) fn new(columns: &str, items: Vec<Value>) -> Self {
-        Self {
-            columns: columns.to_owned(),
-            items,
-        }
+/// A column of a table of `T`.
+struct Column<T> {
+    /// In lower case, with underscores; a name of a class is as it is.
+    head: Cow<'static, str>,
+    /// Left out of a table that is not wide.
+    is_wide: bool,
+    of: Box<dyn Fn(&T) -> Cell>,
+}
+
+/// Rows of one kind, and their columns.
+pub(crate) struct Rows<T> {
+    columns: Vec<Column<T>>,
+    items: Vec<T>,
+}
+
+/// The type of rows of an answer that has none.
+pub(crate) const NO_ROWS: Option<Rows<()>> = None;
+
+impl<T> Rows<T> {
+    /// Rows without columns yet.
+    pub(crate) fn of(items: Vec<T>) -> Self {
+        let columns = Vec::new();
+        Self { columns, items }
+    }
+
+    /// Adds a column of every table.
+    pub(crate) fn column<C: Serialize>(
+        self,
+        head: impl Into<Cow<'static, str>>,
+        of: impl Fn(&T) -> C + 'static,
+    ) -> Self {
+        self.with(head.into(), false, of)
+    }
+
+    /// Adds a column of wide tables.
+    pub(crate) fn wide<C: Serialize>(
+        self,
+        head: &'static str,
+        of: impl Fn(&T) -> C + 'static,
+    ) -> Self {
+        self.with(head.into(), true, of)
+    }
+
+    fn with<C: Serialize>(
+        mut self,
+        head: Cow<'static, str>,
+        is_wide: bool,
+        of: impl Fn(&T) -> C + 'static,
+    ) -> Self {
+        self.columns.push(Column {
+            head,
+            is_wide,
+            of: Box::new(move |row| cell(of(row))),
+        });
+        self
     }
 
     /// Finds a column by name, ignoring case, with spaces or underscores.
-    fn column(&self, name: &str) -> anyhow::Result<&str> {
+    fn named(&self, name: &str) -> anyhow::Result<&Column<T>> {
         let wanted = name.trim().replace(' ', "_");
-        let mut all = self.columns.split_whitespace();
-        let found = all.find(|one| parts(one).0.eq_ignore_ascii_case(&wanted));
+        let mut all = self.columns.iter();
+        let found = all.find(|one| one.head.eq_ignore_ascii_case(&wanted));
         found.with_context(|| {
-            let names = self.columns.split_whitespace().map(|one| parts(one).0);
+            let names = self.columns.iter().map(|one| &*one.head);
             let names = names.collect::<Vec<_>>().join(", ");
             format!("no column {name:?}; columns: {names}")
         })
@@ -154,42 +202,37 @@ impl Rows {
     /// Sorts numbers by value and other values as text; missing values come last. The sort is
     /// stable.
     fn sort(&mut self, by: &str) -> anyhow::Result<()> {
-        let key = parts(self.column(by.trim_start_matches('-'))?).1.to_owned();
-        self.items.sort_by(|one, other| {
-            let (one, other) = (&one[&key], &other[&key]);
-            let order = match (one.as_f64(), other.as_f64()) {
-                (Some(one), Some(other)) => one.total_cmp(&other),
-                _ => plain(one).cmp(&plain(other)),
-            };
-            let missing = one.is_null().cmp(&other.is_null());
-            match by.starts_with('-') {
-                true => missing.then(order.reverse()),
-                false => missing.then(order),
-            }
-        });
+        let column = self.named(by.trim_start_matches('-'))?;
+        let cells = self.items.iter().map(|item| (column.of)(item));
+        let cells: Vec<Cell> = cells.collect();
+        let is_reversed = by.starts_with('-');
+        let items = std::mem::take(&mut self.items);
+        let mut rows: Vec<_> = cells.into_iter().zip(items).collect();
+        rows.sort_by(|(one, _), (other, _)| ordered(one, other, is_reversed));
+        self.items = rows.into_iter().map(|(_, item)| item).collect();
         Ok(())
     }
 
     /// The header and the cells of each row.
-    fn cells(&self, columns: &[&str]) -> Vec<Vec<Value>> {
-        let header = columns
-            .iter()
-            .map(|column| parts(column).0.into())
-            .collect();
-        let cells = |item: &Value| {
-            let keys = columns.iter().map(|column| parts(column).1);
-            keys.map(|key| item[key].clone()).collect()
-        };
+    fn cells(&self, columns: &[&Column<T>]) -> Vec<Vec<Cell>> {
+        let header = columns.iter().map(|column| cell(&column.head)).collect();
+        let cells = |item: &T| columns.iter().map(|column| (column.of)(item)).collect();
         let mut all = vec![header];
         all.extend(self.items.iter().map(cells));
         all
     }
 }
 
-/// Name and member of a column.
-fn parts(column: &str) -> (&str, &str) {
-    let plain = column.trim_start_matches('+');
-    plain.split_once(':').unwrap_or((plain, plain))
+fn ordered(one: &Cell, other: &Cell, is_reversed: bool) -> Ordering {
+    let order = match (one.as_f64(), other.as_f64()) {
+        (Some(one), Some(other)) => one.total_cmp(&other),
+        _ => plain(one).cmp(&plain(other)),
+    };
+    let missing = one.is_null().cmp(&other.is_null());
+    missing.then(match is_reversed {
+        true => order.reverse(),
+        false => order,
+    })
 }
 
 /// A value as raw text: lists with commas, amounts as `VCPU=2`.
@@ -208,38 +251,23 @@ fn plain(value: &Value) -> String {
 }
 
 /// A value as text on one line, without characters that a terminal acts on. A dash if it is empty.
-pub(crate) fn word(value: &Value) -> String {
-    Some(inert(&plain(value)))
-        .filter(|text| !text.is_empty())
-        .unwrap_or("-".to_owned())
+pub(crate) fn word(value: impl Serialize) -> String {
+    text(&plain(&cell(value)))
 }
 
-/// Fills a template: `{member}` with a member of an object, `{count*tree}` with a number and a
-/// noun.
-pub(crate) fn phrase(template: &str, object: &Value) -> String {
-    let mut text = String::new();
-    for part in template.split('{') {
-        let (name, rest) = part.split_once('}').unwrap_or(("", part));
-        let (name, noun) = name.split_once('*').unwrap_or((name, ""));
-        let value = &object[name];
-        text += &match (name, noun) {
-            ("", _) => String::new(),
-            (_, "") => word(value),
-            (_, noun) if *value == 1 => format!("1 {noun}"),
-            (_, noun) => format!("{} {noun}s", word(value)),
-        };
-        text += rest;
+/// The same of a text.
+pub(crate) fn text(text: &str) -> String {
+    match text {
+        "" => "-".to_owned(),
+        text => inert(text),
     }
-    text
 }
 
 /// The first names of a list, and the number of further ones.
-pub(crate) fn some(all: &[Value]) -> String {
-    let first = all.iter().take(NAMED_MAX);
-    let names: Vec<_> = first
-        .map(|one| word(one.get("name").unwrap_or(one)))
-        .collect();
-    match all.len().saturating_sub(NAMED_MAX) {
+pub(crate) fn some<'a>(all: impl ExactSizeIterator<Item = &'a str>) -> String {
+    let count = all.len();
+    let names: Vec<_> = all.take(NAMED_MAX).map(text).collect();
+    match count.saturating_sub(NAMED_MAX) {
         0 => names.join(", "),
         more => format!("{} and {more} more", names.join(", ")),
     }
@@ -324,7 +352,7 @@ pub(crate) fn warn(text: &str) {
 #[cfg(test)]
 impl Format {
     /// Rows in this format.
-    pub(crate) fn printed(self, rows: Rows) -> String {
+    pub(crate) fn printed<T: Serialize>(self, rows: Rows<T>) -> String {
         let output = Output {
             output: self,
             ..Output::default()
@@ -339,13 +367,24 @@ mod tests {
 
     use super::*;
 
-    fn rows() -> Rows {
-        let items = [
-            json!({"name": "計算, \"1\"", "used": 9, "held": {"MEMORY_MB": 8, "VCPU": 2}}),
-            json!({"name": "host\u{1b}[2J", "used": 10}),
-            json!({"name": "cafe\u{301}\nx", "used": null, "held": ["A", "B"]}),
+    #[derive(Serialize)]
+    struct Host {
+        name: &'static str,
+        used: Option<u64>,
+        held: Value,
+    }
+
+    fn rows() -> Rows<Host> {
+        let host = |name, used, held| Host { name, used, held };
+        let items = vec![
+            host("計算, \"1\"", Some(9), json!({"MEMORY_MB": 8, "VCPU": 2})),
+            host("host\u{1b}[2J", Some(10), Value::Null),
+            host("cafe\u{301}\nx", None, json!(["A", "B"])),
         ];
-        Rows::new("name used +resources:held", items.to_vec())
+        Rows::of(items)
+            .column("name", |host| host.name)
+            .column("used", |host| host.used)
+            .wide("resources", |host| host.held.clone())
     }
 
     fn printed(format: Format, columns: &str, sort: &str, limit: Option<usize>) -> String {
@@ -433,21 +472,16 @@ mod tests {
             output: format,
             ..Output::default()
         };
-        assert!(output(Format::Csv).report(&answer, None, text).is_err());
+        assert!(output(Format::Csv).report(&answer, NO_ROWS, text).is_err());
         assert_eq!(
-            output(Format::Wide).report(&answer, None, text).unwrap(),
+            output(Format::Wide).report(&answer, NO_ROWS, text).unwrap(),
             "text"
         );
         assert_eq!(
-            output(Format::Jsonl).report(&answer, None, text).unwrap(),
+            output(Format::Jsonl)
+                .report(&answer, NO_ROWS, text)
+                .unwrap(),
             "{\"a\":1}\n"
         );
-    }
-
-    #[test]
-    fn a_phrase_is_filled_with_members_of_an_object() {
-        let object = json!({"name": "a\nb", "trees": 1, "more": [1, 2], "free": 0});
-        let text = phrase("{name}: {trees*tree}, {free*tree}, {more}{none}!", &object);
-        assert_eq!(text, "a\\nb: 1 tree, 0 trees, 1, 2-!");
     }
 }

@@ -4,14 +4,16 @@ use std::cmp::Reverse;
 
 use clap::Args;
 use placement_client::Consistency;
+use placement_wire::explain::Explained;
+use placement_wire::searches::{Search, SearchList};
 use serde::Serialize;
-use serde_json::{Value, json};
+use serde_json::Value;
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
 use crate::content::{Content, EXTENSIONS, filtered};
 use crate::moment::seconds;
-use crate::render::{Rows, cut, list, warn, word};
+use crate::render::{Cell, Rows, cell, cut, warn};
 
 /// Query parameters of `GET /placementd/v1/searches`.
 #[derive(Args, Serialize)]
@@ -27,6 +29,13 @@ pub(crate) struct Which {
     project: Option<String>,
 }
 
+#[derive(Serialize)]
+struct Limited {
+    #[serde(flatten)]
+    which: Which,
+    limit: usize,
+}
+
 /// Number of searches to show without `--limit`.
 const LIMIT_USUAL: usize = 100;
 /// Maximum number of searches per response.
@@ -36,8 +45,9 @@ pub(crate) async fn show(content: &Content, which: Which) -> anyhow::Result<Stri
     let output = &content.source.output;
     // The newest `limit` searches of the cluster are among the newest `limit` of each node.
     let limit = output.limit.unwrap_or(LIMIT_USUAL).clamp(1, LIMIT_MAX);
-    let mut filters = serde_json::to_value(which)?;
-    filters["limit"] = json!(limit);
+    let limit = Limited { which, limit };
+    let filters = serde_json::to_value(&limit)?;
+    let limit = limit.limit;
     let (mut found, left_out) = on_all_nodes(content, &filters).await?;
     let all = found.len() as u64 + left_out;
     found.truncate(limit);
@@ -47,12 +57,20 @@ pub(crate) async fn show(content: &Content, which: Which) -> anyhow::Result<Stri
     output.rows(listed(found))
 }
 
-/// Recorded searches of all nodes, newest first, with `node` in each, and the number of omitted
-/// ones. A node that does not answer is reported on standard error; it is an error if none answers.
+/// A search, and the node that keeps it.
+#[derive(Clone, Default, Serialize)]
+pub(crate) struct Kept {
+    pub(crate) node: u64,
+    #[serde(flatten)]
+    pub(crate) search: Search<'static, Explained<'static>>,
+}
+
+/// Recorded searches of all nodes, newest first, and the number of omitted ones. A node that does
+/// not answer is reported on standard error; it is an error if none answers.
 pub(crate) async fn on_all_nodes(
     content: &Content,
     filters: &Value,
-) -> anyhow::Result<(Vec<Value>, u64)> {
+) -> anyhow::Result<(Vec<Kept>, u64)> {
     let request = filtered(&format!("{EXTENSIONS}/searches"), filters);
     let request = request.consistency(Consistency::Local);
     let Content { admin, source, .. } = content;
@@ -61,21 +79,23 @@ pub(crate) async fn on_all_nodes(
         if source.node.as_ref().is_none_or(|node| node.is(&member)) {
             let node = admin.of(&member, content.timeout)?;
             let (api, request) = (node.placement(&source.partition), request.clone());
-            let answer = async move { api.call(request).await?.json::<Value>() };
+            let answer = async move {
+                let answer: Result<SearchList<'static, Explained<'static>>, _> =
+                    api.fetch(request).await;
+                answer
+            };
             asked.push((member.id, tokio::spawn(answer)));
         }
     }
     let (count, mut found, mut failed) = (asked.len(), Vec::new(), Vec::new());
     let mut left_out = 0;
-    for (id, answer) in asked {
+    for (node, answer) in asked {
         match answer.await? {
-            Err(error) => failed.push((id, error)),
+            Err(error) => failed.push((node, error)),
             Ok(answer) => {
-                left_out += answer["left_out"].as_u64().unwrap_or(0);
-                for mut search in list(&answer["searches"]).iter().cloned() {
-                    search["node"] = json!(id);
-                    found.push(search);
-                }
+                left_out += answer.left_out;
+                let searches = answer.searches.into_iter();
+                found.extend(searches.map(|search| Kept { node, search }));
             }
         }
     }
@@ -87,32 +107,55 @@ pub(crate) async fn on_all_nodes(
     for (id, error) in failed {
         warn(&format!("the searches of node {id} are missing: {error}"));
     }
-    found.sort_by_key(|search| Reverse(at(search)));
+    found.sort_by_key(|kept| Reverse(at(kept.search.at.as_deref())));
     Ok((found, left_out))
 }
 
 /// Time of a search.
-fn at(search: &Value) -> Option<OffsetDateTime> {
-    OffsetDateTime::parse(search["at"].as_str()?, &Rfc3339).ok()
+fn at(text: Option<&str>) -> Option<OffsetDateTime> {
+    OffsetDateTime::parse(text?, &Rfc3339).ok()
 }
 
-/// A row for each search. Its id is the global request id, which the caller sent, such as Nova, or
-/// else the id of the request, as in `history`.
-fn listed(mut searches: Vec<Value>) -> Rows {
-    for search in &mut searches {
-        let id = match &search["global_request_id"] {
-            Value::Null => &search["request_id"],
-            callers => callers,
-        };
-        search["traced_by"] = id.clone();
-        search["found"] = match search["limited"] == true {
-            true => json!(format!("{}+", word(&search["candidates"]))),
-            false => search["candidates"].clone(),
-        };
-    }
-    let columns = "request_id:traced_by at node candidates:found ms reason +answer_id:request_id +user:user_id \
-                   +user_name +project:project_id +project_name +microversion +index +query";
-    Rows::new(columns, searches)
+/// A search as it is listed.
+#[derive(Serialize)]
+struct Listed {
+    #[serde(flatten)]
+    kept: Kept,
+    /// The global request id, which the caller sent, such as Nova, or else the id of the request, as
+    /// in `history`.
+    traced_by: String,
+    found: Cell,
+}
+
+/// A row for each search.
+fn listed(searches: Vec<Kept>) -> Rows<Listed> {
+    let rows = searches.into_iter().map(|kept| {
+        let search = &kept.search;
+        let id = search.global_request_id.as_ref();
+        Listed {
+            traced_by: id.unwrap_or(&search.request_id).to_string(),
+            found: match search.limited {
+                true => cell(format!("{}+", search.candidates)),
+                false => cell(search.candidates),
+            },
+            kept,
+        }
+    });
+    Rows::of(rows.collect())
+        .column("request_id", |row| row.traced_by.clone())
+        .column("at", |row| row.kept.search.at.clone())
+        .column("node", |row| row.kept.node)
+        .column("candidates", |row| row.found.clone())
+        .column("ms", |row| row.kept.search.ms)
+        .column("reason", |row| row.kept.search.reason.clone())
+        .wide("answer_id", |row| row.kept.search.request_id.clone())
+        .wide("user", |row| row.kept.search.user_id.clone())
+        .wide("user_name", |row| row.kept.search.user_name.clone())
+        .wide("project", |row| row.kept.search.project_id.clone())
+        .wide("project_name", |row| row.kept.search.project_name.clone())
+        .wide("microversion", |row| row.kept.search.microversion.clone())
+        .wide("index", |row| row.kept.search.index.clone())
+        .wide("query", |row| row.kept.search.query.clone())
 }
 
 #[cfg(test)]
@@ -120,11 +163,23 @@ mod tests {
     use super::*;
     use crate::render::Format;
 
+    fn search() -> Search<'static, Explained<'static>> {
+        Search {
+            at: Some("2026-11-26T20:00:00Z".into()),
+            request_id: "req-1".into(),
+            ms: 1.5,
+            ..Search::default()
+        }
+    }
+
     #[test]
     fn a_search_is_a_row_with_its_reason() {
-        let search = json!({"at": "2026-11-26T20:00:00Z", "request_id": "req-1", "candidates": 0, "ms": 1.5, "node": 3,
-            "query": "required=A", "reason": "unknown_name"});
-        let printed = Format::Table.printed(listed(vec![search]));
+        let search = Search {
+            query: "required=A".into(),
+            reason: Some("unknown_name".into()),
+            ..search()
+        };
+        let printed = Format::Table.printed(listed(vec![Kept { node: 3, search }]));
         assert_eq!(
             printed.lines().last(),
             Some("req-1       2026-11-26T20:00:00Z     3           0  1.5  unknown_name")
@@ -133,20 +188,25 @@ mod tests {
 
     #[test]
     fn a_search_shows_the_request_id_of_its_caller_and_its_limit() {
-        let search = json!({"at": "2026-11-26T20:00:00Z", "request_id": "req-1", "global_request_id": "req-nova",
-            "candidates": 1, "limited": true, "ms": 1.5, "node": 3, "query": "resources=VCPU:1&limit=1"});
-        let printed = Format::Table.printed(listed(vec![search.clone()]));
+        let search = Search {
+            global_request_id: Some("req-nova".into()),
+            candidates: 1,
+            limited: true,
+            query: "resources=VCPU:1&limit=1".into(),
+            ..search()
+        };
+        let kept = Kept { node: 3, search };
+        let printed = Format::Table.printed(listed(vec![kept.clone()]));
         assert_eq!(
             printed.lines().last(),
             Some("req-nova    2026-11-26T20:00:00Z     3  1+          1.5  -")
         );
-        assert_eq!(Format::Name.printed(listed(vec![search])), "req-nova\n");
+        assert_eq!(Format::Name.printed(listed(vec![kept])), "req-nova\n");
     }
 
     #[test]
     fn searches_are_ordered_by_time_and_not_by_text() {
-        let search = |at: &str| json!({ "at": at });
-        assert!(at(&search("2026-11-26T20:00:00Z")) < at(&search("2026-11-26T20:00:00.5Z")));
-        assert_eq!(at(&json!({})), None);
+        assert!(at(Some("2026-11-26T20:00:00Z")) < at(Some("2026-11-26T20:00:00.5Z")));
+        assert_eq!(at(None), None);
     }
 }

@@ -4,70 +4,22 @@
 //! table that a statement writes, except through a derived table that it cannot merge, such as one
 //! with an aggregate function.
 
-use anyhow::bail;
+use anyhow::{Context, bail};
 use placement_wire::Dialect;
-use serde_json::{Value, json};
+use placement_wire::events::{
+    AggregatesValue, AllocationKey, AllocationValue, ClassKey, ConsumerKey, ConsumerValue,
+    InventoryKey, InventoryValue, Kind, NO_TYPE, NameValue, ProviderKey, ProviderValue, SetKey,
+    TraitKey, TraitsValue,
+};
+use serde::Deserialize;
+use serde::de::{DeserializeOwned, IntoDeserializer, value};
+use serde_json::Value;
 
-use crate::render::{list, pairs};
+use crate::changes::{AnyChange, AnyEntry};
+use crate::render::cell;
 
-/// Replacement of `{host}` in statements.
-const HOST: &str = "(SELECT id FROM resource_providers WHERE uuid = {/key/resource_provider})";
-/// If another follower has already advanced the row, the token becomes NULL, which the column
-/// forbids.
-const POSITION: &str =
-    "UPDATE placementd_position SET token = CASE WHEN token = {/from} THEN {/to} END;\n";
-const NEW_PROVIDER: &str =
-    "INSERT INTO resource_providers (uuid, created_at) VALUES ({/key/uuid}, {/at});\n";
-/// The root is the root of the parent, whose change comes first, or the provider itself.
-const PROVIDER: &str = "UPDATE resource_providers SET name = {/after/name}, generation = {/after/generation}, \
-    updated_at = {/at}, parent_provider_id = (SELECT number FROM (SELECT MAX(id) AS number \
-    FROM resource_providers WHERE uuid = {/after/parent_provider_uuid}) AS parents), \
-    root_provider_id = COALESCE((SELECT number FROM (SELECT MAX(root_provider_id) AS number \
-    FROM resource_providers WHERE uuid = {/after/parent_provider_uuid}) AS parents), id) WHERE uuid = {/key/uuid};\n";
-/// InnoDB cannot delete a row that refers to itself.
-const NO_PROVIDER: &str = "UPDATE resource_providers SET root_provider_id = NULL WHERE uuid = {/key/uuid};\n\
-    DELETE FROM resource_providers WHERE uuid = {/key/uuid};\n";
-const NO_INVENTORY: &str = "DELETE FROM inventories WHERE resource_provider_id = {host} AND resource_class_id = \
-    (SELECT id FROM resource_classes WHERE name = {/key/resource_class});\n";
-const INVENTORY: &str = "INSERT INTO inventories (resource_provider_id, resource_class_id, total, reserved, min_unit, \
-    max_unit, step_size, allocation_ratio, created_at) VALUES ({host}, \
-    (SELECT id FROM resource_classes WHERE name = {/key/resource_class}), {/after/total}, {/after/reserved}, \
-    {/after/min_unit}, {/after/max_unit}, {/after/step_size}, {/after/allocation_ratio}, {/at});\n";
-const NO_TRAIT: &str = "DELETE FROM traits WHERE name = {/key/trait};\n";
-const TRAIT: &str = "INSERT INTO traits (name, created_at) VALUES ({/key/trait}, {/at});\n";
-const NO_TRAITS: &str =
-    "DELETE FROM resource_provider_traits WHERE resource_provider_id = {host};\n";
-const ONE_TRAIT: &str = "INSERT INTO resource_provider_traits (resource_provider_id, trait_id, created_at) VALUES \
-    ({host}, (SELECT id FROM traits WHERE name = {/one}), {/at});\n";
-const NO_AGGREGATES: &str =
-    "DELETE FROM resource_provider_aggregates WHERE resource_provider_id = {host};\n";
-const ONE_AGGREGATE: &str = "INSERT INTO placement_aggregates (uuid, created_at) SELECT {/one}, {/at} FROM \
-    (SELECT COUNT(*) AS hits FROM placement_aggregates WHERE uuid = {/one}) AS counted WHERE hits = 0;\n\
-    INSERT INTO resource_provider_aggregates (resource_provider_id, aggregate_id, created_at) VALUES \
-    ({host}, (SELECT id FROM placement_aggregates WHERE uuid = {/one}), {/at});\n";
-/// Upstream treats a class with an id below 10000 as a standard one.
-const NEW_CLASS: &str = "INSERT INTO resource_classes (id, name, created_at) SELECT \
-    CASE WHEN MAX(id) < 10000 THEN 10000 ELSE MAX(id) + 1 END, {/after/name}, {/at} FROM resource_classes;\n";
-const NEW_STANDARD_CLASS: &str = "INSERT INTO resource_classes (id, name, created_at) SELECT \
-    MAX(id) + 1, {/after/name}, {/at} FROM resource_classes WHERE id < 10000;\n";
-const CLASS: &str = "UPDATE resource_classes SET name = {/after/name}, updated_at = {/at} WHERE name = {/before/name};\n";
-const NO_CLASS: &str = "DELETE FROM resource_classes WHERE name = {/before/name};\n";
-const NO_CONSUMER: &str = "DELETE FROM consumers WHERE uuid = {/key/consumer};\n";
-const CONSUMER: &str = "INSERT INTO projects (external_id, created_at) SELECT {/after/project_id}, {/at} FROM \
-    (SELECT COUNT(*) AS hits FROM projects WHERE external_id = {/after/project_id}) AS counted WHERE hits = 0;\n\
-    INSERT INTO users (external_id, created_at) SELECT {/after/user_id}, {/at} FROM \
-    (SELECT COUNT(*) AS hits FROM users WHERE external_id = {/after/user_id}) AS counted WHERE hits = 0;\n\
-    INSERT INTO consumer_types (name, created_at) SELECT {/after/consumer_type}, {/at} FROM \
-    (SELECT COUNT(*) AS hits FROM consumer_types WHERE name = {/after/consumer_type}) AS counted \
-    WHERE hits = 0 AND {/after/consumer_type} IS NOT NULL;\n\
-    INSERT INTO consumers (uuid, generation, project_id, user_id, consumer_type_id, created_at) VALUES \
-    ({/key/consumer}, {/after/consumer_generation}, \
-    (SELECT id FROM projects WHERE external_id = {/after/project_id}), \
-    (SELECT id FROM users WHERE external_id = {/after/user_id}), \
-    (SELECT id FROM consumer_types WHERE name = {/after/consumer_type}), {/at});\n";
-const NO_ALLOCATIONS: &str = "DELETE FROM allocations WHERE consumer_id = {/key/consumer} AND resource_provider_id = {host};\n";
-const ONE_ALLOCATION: &str = "INSERT INTO allocations (resource_provider_id, consumer_id, resource_class_id, used, \
-    created_at) VALUES ({host}, {/key/consumer}, (SELECT id FROM resource_classes WHERE name = {/one/0}), {/one/1}, {/at});\n";
+/// The traits of a provider; `None` for one that the node does not know.
+type Traits = TraitsValue<Option<String>>;
 
 /// Statements before the first transaction; they make the client print errors only.
 pub(crate) fn session(dialect: Dialect) -> String {
@@ -78,101 +30,308 @@ pub(crate) fn session(dialect: Dialect) -> String {
     quiet.to_owned() + dialect.session()
 }
 
-fn value(dialect: Dialect, value: &Value) -> anyhow::Result<String> {
-    Ok(match value {
-        Value::Null => "NULL".to_owned(),
-        Value::String(text) => dialect.quoted(text),
-        Value::Number(number) => number.to_string(),
-        other => bail!("a node sent {other} for a column of a text or a number"),
-    })
-}
-
-/// Replaces `{/json/pointer}` in statements with values of a change.
-fn filled(dialect: Dialect, statements: &str, change: &Value) -> anyhow::Result<String> {
-    let statements = statements.replace("{host}", HOST);
-    let mut sql = String::new();
-    for part in statements.split('{') {
-        let (place, rest) = part.split_once('}').unwrap_or(("", part));
-        if !place.is_empty() {
-            sql += &value(dialect, change.pointer(place).unwrap_or(&Value::Null))?;
-        }
-        sql += rest;
-    }
-    Ok(sql)
-}
-
-/// A transaction that applies an event and moves the database from one token to the next. It fails
+/// A transaction that applies an entry and moves the database from one token to the next. It fails
 /// if the database has another token.
 ///
 /// # Errors
-/// If this version does not know a kind of change, or a value is neither a text nor a number.
+/// If this version does not know a kind of change, or its form.
 pub(crate) fn transaction(
     dialect: Dialect,
     (from, to): (&str, &str),
-    event: &Value,
+    entry: Option<&AnyEntry>,
 ) -> anyhow::Result<String> {
-    let mut sql = String::from("BEGIN;\n");
-    sql += &filled(dialect, POSITION, &json!({ "from": from, "to": to }))?;
+    let (from, to) = (dialect.quoted(from), dialect.quoted(to));
+    // If another follower has already advanced the row, the token becomes NULL, which the column
+    // forbids.
+    let mut sql = format!(
+        "BEGIN;\nUPDATE placementd_position SET token = CASE WHEN token = {from} THEN {to} END;\n"
+    );
     // Whole seconds, since MySQL would round fractions.
-    let at = event["at"].as_str().and_then(|at| at.get(..19));
-    let at = json!(at.map(|at| at.replace('T', " ")));
-    for change in list(&event["changes"]) {
-        let mut change = change.clone();
-        change["at"] = at.clone();
-        if change["after"]["consumer_type"] == "unknown" {
-            change["after"]["consumer_type"] = Value::Null;
-        }
-        let (first, of_each, members) = statements(&change)?;
-        sql += &filled(dialect, first, &change)?;
-        for one in members {
-            change["one"] = one;
-            sql += &filled(dialect, of_each, &change)?;
-        }
+    let at = entry.and_then(|entry| entry.at.as_ref()?.get(..19));
+    let at = at.map(|at| at.replace('T', " "));
+    let writer = Writer {
+        dialect,
+        at: literal(dialect, at.as_deref()),
+    };
+    for change in entry.iter().flat_map(|entry| &entry.changes) {
+        sql += &writer.statements(change)?;
     }
     Ok(sql + "COMMIT;\n")
 }
 
-/// The statements for a change: one to run first, and one to run for each current member.
-fn statements(change: &Value) -> anyhow::Result<(&'static str, &'static str, Vec<Value>)> {
-    let (was, after) = (!change["before"].is_null(), &change["after"]);
-    let is = !after.is_null();
-    let now = if is { vec![Value::Null] } else { Vec::new() };
-    let members = |name: &str| list(&after[name]).to_vec();
-    Ok(match change["kind"].as_str().unwrap_or_default() {
-        "provider" if !was => (NEW_PROVIDER, PROVIDER, now),
-        "provider" => (if is { "" } else { NO_PROVIDER }, PROVIDER, now),
-        "inventory" => (NO_INVENTORY, INVENTORY, now),
-        "trait" if change["key"]["trait"].is_string() => (NO_TRAIT, TRAIT, now),
-        "trait" => (NO_TRAITS, ONE_TRAIT, members("traits")),
-        "aggregate" => (NO_AGGREGATES, ONE_AGGREGATE, members("aggregates")),
-        "class" if was => (if is { CLASS } else { NO_CLASS }, "", now),
-        "class" => match after["name"].as_str() {
-            Some(name) if name.starts_with("CUSTOM_") => (NEW_CLASS, "", now),
-            _ => (NEW_STANDARD_CLASS, "", now),
-        },
-        "consumer" => (NO_CONSUMER, CONSUMER, now),
-        "allocation" => {
-            let amounts = pairs(&after["resources"]).map(|amount| json!(amount));
-            (NO_ALLOCATIONS, ONE_ALLOCATION, amounts.collect())
+/// A text as a literal, or NULL.
+fn literal(dialect: Dialect, text: Option<&str>) -> String {
+    text.map_or_else(|| "NULL".to_owned(), |text| dialect.quoted(text))
+}
+
+/// A change in the form of its kind.
+///
+/// # Errors
+/// It has another form.
+fn typed<K: DeserializeOwned, V: DeserializeOwned>(
+    change: &AnyChange,
+) -> anyhow::Result<(K, Option<V>, Option<V>)> {
+    let read = || {
+        let value = |value: &Option<Value>| value.as_ref().map(V::deserialize).transpose();
+        let (before, after) = (value(&change.before)?, value(&change.after)?);
+        serde_json::Result::Ok((K::deserialize(&change.key)?, before, after))
+    };
+    let kind = &change.kind;
+    read().with_context(|| format!("a node sent a change of {kind:?} in an unknown form"))
+}
+
+/// Writes the statements of one entry.
+struct Writer {
+    dialect: Dialect,
+    /// The literal of its time.
+    at: String,
+}
+
+impl Writer {
+    /// The statements for a change.
+    fn statements(&self, change: &AnyChange) -> anyhow::Result<String> {
+        let kind: Result<Kind, value::Error> =
+            Kind::deserialize(change.kind.as_str().into_deserializer());
+        let Ok(kind) = kind else {
+            let kind = &change.kind;
+            bail!("unknown kind of change {kind:?}: placementctl is older than the nodes")
+        };
+        Ok(match kind {
+            Kind::Provider => self.provider(typed(change)?),
+            Kind::Inventory => self.inventory(typed(change)?),
+            Kind::Trait => match TraitKey::<String>::deserialize(&change.key) {
+                Ok(_) => self.named_trait(typed(change)?),
+                Err(_) => self.traits(typed(change)?),
+            },
+            Kind::Aggregate => self.aggregates(typed(change)?),
+            Kind::Class => self.class(typed(change)?),
+            Kind::Consumer => self.consumer(typed(change)?),
+            Kind::Allocation => self.allocation(typed(change)?),
+        })
+    }
+
+    fn text(&self, text: &str) -> String {
+        self.dialect.quoted(text)
+    }
+
+    fn optional(&self, text: Option<&String>) -> String {
+        literal(self.dialect, text.map(String::as_str))
+    }
+
+    /// The number of a provider in the database.
+    fn host(&self, uuid: Option<&String>) -> String {
+        let uuid = self.optional(uuid);
+        format!("(SELECT id FROM resource_providers WHERE uuid = {uuid})")
+    }
+
+    fn provider(
+        &self,
+        (key, before, after): (ProviderKey, Option<ProviderValue>, Option<ProviderValue>),
+    ) -> String {
+        let (uuid, at) = (self.text(&key.uuid), &self.at);
+        let Some(after) = after else {
+            // InnoDB cannot delete a row that refers to itself.
+            return format!(
+                "UPDATE resource_providers SET root_provider_id = NULL WHERE uuid = {uuid};\n\
+                 DELETE FROM resource_providers WHERE uuid = {uuid};\n"
+            );
+        };
+        let new = match before {
+            Some(_) => String::new(),
+            None => format!(
+                "INSERT INTO resource_providers (uuid, created_at) VALUES ({uuid}, {at});\n"
+            ),
+        };
+        let (name, generation) = (self.text(&after.name), after.generation);
+        let parent = self.optional(after.parent_provider_uuid.as_ref());
+        // The root is the root of the parent, whose change comes first, or the provider itself.
+        new + &format!(
+            "UPDATE resource_providers SET name = {name}, generation = {generation}, \
+             updated_at = {at}, parent_provider_id = (SELECT number FROM (SELECT MAX(id) AS number \
+             FROM resource_providers WHERE uuid = {parent}) AS parents), \
+             root_provider_id = COALESCE((SELECT number FROM (SELECT MAX(root_provider_id) AS number \
+             FROM resource_providers WHERE uuid = {parent}) AS parents), id) WHERE uuid = {uuid};\n"
+        )
+    }
+
+    fn inventory(
+        &self,
+        (key, _, after): (InventoryKey, Option<InventoryValue>, Option<InventoryValue>),
+    ) -> String {
+        let host = self.host(key.resource_provider.as_ref());
+        let (class, at) = (self.optional(key.resource_class.as_ref()), &self.at);
+        let class = format!("(SELECT id FROM resource_classes WHERE name = {class})");
+        let mut sql = format!(
+            "DELETE FROM inventories WHERE resource_provider_id = {host} AND resource_class_id = \
+             {class};\n"
+        );
+        if let Some(InventoryValue {
+            total,
+            reserved,
+            min_unit,
+            max_unit,
+            step_size,
+            allocation_ratio,
+        }) = after
+        {
+            // As JSON writes it.
+            let allocation_ratio = cell(allocation_ratio);
+            sql += &format!(
+                "INSERT INTO inventories (resource_provider_id, resource_class_id, total, reserved, min_unit, \
+                 max_unit, step_size, allocation_ratio, created_at) VALUES ({host}, \
+                 {class}, {total}, {reserved}, \
+                 {min_unit}, {max_unit}, {step_size}, {allocation_ratio}, {at});\n"
+            );
         }
-        kind => bail!("unknown kind of change {kind:?}: placementctl is older than the nodes"),
-    })
+        sql
+    }
+
+    fn named_trait(
+        &self,
+        (key, _, after): (TraitKey, Option<NameValue>, Option<NameValue>),
+    ) -> String {
+        let (name, at) = (self.text(&key.r#trait), &self.at);
+        let new = after
+            .map(|_| format!("INSERT INTO traits (name, created_at) VALUES ({name}, {at});\n"));
+        format!("DELETE FROM traits WHERE name = {name};\n") + &new.unwrap_or_default()
+    }
+
+    fn traits(&self, (key, _, after): (SetKey, Option<Traits>, Option<Traits>)) -> String {
+        let (host, at) = (self.host(key.resource_provider.as_ref()), &self.at);
+        let traits = after.map(|after| after.traits).unwrap_or_default();
+        let traits = traits.iter().map(|name| {
+            let name = self.optional(name.as_ref());
+            format!(
+                "INSERT INTO resource_provider_traits (resource_provider_id, trait_id, created_at) VALUES \
+                 ({host}, (SELECT id FROM traits WHERE name = {name}), {at});\n"
+            )
+        });
+        format!("DELETE FROM resource_provider_traits WHERE resource_provider_id = {host};\n")
+            + &traits.collect::<String>()
+    }
+
+    fn aggregates(
+        &self,
+        (key, _, after): (SetKey, Option<AggregatesValue>, Option<AggregatesValue>),
+    ) -> String {
+        let (host, at) = (self.host(key.resource_provider.as_ref()), &self.at);
+        let aggregates = after.map(|after| after.aggregates).unwrap_or_default();
+        let aggregates = aggregates.iter().map(|uuid| {
+            let uuid = self.text(uuid);
+            format!(
+                "INSERT INTO placement_aggregates (uuid, created_at) SELECT {uuid}, {at} FROM \
+                 (SELECT COUNT(*) AS hits FROM placement_aggregates WHERE uuid = {uuid}) AS counted WHERE hits = 0;\n\
+                 INSERT INTO resource_provider_aggregates (resource_provider_id, aggregate_id, created_at) VALUES \
+                 ({host}, (SELECT id FROM placement_aggregates WHERE uuid = {uuid}), {at});\n"
+            )
+        });
+        format!("DELETE FROM resource_provider_aggregates WHERE resource_provider_id = {host};\n")
+            + &aggregates.collect::<String>()
+    }
+
+    fn class(
+        &self,
+        (_, before, after): (ClassKey, Option<NameValue>, Option<NameValue>),
+    ) -> String {
+        let at = &self.at;
+        let name = |value: &NameValue| self.text(&value.name);
+        match (before.as_ref().map(name), after.as_ref().map(name)) {
+            (Some(before), Some(after)) => format!(
+                "UPDATE resource_classes SET name = {after}, updated_at = {at} WHERE name = {before};\n"
+            ),
+            (Some(before), None) => {
+                format!("DELETE FROM resource_classes WHERE name = {before};\n")
+            }
+            // Upstream treats a class with an id below 10000 as a standard one.
+            (None, Some(name)) if after.is_some_and(|one| one.name.starts_with("CUSTOM_")) => {
+                format!(
+                    "INSERT INTO resource_classes (id, name, created_at) SELECT \
+                 CASE WHEN MAX(id) < 10000 THEN 10000 ELSE MAX(id) + 1 END, {name}, {at} FROM resource_classes;\n"
+                )
+            }
+            (None, Some(name)) => format!(
+                "INSERT INTO resource_classes (id, name, created_at) SELECT \
+                 MAX(id) + 1, {name}, {at} FROM resource_classes WHERE id < 10000;\n"
+            ),
+            (None, None) => String::new(),
+        }
+    }
+
+    fn consumer(
+        &self,
+        (key, _, after): (ConsumerKey, Option<ConsumerValue>, Option<ConsumerValue>),
+    ) -> String {
+        let (uuid, at) = (self.text(&key.consumer), &self.at);
+        let mut sql = format!("DELETE FROM consumers WHERE uuid = {uuid};\n");
+        if let Some(after) = after {
+            let generation = after.consumer_generation;
+            let (project, user) = (self.text(&after.project_id), self.text(&after.user_id));
+            let kind = Some(&after.consumer_type).filter(|kind| *kind != NO_TYPE);
+            let kind = self.optional(kind);
+            sql += &format!(
+                "INSERT INTO projects (external_id, created_at) SELECT {project}, {at} FROM \
+                 (SELECT COUNT(*) AS hits FROM projects WHERE external_id = {project}) AS counted WHERE hits = 0;\n\
+                 INSERT INTO users (external_id, created_at) SELECT {user}, {at} FROM \
+                 (SELECT COUNT(*) AS hits FROM users WHERE external_id = {user}) AS counted WHERE hits = 0;\n\
+                 INSERT INTO consumer_types (name, created_at) SELECT {kind}, {at} FROM \
+                 (SELECT COUNT(*) AS hits FROM consumer_types WHERE name = {kind}) AS counted \
+                 WHERE hits = 0 AND {kind} IS NOT NULL;\n\
+                 INSERT INTO consumers (uuid, generation, project_id, user_id, consumer_type_id, created_at) VALUES \
+                 ({uuid}, {generation}, \
+                 (SELECT id FROM projects WHERE external_id = {project}), \
+                 (SELECT id FROM users WHERE external_id = {user}), \
+                 (SELECT id FROM consumer_types WHERE name = {kind}), {at});\n"
+            );
+        }
+        sql
+    }
+
+    fn allocation(
+        &self,
+        (key, _, after): (
+            AllocationKey,
+            Option<AllocationValue>,
+            Option<AllocationValue>,
+        ),
+    ) -> String {
+        let (consumer, at) = (self.text(&key.consumer), &self.at);
+        let host = self.host(key.resource_provider.as_ref());
+        let amounts = after.map(|after| after.resources).unwrap_or_default();
+        let amounts = amounts.iter().map(|(class, units)| {
+            let class = self.text(class);
+            format!(
+                "INSERT INTO allocations (resource_provider_id, consumer_id, resource_class_id, used, \
+                 created_at) VALUES ({host}, {consumer}, (SELECT id FROM resource_classes WHERE name = {class}), \
+                 {units}, {at});\n"
+            )
+        });
+        format!(
+            "DELETE FROM allocations WHERE consumer_id = {consumer} AND resource_provider_id = {host};\n"
+        ) + &amounts.collect::<String>()
+    }
 }
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
+
+    fn sql(dialect: Dialect, event: Value) -> anyhow::Result<String> {
+        let entry = AnyEntry::deserialize(event).unwrap();
+        transaction(dialect, ("7.1", "7.2"), Some(&entry))
+    }
 
     #[test]
     fn a_transaction_applies_changes_and_moves_the_token() {
         let key = json!({"consumer": "c'", "resource_provider": "u"});
         let held = json!({"resources": {"VCPU": 2, "CUSTOM_{/key}": 1}});
-        let event = json!({"at": "2026-11-27T06:00:00.9Z", "changes": [
+        let event = json!({"index": "7.2", "verb": "v", "at": "2026-11-27T06:00:00.9Z", "changes": [
             {"kind": "allocation", "key": key, "before": null, "after": held}]});
-        let sql = transaction(Dialect::Sqlite, ("7.1", "7.2"), &event).unwrap();
-        let lines: Vec<_> = sql.lines().collect();
+        let written = sql(Dialect::Sqlite, event).unwrap();
+        let lines: Vec<_> = written.lines().collect();
         let [begin, position, delete, insert, other, commit] = lines[..] else {
-            panic!("{sql}");
+            panic!("{written}");
         };
         assert_eq!((begin, commit), ("BEGIN;", "COMMIT;"));
         let moved =
@@ -191,9 +350,8 @@ mod tests {
                 format!("VALUES ({host}, 'c''', {class}, {units}, '2026-11-27 06:00:00');");
             assert!(insert.ends_with(&values), "{insert}");
         }
-        let event =
-            json!({"changes": [{"kind": "planet", "key": {}, "before": null, "after": null}]});
-        let error = transaction(Dialect::MySql, ("7.1", "7.2"), &event).unwrap_err();
+        let event = json!({"index": "7.2", "verb": "v", "changes": [{"kind": "planet", "key": {}, "before": null, "after": null}]});
+        let error = sql(Dialect::MySql, event).unwrap_err();
         assert!(error.to_string().contains("\"planet\""), "{error}");
         for hostile in [
             json!({"x": "1); DROP TABLE traits; --"}),
@@ -201,10 +359,10 @@ mod tests {
             json!(true),
         ] {
             let after = json!({"name": hostile, "generation": 1});
-            let event = json!({"changes": [
+            let event = json!({"index": "7.2", "verb": "v", "changes": [
                 {"kind": "provider", "key": {"uuid": "u"}, "before": null, "after": after}]});
-            let error = transaction(Dialect::MySql, ("7.1", "7.2"), &event).unwrap_err();
-            assert!(error.to_string().contains("a text or a number"), "{error}");
+            let error = sql(Dialect::MySql, event).unwrap_err();
+            assert!(error.to_string().contains("in an unknown form"), "{error}");
         }
     }
 }

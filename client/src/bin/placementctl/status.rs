@@ -3,19 +3,13 @@
 use std::process::ExitCode;
 use std::time::Duration;
 
-use placement_client::{Admin, Member, NodeStatus};
+use placement_client::{Admin, MeasuredRoundTrip, Member, MemberRole, NodeRole, NodeStatus};
 use placement_words::{Health, Survey, bytes};
 use serde::Serialize;
-use serde_json::{Value, json};
 
 use crate::render::{Output, Rows, print, word};
 use crate::survey::{exit_code, survey};
 use crate::topology::site;
-
-/// Members of a node's status that are part of the output.
-const REPORTED: &str = "version not_ready term last_log committed applied snapshot last_backup backup_problem \
-                        disk_used_bytes disk_free_bytes disk_problem storage_failure digest level_max \
-                        round_trip_problem clock_problem certificate_problem";
 
 /// Prints a survey. The exit code shows the health of the cluster.
 pub(crate) async fn show(
@@ -24,14 +18,14 @@ pub(crate) async fn show(
     timeout: Duration,
 ) -> anyhow::Result<ExitCode> {
     let survey = survey(admin, timeout).await?;
-    let report = ClusterReport::new(&survey)?;
+    let report = ClusterReport::new(&survey);
     print(&report.printed(output)?)?;
     Ok(exit_code(&report.health))
 }
 
 /// Text output of `status` for a survey.
 pub(crate) fn text(survey: &Survey) -> anyhow::Result<String> {
-    ClusterReport::new(survey)?.printed(&Output::default())
+    ClusterReport::new(survey).printed(&Output::default())
 }
 
 #[derive(Serialize)]
@@ -44,13 +38,13 @@ struct ClusterReport {
     health: Health,
     /// All partitions except the default one.
     partitions: Vec<String>,
-    members: Vec<Value>,
+    members: Vec<MemberReport>,
     /// Problems that do not affect clients yet; they do not change the exit code.
     warnings: Vec<String>,
 }
 
 impl ClusterReport {
-    fn new(survey: &Survey) -> serde_json::Result<Self> {
+    fn new(survey: &Survey) -> Self {
         let newest = survey.newest();
         let leads = |status: &&NodeStatus| Some(status.node_id) == newest.leader;
         let head = survey
@@ -58,17 +52,18 @@ impl ClusterReport {
             .find(leads)
             .and_then(|leader| leader.last_log);
         let members = survey.members.iter();
-        let members = members.map(|(one, answer)| member(one, answer.as_ref(), survey, head));
-        Ok(Self {
+        let members =
+            members.map(|(one, answer)| MemberReport::new(one, answer.as_ref(), survey, head));
+        Self {
             cluster_id: newest.cluster_id.clone(),
             leader: newest.leader,
             term: newest.term,
             level: newest.level,
             health: Health::of(survey),
             partitions: newest.partitions.clone(),
-            members: members.collect::<Result<_, _>>()?,
+            members: members.collect(),
             warnings: survey.warnings(true),
-        })
+        }
     }
 
     fn printed(&self, output: &Output) -> anyhow::Result<String> {
@@ -76,11 +71,24 @@ impl ClusterReport {
     }
 
     /// A row for each member.
-    fn rows(&self) -> Rows {
-        let items = self.members.iter().map(row);
-        let columns = "node:id name site role ready lag version +level:level_max +api +term +last_log \
-                       +committed +applied +snapshot +disk_used disk_free";
-        Rows::new(columns, items.collect())
+    fn rows(&self) -> Rows<Row> {
+        Rows::of(self.members.iter().map(Row::of).collect())
+            .column("node", |row| row.member.id)
+            .column("name", |row| row.member.name.clone())
+            .column("site", |row| row.site.clone())
+            .column("role", |row| row.role.clone())
+            .column("ready", |row| row.member.ready)
+            .column("lag", |row| row.member.lag)
+            .column("version", |row| row.member.version.clone())
+            .wide("level", |row| row.member.level_max)
+            .wide("api", |row| row.member.api.clone())
+            .wide("term", |row| row.member.term)
+            .wide("last_log", |row| row.member.last_log)
+            .wide("committed", |row| row.member.committed)
+            .wide("applied", |row| row.member.applied)
+            .wide("snapshot", |row| row.member.snapshot)
+            .wide("disk_used", |row| row.disk_used.clone())
+            .column("disk_free", |row| row.disk_free.clone())
     }
 
     fn text(&self, table: &str) -> String {
@@ -107,47 +115,153 @@ impl ClusterReport {
     }
 }
 
-/// Membership and reported status of a member; null if it does not report a value. `head`: index of
-/// the last entry of the leader.
-fn member(
-    member: &Member,
-    answer: Option<&NodeStatus>,
-    survey: &Survey,
-    head: Option<u64>,
-) -> serde_json::Result<Value> {
-    let (mut item, status) = (serde_json::to_value(member)?, serde_json::to_value(answer)?);
-    for key in REPORTED.split_whitespace() {
-        item[key] = status[key].clone();
+/// Membership and reported status of a member; `None` if it does not report a value.
+#[derive(Clone, Serialize)]
+struct MemberReport {
+    admin: String,
+    api: String,
+    applied: Option<u64>,
+    backup_problem: Option<String>,
+    certificate_problem: Option<String>,
+    clock_problem: Option<String>,
+    committed: Option<u64>,
+    digest: Option<String>,
+    disk_free_bytes: Option<u64>,
+    disk_problem: Option<String>,
+    disk_used_bytes: Option<u64>,
+    id: u64,
+    lag: Option<u64>,
+    last_backup: Option<u64>,
+    last_log: Option<u64>,
+    level_max: Option<u32>,
+    matched: Option<u64>,
+    name: String,
+    not_ready: Option<String>,
+    peer: String,
+    reachable: bool,
+    ready: bool,
+    region: String,
+    replaced_by: Option<u64>,
+    role: Role,
+    round_trip_problem: Option<String>,
+    round_trips: Vec<MeasuredRoundTrip>,
+    snapshot: Option<u64>,
+    storage_failure: Option<String>,
+    term: Option<u64>,
+    unreachable: Option<String>,
+    version: Option<String>,
+    zone: String,
+}
+
+/// What a member does, by its own word; by the membership, if it does not answer.
+#[derive(Clone, Copy, Serialize)]
+#[serde(untagged)]
+enum Role {
+    Reported(NodeRole),
+    Listed(MemberRole),
+    Lost(Superseded),
+}
+
+/// Believes that it leads, and another node leads in a later term.
+#[derive(Clone, Copy, Serialize)]
+#[serde(rename_all = "lowercase")]
+enum Superseded {
+    Superseded,
+}
+
+impl MemberReport {
+    /// `head`: index of the last entry of the leader.
+    fn new(
+        member: &Member,
+        answer: Option<&NodeStatus>,
+        survey: &Survey,
+        head: Option<u64>,
+    ) -> Self {
+        let Member {
+            id,
+            name,
+            role,
+            peer,
+            api,
+            admin,
+            region,
+            zone,
+            matched,
+            unreachable,
+            replaced_by,
+        } = member.clone();
+        let applied = answer.and_then(|status| status.applied);
+        let text = |of: fn(&NodeStatus) -> &Option<String>| answer.and_then(|one| of(one).clone());
+        Self {
+            admin,
+            api,
+            applied,
+            backup_problem: text(|status| &status.backup_problem),
+            certificate_problem: text(|status| &status.certificate_problem),
+            clock_problem: text(|status| &status.clock_problem),
+            committed: answer.and_then(|status| status.committed),
+            digest: text(|status| &status.digest),
+            disk_free_bytes: answer.and_then(|status| status.disk_free_bytes),
+            disk_problem: text(|status| &status.disk_problem),
+            disk_used_bytes: answer.and_then(|status| status.disk_used_bytes),
+            id,
+            lag: head
+                .zip(applied)
+                .map(|(head, applied)| head.saturating_sub(applied)),
+            last_backup: answer.and_then(|status| status.last_backup),
+            last_log: answer.and_then(|status| status.last_log),
+            level_max: answer.map(|status| status.level_max),
+            matched,
+            name,
+            not_ready: text(|status| &status.not_ready),
+            peer,
+            reachable: answer.is_some(),
+            ready: answer.is_some_and(|status| status.ready),
+            region,
+            replaced_by,
+            role: match answer {
+                Some(status) if survey.is_superseded(status) => Role::Lost(Superseded::Superseded),
+                Some(status) => Role::Reported(status.role),
+                None => Role::Listed(role),
+            },
+            round_trip_problem: text(|status| &status.round_trip_problem),
+            round_trips: answer.map_or_else(Vec::new, |status| status.round_trips.clone()),
+            snapshot: answer.and_then(|status| status.snapshot),
+            storage_failure: text(|status| &status.storage_failure),
+            term: answer.map(|status| status.term),
+            unreachable,
+            version: answer.map(|status| status.version.clone()),
+            zone,
+        }
     }
-    item["role"] = match answer {
-        Some(status) if survey.is_superseded(status) => json!("superseded"),
-        Some(status) => json!(status.role),
-        None => json!(member.role),
-    };
-    let lag = head.zip(answer.and_then(|status| status.applied));
-    item["lag"] = json!(lag.map(|(head, applied)| head.saturating_sub(applied)));
-    item["ready"] = json!(answer.is_some_and(|status| status.ready));
-    item["reachable"] = json!(answer.is_some());
-    let trips = answer.map_or(&[][..], |status| &status.round_trips);
-    item["round_trips"] = json!(trips);
-    Ok(item)
 }
 
 /// The row of a member in the table.
-fn row(member: &Value) -> Value {
-    let mut row = member.clone();
-    let mark = match (member["reachable"] == true, &member["storage_failure"]) {
-        (false, _) => " (unreachable)",
-        (_, Value::Null) => "",
-        _ => " (failed)",
-    };
-    row["role"] = json!(word(&member["role"]) + mark);
-    let [region, zone] = ["region", "zone"].map(|key| member[key].as_str().unwrap_or_default());
-    row["site"] = json!(site(region, zone));
-    for key in ["disk_used", "disk_free"] {
-        row[key] = json!(member[format!("{key}_bytes")].as_u64().map(bytes));
+#[derive(Serialize)]
+struct Row {
+    #[serde(flatten)]
+    member: MemberReport,
+    role: String,
+    site: String,
+    disk_used: Option<String>,
+    disk_free: Option<String>,
+}
+
+impl Row {
+    fn of(member: &MemberReport) -> Self {
+        let mark = match (member.reachable, &member.storage_failure) {
+            (false, _) => " (unreachable)",
+            (true, None) => "",
+            (true, Some(_)) => " (failed)",
+        };
+        Self {
+            role: word(member.role) + mark,
+            site: site(&member.region, &member.zone),
+            disk_used: member.disk_used_bytes.map(bytes),
+            disk_free: member.disk_free_bytes.map(bytes),
+            member: member.clone(),
+        }
     }
-    row
 }
 
 #[cfg(test)]

@@ -4,11 +4,11 @@ use std::process::ExitCode;
 
 use placement_client::{Admin, FailureDomain, Loss, PartitionCosts, Reads, SiteCosts, Topology};
 
-use crate::render::{Output, print, table};
+use crate::render::{NO_ROWS, Output, print, table};
 
 pub(crate) async fn show(admin: &Admin, output: &Output) -> anyhow::Result<ExitCode> {
     let topology = admin.topology().await?;
-    print(&output.report(&topology, None, |_| text(&topology))?)?;
+    print(&output.report(&topology, NO_ROWS, |_| text(&topology))?)?;
     Ok(match is_as_configured(&topology) {
         true => ExitCode::SUCCESS,
         false => ExitCode::FAILURE,

@@ -3,7 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use clap::Args;
-use serde_json::{Value, json};
+use placement_wire::consumers::Consumer;
+use placement_wire::events::NO_TYPE;
+use serde::Serialize;
+use serde_json::json;
 
 use crate::content::Content;
 use crate::held::{Amounts, add_held};
@@ -34,31 +37,52 @@ pub(crate) async fn show(content: &Content, which: Which) -> anyhow::Result<Stri
 }
 
 /// Adds the allocations of a consumer. The API names a missing type `unknown`.
-fn take(sums: &mut Sums, consumer: &Value) {
-    let text = |key: &str, missing: &str| consumer[key].as_str().unwrap_or(missing).to_owned();
-    let key = (text("project_id", ""), text("type", "unknown"));
+fn take(sums: &mut Sums, consumer: &Consumer<'_>) {
+    let consumer_type = consumer.r#type.as_deref().unwrap_or(NO_TYPE);
+    let key = (consumer.project_id.to_string(), consumer_type.to_owned());
     let sum = sums.entry(key).or_default();
     *sum.entry(COUNT.to_owned()).or_default() += 1;
     add_held(sum, consumer);
 }
 
+/// What consumers of one type use together in a project.
+#[derive(Serialize)]
+struct Usage {
+    project: String,
+    r#type: String,
+    /// By class, and how many consumers there are.
+    #[serde(flatten)]
+    amounts: Amounts,
+}
+
 /// A row for each project and type, with a column for each class.
-fn listed(sums: Sums) -> Rows {
+fn listed(sums: Sums) -> Rows<Usage> {
     let classes: BTreeSet<_> = sums.values().flat_map(|sum| sum.keys().cloned()).collect();
-    let mut columns = "project type consumers:consumer_count".to_owned();
-    for class in classes.iter().filter(|class| *class != COUNT) {
-        columns += &format!(" {class}");
-    }
-    let items = sums.into_iter().map(|((project, kind), sum)| {
-        let mut item = json!(sum);
-        (item["project"], item["type"]) = (json!(project), json!(kind));
-        item
+    let usages = sums.into_iter().map(|((project, kind), amounts)| Usage {
+        project,
+        r#type: kind,
+        amounts,
     });
-    Rows::new(&columns, items.collect())
+    let rows = Rows::of(usages.collect())
+        .column("project", |usage| usage.project.clone())
+        .column("type", |usage| usage.r#type.clone())
+        .column("consumers", amount(COUNT));
+    let classes = classes.iter().filter(|class| *class != COUNT);
+    classes.fold(rows, |rows, class| {
+        rows.column(class.clone(), amount(class))
+    })
+}
+
+/// What consumers use of a class.
+fn amount(class: &str) -> impl Fn(&Usage) -> Option<u64> + use<> {
+    let class = class.to_owned();
+    move |usage| usage.amounts.get(&class).copied()
 }
 
 #[cfg(test)]
 mod tests {
+    use serde::Deserialize;
+
     use super::*;
     use crate::render::Format;
 
@@ -66,6 +90,7 @@ mod tests {
     fn consumers_add_up_by_project_and_type() {
         let consumer = json!({"project_id": "p", "type": null, "allocations": [
             {"resources": {"VCPU": 2, "MEMORY_MB": 5}}, {"resources": {"VCPU": 1}}]});
+        let consumer = Consumer::deserialize(&consumer).unwrap();
         let mut walked = Sums::new();
         take(&mut walked, &consumer);
         take(&mut walked, &consumer);

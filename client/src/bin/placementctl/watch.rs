@@ -3,14 +3,17 @@
 use std::time::Duration;
 
 use anyhow::bail;
+use bytes::Bytes;
 use clap::Args;
 use placement_client::ApiRequest;
-use serde_json::Value;
+use placement_wire::events::{End, Ended, Mark};
+use serde::Deserialize;
+use serde::de::IgnoredAny;
 use tokio::time::sleep;
 
-use crate::changes::{Filters, changes};
+use crate::changes::{AnyEntry, Filters, changes};
 use crate::content::Content;
-use crate::render::{is_printed, phrase, warn, word};
+use crate::render::{is_printed, warn, word};
 
 /// Delay before a stream that ended is requested again.
 const PAUSE: Duration = Duration::from_secs(1);
@@ -33,7 +36,7 @@ pub(crate) async fn watch(content: &Content, which: Which) -> anyhow::Result<()>
     let now = content.send(ApiRequest::get("/resource_classes")).await?;
     let now = now.position().index.map(|now| now.as_str().to_owned());
     let after = which.after.or(now).unwrap_or_default();
-    let print = |line: &[u8], event: &Value| {
+    let print = |line: &[u8], event: &Event| {
         let text = match raw {
             true => [line, b"\n"].concat(),
             false => shown(event).into_bytes(),
@@ -48,7 +51,7 @@ pub(crate) async fn follow(
     content: &Content,
     request: &ApiRequest,
     mut after: String,
-    mut take: impl FnMut(&[u8], &Value) -> anyhow::Result<bool>,
+    mut take: impl FnMut(&[u8], &Event) -> anyhow::Result<bool>,
 ) -> anyhow::Result<()> {
     loop {
         let asked = request.clone().query("after", &after);
@@ -64,11 +67,11 @@ pub(crate) async fn follow(
                 return Ok(());
             }
             if let Some(end) = note(&mut after, &event) {
-                break end;
+                break end.as_str().to_owned();
             }
         };
         // The server ends a long stream regularly; this is not worth a warning.
-        if ended != "lifetime" {
+        if ended != End::Lifetime.as_str() {
             warn(&format!(
                 "the stream ended ({ended}); resuming after {after}"
             ));
@@ -77,58 +80,81 @@ pub(crate) async fn follow(
     }
 }
 
+/// A line of a stream.
+#[derive(Deserialize)]
+#[serde(untagged)]
+pub(crate) enum Event {
+    /// All changes of an entry, so its index is a position.
+    Entry(AnyEntry),
+    Ended(Ended<'static>),
+    Mark(Mark<'static>),
+    /// A value of a snapshot.
+    Other(IgnoredAny),
+}
+
 /// Records the position of a stream. Returns the reason if the stream ends.
-fn note(after: &mut String, event: &Value) -> Option<String> {
-    if !event["reset"].is_null() {
-        let reset = word(&event["reset"]);
-        warn(&format!(
-            "reset: changes after {after} are not kept any more; resuming after {reset}"
-        ));
+fn note(after: &mut String, event: &Event) -> Option<End> {
+    let (reached, end) = match event {
+        Event::Entry(entry) => (Some(&entry.index), None),
+        Event::Mark(Mark::Progress(token) | Mark::SnapshotEnd(token)) => (Some(token), None),
+        Event::Mark(Mark::Reset(token)) => {
+            let reset = word(token);
+            warn(&format!(
+                "reset: changes after {after} are not kept any more; resuming after {reset}"
+            ));
+            (None, None)
+        }
+        Event::Ended(ended) => (ended.next.as_ref(), Some(ended.end)),
+        Event::Mark(Mark::Snapshot(_)) | Event::Other(_) => (None, None),
+    };
+    if let Some(token) = reached {
+        after.clear();
+        after.push_str(token);
     }
-    // A line has all changes of an entry, so its index is a position.
-    let reached = ["index", "progress", "snapshot_end", "next"].map(|name| &event[name]);
-    if let Some(token) = reached.into_iter().find_map(Value::as_str) {
-        token.clone_into(after);
-    }
-    event["end"].as_str().map(str::to_owned)
+    end
 }
 
 /// A line for each change.
-fn shown(event: &Value) -> String {
-    let line = |change| {
-        phrase(
-            "{at}  {index}  {request_id}  {verb}  {kind} {key}: {change}\n",
-            &change,
-        )
+fn shown(event: &Event) -> String {
+    let Event::Entry(entry) = event else {
+        return String::new();
     };
-    changes(event).into_iter().map(line).collect()
+    let lines = changes(entry).map(|row| {
+        format!(
+            "{}  {}  {}  {}  {} {}: {}\n",
+            word(&row.at),
+            word(&row.index),
+            word(&row.request_id),
+            word(&row.verb),
+            word(&row.values.kind),
+            word(&row.values.key),
+            word(&row.change)
+        )
+    });
+    lines.collect()
 }
 
 pub(crate) async fn bulk(content: &Content, filters: Filters) -> anyhow::Result<()> {
     let request = filters.request(content, "events?follow=false").await?;
     let mut lines = content.lines(request).await?;
-    let mut last = Value::Null;
+    let mut last = Bytes::new();
     while let Some(line) = lines.next().await? {
-        // Parse only the lines that may be the last; rows are many.
-        if line.starts_with(b"{\"snapshot_end\"") || line.starts_with(b"{\"end\"") {
-            last = serde_json::from_slice(&line)?;
-        }
         if !is_printed(&[&line[..], b"\n"].concat())? {
             return Ok(());
         }
+        last = line;
     }
-    if last["snapshot_end"].is_null() {
-        bail!(
-            "the content is incomplete: the stream ended early ({})",
-            word(&last["end"])
-        );
-    }
-    Ok(())
+    let end = match serde_json::from_slice(&last) {
+        Ok(Event::Mark(Mark::SnapshotEnd(_))) => return Ok(()),
+        Ok(Event::Ended(ended)) => ended.end.as_str(),
+        _ => "-",
+    };
+    bail!("the content is incomplete: the stream ended early ({end})");
 }
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     use super::*;
 
@@ -136,25 +162,31 @@ mod tests {
     fn a_watch_resumes_after_the_last_complete_line() {
         let mut reached = "7.1".to_owned();
         for (event, end, after) in [
-            (json!({"index": "7.2", "changes": []}), None, "7.2"),
+            (
+                json!({"index": "7.2", "verb": "v", "changes": []}),
+                None,
+                "7.2",
+            ),
             (json!({"progress": "7.3"}), None, "7.3"),
             (json!({"reset": "7.9"}), None, "7.3"),
             (json!({"snapshot": "7.9"}), None, "7.3"),
             (json!({"snapshot_end": "7.9"}), None, "7.9"),
-            (json!({"end": "slow", "next": null}), Some("slow"), "7.9"),
+            (json!({"end": "slow", "next": null}), Some(End::Slow), "7.9"),
             (
                 json!({"end": "drain", "next": "7.11"}),
-                Some("drain"),
+                Some(End::Drain),
                 "7.11",
             ),
         ] {
-            assert_eq!(note(&mut reached, &event).as_deref(), end, "{event}");
+            let read = Event::deserialize(&event).unwrap();
+            assert_eq!(note(&mut reached, &read), end, "{event}");
             assert_eq!(reached, after, "{event}");
         }
     }
 
     #[test]
     fn progress_lines_are_not_shown_as_text() {
+        let shown = |event: &Value| shown(&Event::deserialize(event).unwrap());
         assert_eq!(shown(&json!({"progress": "7.2"})), "");
         let change =
             json!({"kind": "trait", "key": {"trait": "A"}, "before": null, "after": {"name": "A"}});

@@ -5,13 +5,17 @@ use std::path::PathBuf;
 use anyhow::Context;
 use clap::Args;
 use placement_client::{ApiRequest, Consistency};
-use serde_json::{Value, json};
+use placement_wire::upstream::Errors;
+use placement_wire::what_if::{Fit, Found, Outcome, WhatIf};
+use serde::Deserialize;
+use serde::de::IgnoredAny;
+use serde_json::Value;
 
 use crate::capacity::summed;
 use crate::content::{Content, EXTENSIONS};
 use crate::explain::explained;
 use crate::files::read;
-use crate::render::{Output, list, phrase, word};
+use crate::render::{NO_ROWS, Output, cell, word};
 
 #[derive(Args)]
 pub(crate) struct Which {
@@ -27,40 +31,54 @@ pub(crate) async fn ask(content: &Content, Which { file }: Which) -> anyhow::Res
     if content.source.local {
         request = request.consistency(Consistency::Local);
     }
-    let answer = content.ask(request).await?;
-    let text = described(&question, &answer)?;
-    content.source.output.report(&answer, None, |_| text)
+    let answer: Outcome<'_, Value> = content.ask(request).await?;
+    // The node has read it in this form.
+    let asked = WhatIf::deserialize(&question)?;
+    let text = described(&asked, &answer)?;
+    let output = &content.source.output;
+    output.report(&cell(&answer), NO_ROWS, |_| text)
 }
 
 /// A line for each change, and the answer to each question as text.
-fn described(question: &Value, answer: &Value) -> anyhow::Result<String> {
+fn described(
+    asked: &WhatIf<IgnoredAny>,
+    answer: &Outcome<'static, Value>,
+) -> anyhow::Result<String> {
     let mut text = String::new();
-    let changes = list(&question["changes"]).iter();
-    for (change, result) in changes.zip(list(&answer["changes"])) {
-        let detail = result["body"]["errors"][0]["detail"].as_str();
-        // Only the last line is specific to this error.
-        let message = detail.and_then(|detail| detail.trim_end().rsplit('\n').next());
-        let message = message.map_or(String::new(), |text| {
-            format!("  {}", word(&json!(text.trim())))
-        });
-        text +=
-            &(phrase("{status}", result) + &phrase("  {method} {path}", change) + &message + "\n");
+    for (change, result) in asked.changes.iter().zip(&answer.changes) {
+        let (status, method, path) = (result.status, word(&change.method), word(&change.path));
+        text += &format!("{status}  {method} {path}");
+        if let Some(message) = message(result.body.as_ref()) {
+            text += &format!("  {}", word(message));
+        }
+        text += "\n";
     }
-    for one in list(&answer["answers"]) {
-        let (fit, explanation) = (&one["fit"], &one["explain"]);
-        let part = match (fit.is_object(), explanation.is_object()) {
-            (true, _) if fit["exact"] == true => phrase("exactly {count} fit\n", fit),
-            (true, _) => phrase("at least {count} fit\n", fit),
-            (_, true) => explained(explanation, false),
-            _ => Output::default().rows(summed(&one["capacity"]))?,
+    for one in &answer.answers {
+        let part = match one {
+            Found::Fit(Fit { count, exact, .. }) => {
+                let least = if *exact { "exactly" } else { "at least" };
+                format!("{least} {count} fit\n")
+            }
+            Found::Explain(explanation) => explained(explanation, false),
+            Found::Capacity(report) => Output::default().rows(summed(report.clone()))?,
         };
         text += &format!("\n{part}");
     }
     Ok(text)
 }
 
+/// The message of an error. Only the last line is specific to this error.
+fn message(body: Option<&Value>) -> Option<String> {
+    let body = Errors::deserialize(body?).ok()?;
+    let detail = body.errors.into_iter().next()?.detail?;
+    let last = detail.trim_end().rsplit('\n').next()?;
+    Some(last.trim().to_owned())
+}
+
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     #[test]
@@ -76,7 +94,9 @@ mod tests {
                 {"explain": {"verdict": "some", "trees": 1, "with_candidates": 1}},
             ],
         });
-        let text = described(&question, &answer).unwrap();
+        let asked = WhatIf::deserialize(question).unwrap();
+        let answer = Outcome::deserialize(answer).unwrap();
+        let text = described(&asked, &answer).unwrap();
         let begin =
             "200  PUT /a\n409  DELETE /b  It is in use.\n\nat least 12 fit\n\nCLASS  PROVIDERS";
         assert!(text.starts_with(begin), "{text}");

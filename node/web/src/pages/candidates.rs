@@ -3,16 +3,18 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use maud::{Markup, html};
-use serde_json::Value;
+use placement_wire::explain::Explained;
+use placement_wire::upstream::{Candidate, Candidates, Providers};
+use serde::de::IgnoredAny;
 
 use super::Content;
-use super::explanation::explained;
+use super::explanation::explained as explanation;
 use super::lists::provider;
 use crate::ask::{Failure, Questions};
 use crate::frame::View;
-use crate::parts::{Field, ROWS_MAX, Room, form, row, table};
+use crate::parts::{Field, ROWS_MAX, Room, Table, form};
 use crate::target::{Target, whole_query, with_query};
-use crate::words::{command, list, pairs, text, word};
+use crate::words::{command, word};
 
 /// Default limit of candidates.
 const LIMIT: &str = "100";
@@ -87,16 +89,29 @@ async fn result(
         path += &format!("&limit={LIMIT}");
     }
     let path = of.partition.api(&path, &[]);
-    let answer = questions.get(path).await?;
-    let all = list(&answer["allocation_requests"]);
+    let answer: Candidates = questions.get(path).await?;
+    let all = &answer.allocation_requests;
     if all.is_empty() {
         let path = format!("/placementd/v1/explain?{asked}");
-        let explanation = questions.get(of.partition.api(&path, &[])).await?;
-        return Ok(explained(of, &explanation));
+        let path = of.partition.api(&path, &[]);
+        let explained: Explained<'_> = questions.get(path).await?;
+        return Ok(explanation(of, &explained.explanation));
     }
     let names = names(questions, of, &answer).await;
-    let rows = all.iter().map(|one| candidate(of, one, &answer, &names));
-    let rows = Room::default().take(rows);
+    let name = |uuid: &str| provider(of, uuid, names.get(uuid).map_or(uuid, String::as_str));
+    let table = Table::new()
+        .column("Tree", |one: &Candidate| {
+            html! { @for root in roots(&answer, one) { (name(root)) " " } }
+        })
+        .column("Resources", |one| {
+            let parts = one.allocations.iter().take(PARTS_MAX);
+            let more = one.allocations.len().saturating_sub(PARTS_MAX);
+            html! {
+                @for (uuid, held) in parts { (name(uuid)) ": " (word(&held.resources)) br; }
+                @if more > 0 { "and " (more) " more" }
+            }
+        });
+    let rows = Room::default().take(all.iter().map(|one| table.row(one)));
     // Truncated by the limit of the query or of the page.
     let limit = asked.split('&').find_map(|one| one.strip_prefix("limit="));
     let limit = limit.unwrap_or(LIMIT).parse().unwrap_or(usize::MAX);
@@ -113,7 +128,7 @@ async fn result(
     };
     Ok(html! {
         p class="verdict" { (count) }
-        (table("Candidates", "Tree | Resources", &rows))
+        (table.with("Candidates", &rows))
     })
 }
 
@@ -121,50 +136,31 @@ async fn result(
 async fn names(
     questions: &mut Questions<'_>,
     of: &Content<'_>,
-    answer: &Value,
-) -> BTreeMap<String, Value> {
-    let shown = list(&answer["allocation_requests"]).iter().take(ROWS_MAX);
-    let trees: BTreeSet<String> = shown.flat_map(|one| roots(answer, one)).collect();
+    answer: &Candidates,
+) -> BTreeMap<String, String> {
+    let shown = answer.allocation_requests.iter().take(ROWS_MAX);
+    let trees: BTreeSet<&str> = shown.flat_map(|one| roots(answer, one)).collect();
     let paths = trees.iter().take(TREES_MAX).map(|root| {
-        let tree = [("in_tree", root.as_str())];
+        let tree = [("in_tree", *root)];
         of.partition.api("/resource_providers", &tree)
     });
     let answers = questions.all(paths.collect()).await;
-    let answers = answers.iter().flatten();
-    let named = answers.flat_map(|tree| list(&tree["resource_providers"]));
-    let pair = |one: &Value| (text(&one["uuid"]).to_owned(), one["name"].clone());
-    named.map(pair).collect()
+    let answers = answers.into_iter().flatten();
+    let named = answers.flat_map(|tree: Providers<IgnoredAny>| tree.resource_providers);
+    named.map(|one| (one.uuid, one.name)).collect()
 }
 
 /// UUIDs of the root providers of a candidate.
-fn roots(answer: &Value, candidate: &Value) -> BTreeSet<String> {
-    let root = |provider: &str| {
-        let summary = &answer["provider_summaries"][provider];
-        let root = summary["root_provider_uuid"].as_str();
-        root.unwrap_or(provider).to_owned()
+fn roots<'a>(answer: &'a Candidates, candidate: &'a Candidate) -> BTreeSet<&'a str> {
+    let root = |provider: &'a String| {
+        let summary = answer.provider_summaries.get(provider);
+        let root = summary.and_then(|summary| summary.root_provider_uuid.as_ref());
+        root.unwrap_or(provider).as_str()
     };
-    let parts = pairs(&candidate["allocations"]).take(PARTS_MAX);
-    parts.map(|(provider, _)| root(provider)).collect()
-}
-
-/// A row: root providers, and resources by provider.
-fn candidate(
-    of: &Content<'_>,
-    one: &Value,
-    answer: &Value,
-    names: &BTreeMap<String, Value>,
-) -> Markup {
-    let name = |uuid: &str| {
-        let own = Value::from(uuid);
-        provider(of, &own, names.get(uuid).unwrap_or(&own))
-    };
-    let parts = pairs(&one["allocations"]).take(PARTS_MAX);
-    let more = pairs(&one["allocations"]).count().saturating_sub(PARTS_MAX);
-    row(&[
-        html! { @for root in roots(answer, one) { (name(&root)) " " } },
-        html! {
-            @for (uuid, held) in parts { (name(uuid)) ": " (word(&held["resources"])) br; }
-            @if more > 0 { "and " (more) " more" }
-        },
-    ])
+    candidate
+        .allocations
+        .keys()
+        .take(PARTS_MAX)
+        .map(root)
+        .collect()
 }

@@ -2,16 +2,17 @@
 //! that fit.
 
 use maud::{Markup, html};
-use serde_json::Value;
+use placement_wire::capacity::ClassCapacity;
+use placement_wire::what_if::Fit;
 
 use super::Content;
 use super::candidates::{asked, fields};
 use super::lists::CAPACITY;
 use crate::ask::{Failure, Questions};
-use crate::charts::{bars, numbers};
+use crate::charts::{BARS_MAX, bars};
 use crate::frame::View;
 use crate::parts::{Room, cut_to, form, link};
-use crate::words::{count, cut, list, word};
+use crate::words::{counted, cut, word};
 
 /// Maximum size of the charts of a page, in bytes.
 const CHARTS_BYTES: usize = 20 * 1024;
@@ -20,7 +21,7 @@ pub(super) async fn show(questions: &mut Questions<'_>, of: &Content<'_>) -> Res
     let answer = CAPACITY.ask(questions, of).await?;
     let fit = fit(questions, of).await;
     let mut view = CAPACITY.view(of, &answer);
-    let all: Vec<_> = list(&answer["capacity"]).iter().filter_map(chart).collect();
+    let all: Vec<_> = answer.capacity.iter().filter_map(chart).collect();
     let count = all.len();
     let charts = Room(CHARTS_BYTES).take(all);
     view.body = html! {
@@ -38,13 +39,13 @@ pub(super) async fn show(questions: &mut Questions<'_>, of: &Content<'_>) -> Res
 }
 
 /// Chart of the number of providers by free units of a class, with the numbers as text.
-fn chart(row: &Value) -> Option<Markup> {
-    let ranges = numbers(&row["free_ranges"]);
+fn chart(row: &ClassCapacity<'_>) -> Option<Markup> {
+    let ranges: Vec<u64> = row.free_ranges.iter().take(BARS_MAX).copied().collect();
     let shown: Vec<String> = (ranges.iter().enumerate())
         .filter(|(_, providers)| **providers > 0)
         .map(|(range, providers)| format!("{} ({providers})", amounts(range)))
         .collect();
-    let class = word(&row["class"]);
+    let class = word(&row.class);
     let label = format!("Number of providers by free units of {class}");
     (!shown.is_empty()).then(|| {
         html! {
@@ -74,12 +75,12 @@ async fn fit(questions: &mut Questions<'_>, of: &Content<'_>) -> Markup {
         return html! { p { "Enter the resources of a flavor." } };
     }
     let path = format!("/placementd/v1/what-if?{asked}");
-    let fit = match questions.get(of.partition.api(&path, &[])).await {
+    let fit: Fit = match questions.get(of.partition.api(&path, &[])).await {
         Ok(fit) => fit,
         Err(failure) => return html! { p class="verdict" { (cut(&failure.message)) } },
     };
-    let claims = count(&fit["count"], "claim");
-    let verdict = match (fit["exact"] == true, fit["complete"] == true) {
+    let claims = counted(fit.count, "claim");
+    let verdict = match (fit.exact, fit.complete) {
         (true, _) => format!("{claims} can be made now."),
         // With nested or sharing providers, another order of claims may fit more.
         (_, true) => format!("At least {claims} can be made now."),
@@ -88,6 +89,6 @@ async fn fit(questions: &mut Questions<'_>, of: &Content<'_>) -> Markup {
     let candidates = of.partition.page(&format!("candidates?{asked}"), &[]);
     html! {
         p class="verdict" { (verdict) }
-        p { (link(&candidates, &"Show candidates, or the reason for none".into())) }
+        p { (link(&candidates, "Show candidates, or the reason for none")) }
     }
 }

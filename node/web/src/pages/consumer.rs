@@ -1,15 +1,18 @@
 //! The allocations of one consumer.
 
+use std::collections::BTreeMap;
+
 use maud::html;
-use serde_json::Value;
+use placement_wire::upstream::{Allocation, Allocations, Providers};
+use serde::de::IgnoredAny;
 
 use super::Content;
 use super::lists::provider;
 use crate::ask::{Failure, Questions};
 use crate::frame::View;
-use crate::parts::{Room, cell, cut_to, facts, link, row, table};
+use crate::parts::{Room, Table, cell, cut_to, facts, link};
 use crate::target::encoded;
-use crate::words::{command, pairs};
+use crate::words::{command, word};
 
 /// Maximum number of provider names to look up; others show UUIDs.
 const NAMED_MAX: usize = 20;
@@ -20,31 +23,37 @@ pub(super) async fn show(
     uuid: &str,
 ) -> Result<View, Failure> {
     let path = format!("/allocations/{}", encoded(uuid));
-    let answer = questions.get(of.partition.api(&path, &[])).await?;
-    let held: Vec<_> = pairs(&answer["allocations"]).collect();
+    let answer: Allocations = questions.get(of.partition.api(&path, &[])).await?;
+    let held = &answer.allocations;
     if held.is_empty() {
         let what = format!("Consumer {uuid} does not exist or has no allocations.");
         return Err(Failure::not_found(&what));
     }
-    let named = held.iter().take(NAMED_MAX);
-    let named = named.map(|(uuid, _)| of.partition.api("/resource_providers", &[("uuid", uuid)]));
-    let named = questions.all(named.collect()).await;
-    let name = |at: usize| Some(&named.get(at)?.as_ref().ok()?["resource_providers"][0]["name"]);
-    let rows = held.iter().enumerate().map(|(at, (uuid, one))| {
-        let uuid = Value::from(uuid.as_str());
-        let name = name(at).filter(|name| name.is_string());
-        let shown = provider(of, &uuid, name.unwrap_or(&uuid));
-        row(&[shown, cell(&one["resources"])])
-    });
-    let rows = Room::default().take(rows);
+    let named = held.keys().take(NAMED_MAX);
+    let named = named.map(|uuid| of.partition.api("/resource_providers", &[("uuid", uuid)]));
+    let named = questions.all(named.collect()).await.into_iter().flatten();
+    let named = named.flat_map(|found: Providers<IgnoredAny>| found.resource_providers);
+    let names: BTreeMap<String, String> = named.map(|one| (one.uuid, one.name)).collect();
+    let table = Table::new()
+        .column("Provider", |(uuid, _): &(&String, &Allocation)| {
+            provider(of, uuid, names.get(*uuid).unwrap_or(uuid))
+        })
+        .column("Resources", |(_, one)| cell(&one.resources));
+    let rows = Room::default().take(held.iter().map(|one| table.row(&one)));
     let history = of.partition.page("history", &[("consumer", uuid)]);
+    let facts = facts(&[
+        ("consumer type", word(&answer.consumer_type)),
+        ("project id", word(&answer.project_id)),
+        ("user id", word(&answer.user_id)),
+        ("consumer generation", word(answer.consumer_generation)),
+    ]);
     Ok(View {
         title: format!("Consumer {uuid}"),
         body: html! {
-            (facts(&answer, "consumer_type project_id user_id consumer_generation"))
-            (table("Allocations", "Provider | Resources", &rows))
+            (facts)
+            (table.with("Allocations", &rows))
             (cut_to(rows.len(), held.len()))
-            p { (link(&history, &"Changes of this consumer".into())) }
+            p { (link(&history, "Changes of this consumer")) }
         },
         commands: vec![
             of.command("placementctl consumers show", &[("", uuid)]),

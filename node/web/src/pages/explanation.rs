@@ -1,31 +1,40 @@
 //! Explanation of a query without candidates, from `/placementd/v1/explain`.
 
 use maud::{Markup, html};
-use placement_words::Words;
-use serde_json::Value;
+use placement_wire::explain::{Explanation, Holder, Near, Stage};
+use placement_words::{Folded, Words};
 
 use super::Content;
 use super::lists::provider;
-use crate::parts::{Room, cells, link, row, table};
-use crate::words::{cut, list, text, word};
+use crate::parts::{Room, Table, cell, link, row};
+use crate::words::{cut, text, word};
 
 /// Maximum number of shown entries of each part.
 const SHOWN_MAX: usize = 20;
 /// The same phrases as in `placementctl explain`.
-const WORDS: Words = Words(word);
+const WORDS: Words = Words(text);
 
-pub(super) fn explained(of: &Content<'_>, answer: &Value) -> Markup {
+pub(super) fn explained(of: &Content<'_>, answer: &Explanation<'_>) -> Markup {
     let mut room = Room::default();
     // The first absent name is in the first line.
     let names = WORDS.absent_names(answer).skip(1).take(SHOWN_MAX);
     let names = room.take(names.map(|name| html! { li { (sentence(&name)) } }));
     let less = WORDS.relaxations(answer);
     let less = some(&mut room, less.iter(), |one| relaxation(of, one));
-    let nearest = some(&mut room, list(&answer["nearest"]).iter(), |one| {
-        near(of, one)
-    });
+    let nearest = some(&mut room, answer.nearest.iter(), |one| near(of, one));
     let (stages, others) = WORDS.stages(answer);
-    let (mut steps, left_out) = some(&mut room, stages.into_iter(), |one| step(of, one));
+    let table = Table::new()
+        .column(
+            "Condition",
+            |one: &Stage<'_>| html! { (WORDS.condition(one)) },
+        )
+        .column("Trees remaining", |one| cell(one.left))
+        .column("Trees removed", |one| cell(one.gone))
+        .column("For example", |one| {
+            let gone = one.examples.iter().take(SHOWN_MAX);
+            html! { @for one in gone { (provider(of, &one.uuid, &one.name)) " " } }
+        });
+    let (mut steps, left_out) = some(&mut room, stages.into_iter(), |one| table.row(one));
     let none = || html! { "–" };
     for (count, removed) in [(left_out, none()), (others, html! { "0" })] {
         if count > 0 {
@@ -33,12 +42,11 @@ pub(super) fn explained(of: &Content<'_>, answer: &Value) -> Markup {
             steps.push(row(&[more, none(), removed, none()]));
         }
     }
-    let heads = "Condition | Trees remaining | Trees removed | For example";
     let title = sentence(&WORDS.nearest_title(answer));
     html! {
         p class="verdict" { (cut(&sentence(&WORDS.cause(answer)))) }
         ul { @for name in &names { (name) } }
-        (table("Trees remaining after each condition", heads, &steps))
+        (table.with("Trees remaining after each condition", &steps))
         @for (title, (lines, more)) in [("What would fit", less), (title.trim_end_matches('.'), nearest)] {
             @if !lines.is_empty() {
                 h2 { (title) }
@@ -52,10 +60,10 @@ pub(super) fn explained(of: &Content<'_>, answer: &Value) -> Markup {
 }
 
 /// The first entries, and the number of further ones.
-fn some<'a>(
+fn some<'a, T: 'a>(
     room: &mut Room,
-    all: impl ExactSizeIterator<Item = &'a Value>,
-    shown: impl FnMut(&'a Value) -> Markup,
+    all: impl ExactSizeIterator<Item = &'a T>,
+    shown: impl FnMut(&'a T) -> Markup,
 ) -> (Vec<Markup>, usize) {
     let count = all.len();
     let shown = room.take(all.take(SHOWN_MAX).map(shown));
@@ -70,43 +78,34 @@ fn sentence(line: &str) -> String {
     first.collect::<String>() + rest.as_str() + "."
 }
 
-fn step(of: &Content<'_>, step: &Value) -> Markup {
-    let mut cells = cells(step, "left gone");
-    cells.insert(0, html! { (WORDS.condition(step)) });
-    let gone = list(&step["examples"]).iter().take(SHOWN_MAX);
-    cells.push(html! { @for one in gone { (provider(of, &one["uuid"], &one["name"])) " " } });
-    row(&cells)
-}
-
 /// A relaxed query, with a link to its candidates.
-fn relaxation(of: &Content<'_>, one: &Value) -> Markup {
-    let query = [("query", text(&one["query"]))];
+fn relaxation(of: &Content<'_>, one: &Folded<'_>) -> Markup {
+    let query = [("query", &*one.relaxation.query)];
     let page = of.partition.page("candidates", &query);
-    html! { li { (link(&page, &WORDS.less(one).into())) } }
+    html! { li { (link(&page, WORDS.folded(one))) } }
 }
 
 /// A nearly fitting tree, and the consumers of the resources that it lacks.
-fn near(of: &Content<'_>, one: &Value) -> Markup {
-    let root = &one["root"];
-    let holders = list(&one["holders"]).iter();
+fn near(of: &Content<'_>, one: &Near<'_>) -> Markup {
+    let root = &one.root;
     html! {
         li {
-            (provider(of, &root["uuid"], &root["name"])) " " (WORDS.lacks(one))
+            (provider(of, &root.uuid, &root.name)) " " (WORDS.lacks(one))
             ul {
-                @for holder in holders.take(SHOWN_MAX) { (held(of, holder)) }
+                @for holder in one.holders.iter().take(SHOWN_MAX) { (held(of, holder)) }
                 @if let Some(more) = WORDS.more_holders(one) { li { "and " (more) } }
             }
         }
     }
 }
 
-fn held(of: &Content<'_>, holder: &Value) -> Markup {
-    let consumer = &holder["consumer"];
+fn held(of: &Content<'_>, holder: &Holder<'_>) -> Markup {
+    let consumer = &holder.consumer;
     html! {
         li {
-            (word(&holder["class"])) ":" (word(&holder["amount"])) " held by "
-            (link(&of.partition.consumer_page(text(consumer)), consumer))
-            " of project " (word(&holder["project"])) " since " (word(&holder["since"]))
+            (word(&holder.class)) ":" (holder.amount) " held by "
+            (link(&of.partition.consumer_page(consumer), consumer))
+            " of project " (word(&holder.project)) " since " (word(&holder.since))
         }
     }
 }

@@ -1,36 +1,54 @@
 //! Pages that show one list of the API.
 
 use maud::{Markup, html};
-use serde_json::Value;
 
 use super::Content;
-use crate::ask::{Failure, Questions};
+use crate::ask::{Answer, Failure, Questions};
 use crate::frame::View;
-use crate::parts::{Field, Room, form, pager, pages, row, table};
-use crate::words::{list, text};
+use crate::parts::{Field, Room, Table, form, pager, pages};
 
 /// Page size, where the API returns pages.
 const LIMIT: (&str, &str) = ("limit", "100");
 /// Parameter that only pages have: prefix of names.
 const PREFIX: &str = "prefix";
 
-/// Description of a list page.
-pub(super) struct Listing {
+/// A filter: API parameter, label, example, and option of the command.
+pub(super) type Filter = (&'static str, &'static str, &'static str, &'static str);
+
+/// Description of a list page. `A`: the response of the API, `T`: a row of it.
+pub(super) struct Listing<A, T: 'static> {
     pub(super) title: &'static str,
     pub(super) page: &'static str,
     pub(super) command: &'static str,
-    /// Route of the API, and the member of the response with the list.
-    pub(super) api: (&'static str, &'static str),
-    /// Filters: API parameter, label, example, and option of the command.
-    pub(super) filters: &'static [(&'static str, &'static str, &'static str, &'static str)],
-    pub(super) heads: &'static str,
-    pub(super) row: fn(&Content<'_>, &Value) -> Vec<Markup>,
-    /// Parameter for the next page, and the member of a row that is its value; `None` if the API
-    /// returns all rows.
-    pub(super) next: Option<(&'static str, &'static str)>,
+    /// Route of the API.
+    pub(super) api: &'static str,
+    pub(super) filters: &'static [Filter],
+    pub(super) rows: fn(&A) -> &[T],
+    pub(super) table: for<'a> fn(&'a Content<'a>) -> Table<'a, T>,
+    pub(super) order: Order<A, T>,
 }
 
-impl Listing {
+/// How rows are ordered, and which the API gives.
+pub(super) enum Order<A, T> {
+    /// All, in their order.
+    Given,
+    /// All; pages order them by this name.
+    ByName(fn(&T) -> &str),
+    /// A part of them.
+    Paged(Paged<A, T>),
+}
+
+/// How the API goes on.
+pub(super) struct Paged<A, T> {
+    /// The parameter.
+    pub(super) parameter: &'static str,
+    /// Its value for what follows an answer.
+    pub(super) after: fn(&A) -> Option<&str>,
+    /// Its value for what follows a row.
+    pub(super) after_row: fn(&T) -> &str,
+}
+
+impl<A: Answer, T: 'static> Listing<A, T> {
     pub(super) async fn show(
         &self,
         questions: &mut Questions<'_>,
@@ -45,13 +63,13 @@ impl Listing {
         &self,
         questions: &mut Questions<'_>,
         of: &Content<'_>,
-    ) -> Result<Value, Failure> {
+    ) -> Result<A, Failure> {
         let mut asked = self.given(of);
         asked.retain(|(name, _)| *name != PREFIX);
-        if let Some((name, _)) = self.next {
-            asked.extend([LIMIT, (name, of.target.parameter(name))]);
+        if let Order::Paged(Paged { parameter, .. }) = self.order {
+            asked.extend([LIMIT, (parameter, of.target.parameter(parameter))]);
         }
-        questions.get(of.partition.api(self.api.0, &asked)).await
+        questions.get(of.partition.api(self.api, &asked)).await
     }
 
     /// Values of the filters in the address.
@@ -61,7 +79,7 @@ impl Listing {
     }
 
     /// The page for a response.
-    pub(super) fn view(&self, of: &Content<'_>, answer: &Value) -> View {
+    pub(super) fn view(&self, of: &Content<'_>, answer: &A) -> View {
         let filters = self.given(of);
         let given = self.filters.iter().zip(&filters);
         let fields = given
@@ -84,36 +102,41 @@ impl Listing {
     }
 
     /// The table of rows, and links to other pages.
-    fn rows(
-        &self,
-        of: &Content<'_>,
-        answer: &Value,
-        href: impl Fn(&str, &str) -> String,
-    ) -> Markup {
-        let prefix = of.target.parameter(PREFIX);
-        let begins_so = |one: &&Value| text(&one["name"]).starts_with(prefix);
-        let mut all: Vec<&Value> = list(&answer[self.api.1]).iter().filter(begins_so).collect();
-        let from = of.target.offset();
-        if self.next.is_none() {
-            all.sort_by_key(|one| text(&one["name"]));
-            all.drain(..from.min(all.len()));
+    fn rows(&self, of: &Content<'_>, answer: &A, href: impl Fn(&str, &str) -> String) -> Markup {
+        let mut all: Vec<&T> = (self.rows)(answer).iter().collect();
+        let mut from = of.target.offset();
+        match self.order {
+            Order::Given => {}
+            Order::ByName(name) => {
+                let prefix = of.target.parameter(PREFIX);
+                all.retain(|one| name(one).starts_with(prefix));
+                all.sort_by_key(|one| name(one));
+            }
+            Order::Paged(_) => from = 0,
         }
-        let rows = all.iter().map(|one| row(&(self.row)(of, one)));
-        let rows = Room::default().take(rows);
-        let others = match self.next {
-            None => pages(from, rows.len(), all.len(), |from| href("from", from)),
-            Some((parameter, member)) => {
+        all.drain(..from.min(all.len()));
+        let table = (self.table)(of);
+        let rows = Room::default().take(all.iter().map(|one| table.row(one)));
+        let others = match &self.order {
+            Order::Given | Order::ByName(_) => {
+                let left = all.len();
+                pages(of.target.offset(), rows.len(), left, |from| {
+                    href("from", from)
+                })
+            }
+            Order::Paged(paged) => {
                 // If not all rows fit on the page, the next page begins after the last shown row.
                 let next = match rows.len() < all.len() {
                     true => rows
                         .len()
                         .checked_sub(1)
-                        .map_or("", |last| text(&all[last][member])),
-                    false => text(&answer["next"]),
+                        .map(|last| (paged.after_row)(all[last])),
+                    false => (paged.after)(answer),
                 };
-                pager(None, (!next.is_empty()).then(|| href(parameter, next)))
+                let next = next.filter(|next| !next.is_empty());
+                pager(None, next.map(|next| href(paged.parameter, next)))
             }
         };
-        html! { (table(self.title, self.heads, &rows)) (others) }
+        html! { (table.with(self.title, &rows)) (others) }
     }
 }

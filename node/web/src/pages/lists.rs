@@ -1,68 +1,84 @@
 //! The list pages: capacity, providers, consumers and changes.
 
 use maud::{Markup, html};
+use placement_wire::capacity::{CapacityReport, ClassCapacity};
+use placement_wire::consumers::{Consumer, ConsumerAllocation, ConsumerPage};
+use placement_wire::events::{Change, Entry, History};
+use placement_wire::upstream::{Provider, Providers};
 use placement_words::rest;
-use serde_json::Value;
+use serde::de::IgnoredAny;
+use serde_json::{Value, to_value};
 
 use super::Content;
-use super::listing::Listing;
-use crate::parts::{bar, cell, cells, link};
-use crate::words::{list, text, word};
+use super::listing::{Listing, Order, Paged};
+use crate::parts::{Table, bar, cell, link};
+use crate::words::word;
 
 /// Maximum number of allocations of a consumer, or changes of an entry, in a row.
 const SHOWN_MAX: usize = 5;
 
-pub(super) const CAPACITY: Listing = Listing {
+pub(super) const CAPACITY: Listing<CapacityReport<'static>, ClassCapacity<'static>> = Listing {
     title: "Capacity",
     page: "capacity",
     command: "placementctl capacity",
-    api: ("/placementd/v1/capacity", "capacity"),
+    api: "/placementd/v1/capacity",
     filters: &[
         ("class", "Class", "VCPU", "--class"),
         ("by", "Group by class, aggregate or trait", "class", "--by"),
     ],
-    heads: "Class | Use | Used | Capacity | Free | Largest free amount of one provider | Aggregate or trait | Providers",
-    row: |of, one| {
-        let class = word(&one["class"]);
-        let resources = format!("{class}:1");
-        let providers = of.partition.page("providers", &[("resources", &resources)]);
-        let mut row = vec![
-            cell(&one["class"]),
-            bar(&class, &one["used"], &one["capacity"]),
-        ];
-        row.extend(cells(one, "used capacity free largest_free"));
-        let facets = ["aggregate", "trait"].map(|facet| text(&one[facet]));
-        row.push(html! { (facets.concat()) });
-        row.push(link(&providers, &one["providers"]));
-        row
+    rows: |answer| &answer.capacity,
+    table: |of| {
+        Table::new()
+            .column("Class", |one: &ClassCapacity<'_>| cell(&one.class))
+            .column("Use", |one| bar(&word(&one.class), one.used, one.capacity))
+            .column("Used", |one| cell(one.used))
+            .column("Capacity", |one| cell(one.capacity))
+            .column("Free", |one| cell(one.free))
+            .column("Largest free amount of one provider", |one| {
+                cell(one.largest_free)
+            })
+            .column("Aggregate or trait", |one| {
+                let facet = one.aggregate.as_ref().or(one.r#trait.as_ref());
+                html! { (facet.map(|name| &**name).unwrap_or_default()) }
+            })
+            .column("Providers", |one| {
+                let resources = format!("{}:1", word(&one.class));
+                let page = of.partition.page("providers", &[("resources", &resources)]);
+                link(&page, one.providers)
+            })
     },
-    next: None,
+    order: Order::Given,
 };
 
-pub(super) const PROVIDERS: Listing = Listing {
+/// A provider without its links, which are most of an answer: there may be 100,000.
+pub(super) type Unlinked = Provider<IgnoredAny>;
+
+pub(super) const PROVIDERS: Listing<Providers<IgnoredAny>, Unlinked> = Listing {
     title: "Providers",
     page: "providers",
     command: "placementctl providers list",
-    api: ("/resource_providers", "resource_providers"),
+    api: "/resource_providers",
     filters: &[
         ("prefix", "Name begins with", "cmp-1", "--name"),
         ("resources", "With room for", "VCPU:8", "--class"),
         ("required", "With traits", "HW_CPU_X86_AVX2", "--trait"),
     ],
-    heads: "Name | UUID | Generation | Parent",
-    row: |of, one| {
-        let mut row = vec![provider(of, &one["uuid"], &one["name"])];
-        row.extend(cells(one, "uuid generation parent_provider_uuid"));
-        row
+    rows: |answer| &answer.resource_providers,
+    table: |of| {
+        Table::new()
+            .column("Name", |one: &Unlinked| provider(of, &one.uuid, &one.name))
+            .column("UUID", |one| cell(&one.uuid))
+            .column("Generation", |one| cell(one.generation))
+            .column("Parent", |one| cell(&one.parent_provider_uuid))
     },
-    next: None,
+    order: Order::ByName(|one| &one.name),
 };
 
-pub(super) const CONSUMERS: Listing = Listing {
+pub(super) const CONSUMERS: Listing<ConsumerPage<'static>, Consumer<'static>> = Listing {
     title: "Consumers",
     page: "consumers",
     command: "placementctl consumers list",
-    api: ("/placementd/v1/consumers", "consumers"),
+    api: "/placementd/v1/consumers",
     filters: &[
         ("provider", "Provider (UUID)", "", "--provider"),
         ("project", "Project", "", "--project"),
@@ -70,16 +86,25 @@ pub(super) const CONSUMERS: Listing = Listing {
         ("type", "Type", "INSTANCE", "--type"),
         ("class", "Resource class", "VCPU", "--class"),
     ],
-    heads: CONSUMER_HEADS,
-    row: consumer,
-    next: Some(("marker", "uuid")),
+    rows: |answer| &answer.consumers,
+    table: consumers,
+    order: Order::Paged(Paged {
+        parameter: "marker",
+        after: |answer| answer.next.as_deref(),
+        after_row: |one| &one.uuid,
+    }),
 };
 
-pub(super) const HISTORY: Listing = Listing {
+/// A change of any kind; that of a newer node, too.
+type AnyChange = Change<String, Value, Value>;
+/// An entry with such changes.
+type AnyEntry = Entry<'static, AnyChange>;
+
+pub(super) const HISTORY: Listing<History<'static, AnyEntry>, AnyEntry> = Listing {
     title: "Changes, newest first",
     page: "history",
     command: "placementctl history",
-    api: ("/placementd/v1/history", "history"),
+    api: "/placementd/v1/history",
     filters: &[
         ("kind", "Kinds", "inventory,allocation", "--kind"),
         ("provider", "Provider (UUID)", "", "--provider"),
@@ -87,38 +112,45 @@ pub(super) const HISTORY: Listing = Listing {
         ("project", "Project", "", "--project"),
         ("class", "Resource class", "VCPU", "--class"),
     ],
-    heads: "Time | Entry | Command | Request | Changes",
-    row: |_, one| {
-        let mut row = cells(one, "at index verb request_id");
-        row.push(some(list(&one["changes"]), change));
-        row
+    rows: |answer| &answer.history,
+    table: |_| {
+        Table::new()
+            .column("Time", |one: &AnyEntry| cell(&one.at))
+            .column("Entry", |one| cell(&one.index))
+            .column("Command", |one| cell(&one.verb))
+            .column("Request", |one| cell(&one.request_id))
+            .column("Changes", |one| some(&one.changes, change))
     },
-    next: Some(("before", "index")),
+    order: Order::Paged(Paged {
+        parameter: "before",
+        after: |answer| answer.next.as_deref(),
+        after_row: |one| &one.index,
+    }),
 };
 
-pub(super) const CONSUMER_HEADS: &str = "Consumer | Type | Project | Changed | Allocations";
-
-pub(super) fn consumer(of: &Content<'_>, one: &Value) -> Vec<Markup> {
-    let mut row = vec![link(
-        &of.partition.consumer_page(text(&one["uuid"])),
-        &one["uuid"],
-    )];
-    row.extend(cells(one, "type project_id updated_at"));
-    let held = |one: &Value| {
-        let named = &one["provider"];
-        html! { (provider(of, &named["uuid"], &named["name"])) ": " (word(&one["resources"])) }
+/// The table of consumers.
+pub(super) fn consumers<'a>(of: &'a Content<'a>) -> Table<'a, Consumer<'static>> {
+    let held = |one: &ConsumerAllocation<'_>| {
+        let named = &one.provider;
+        html! { (provider(of, &named.uuid, &named.name)) ": " (word(&one.resources)) }
     };
-    row.push(some(list(&one["allocations"]), held));
-    row
+    Table::new()
+        .column("Consumer", |one: &Consumer<'_>| {
+            link(&of.partition.consumer_page(&one.uuid), &one.uuid)
+        })
+        .column("Type", |one| cell(&one.r#type))
+        .column("Project", |one| cell(&one.project_id))
+        .column("Changed", |one| cell(&one.updated_at))
+        .column("Allocations", move |one| some(&one.allocations, held))
 }
 
 /// A link to the page of a provider.
-pub(super) fn provider(of: &Content<'_>, uuid: &Value, name: &Value) -> Markup {
-    link(&of.partition.provider_page(text(uuid)), name)
+pub(super) fn provider(of: &Content<'_>, uuid: &str, name: &str) -> Markup {
+    link(&of.partition.provider_page(uuid), name)
 }
 
 /// The first elements, one per line.
-fn some(all: &[Value], shown: impl Fn(&Value) -> Markup) -> Markup {
+fn some<T>(all: &[T], shown: impl Fn(&T) -> Markup) -> Markup {
     html! {
         @for one in all.iter().take(SHOWN_MAX) { (shown(one)) br; }
         @if all.len() > SHOWN_MAX { "and " (all.len() - SHOWN_MAX) " more" }
@@ -126,10 +158,12 @@ fn some(all: &[Value], shown: impl Fn(&Value) -> Markup) -> Markup {
 }
 
 /// Old and new value without the members that are equal.
-fn change(change: &Value) -> Markup {
-    let (before, after) = (&change["before"], &change["after"]);
-    let [before, after] = [(before, after), (after, before)].map(|(one, other)| rest(one, other));
+fn change(change: &AnyChange) -> Markup {
+    let [before, after] =
+        [&change.before, &change.after].map(|value| to_value(value).unwrap_or_default());
+    let [before, after] =
+        [(&before, &after), (&after, &before)].map(|(one, other)| rest(one, other));
     html! {
-        (word(&change["kind"])) " " (word(&change["key"])) ": " (word(&before)) " → " (word(&after))
+        (word(&change.kind)) " " (word(&change.key)) ": " (word(before)) " → " (word(after))
     }
 }

@@ -1,40 +1,38 @@
 //! Health of the cluster, warnings, members and partitions.
 
-use maud::{Markup, html};
-use placement_wire::{Member, NodeStatus};
+use maud::html;
+use placement_wire::{Member, NodeRole, NodeStatus, Partition};
 use placement_words::{Condition, Health, Survey};
-use serde::Deserialize;
-use serde_json::{Value, json};
 
 use crate::ask::{Failure, Questions};
 use crate::charts::bars;
 use crate::frame::View;
-use crate::parts::{Room, cell, cells, facts, link, row, table};
-use crate::target::Partition;
-use crate::words::{bytes, cut, date, list, pairs, site, text, word};
-
-const MEMBERS: &str = "Member | Role | Ready | Site | Version | Level | Term | Applied | Lag | Disk used | Disk free | \
-                       Last backup";
-const REPORTED: &str =
-    "name role ready site version level_max term applied lag disk_used disk_free last_backup";
+use crate::parts::{Room, Table, cell, facts, link};
+use crate::target;
+use crate::words::{bytes, cut, date, site, word};
 
 pub(super) async fn show(questions: &mut Questions<'_>) -> Result<View, Failure> {
-    let asked = questions.get("/v1/status".to_owned()).await?;
-    let entries = list(&asked["members"]);
-    let paths = entries
-        .iter()
-        .map(|one| format!("/v1/nodes/{}/status", one["id"]));
-    let paths = paths.chain(["/v1/partitions".to_owned()]).collect();
-    let mut answers = questions.all(paths).await;
-    let partitions = answers.pop().and_then(Result::ok).unwrap_or_default();
-    let leader = answers.iter().flatten().find(|one| one["role"] == "leader");
-    let head = leader.unwrap_or(&asked)["last_log"].as_u64();
-    let members = entries.iter().zip(&answers);
-    let members: Vec<Value> = members
-        .map(|(entry, answer)| member(entry, answer.as_ref().ok(), head))
+    let asked: NodeStatus = questions.get("/v1/status".to_owned()).await?;
+    let paths = asked.members.iter();
+    let paths = paths.map(|one| format!("/v1/nodes/{}/status", one.id));
+    let (answers, partitions) = questions
+        .all_and_one(paths.collect(), "/v1/partitions".to_owned())
+        .await;
+    let answers: Vec<Result<NodeStatus, Failure>> = answers;
+    let partitions: Vec<Partition> = partitions.unwrap_or_default();
+    let mut leaders = answers.iter().flatten();
+    let leader = leaders.find(|one| one.role == NodeRole::Leader);
+    let head = leader.unwrap_or(&asked).last_log;
+    let members = asked.members.iter().zip(&answers);
+    let members: Vec<Reported<'_>> = members
+        .map(|(entry, answer)| Reported {
+            entry,
+            status: answer.as_ref().ok(),
+            head,
+        })
         .collect();
     let mut room = Room::default();
-    let mut survey = survey(&asked, entries, &answers);
+    let mut survey = survey(&asked, &answers);
     if questions.are_of_a_user() {
         // The reason contains addresses.
         let members = survey.members.iter_mut();
@@ -44,10 +42,20 @@ pub(super) async fn show(questions: &mut Questions<'_>) -> Result<View, Failure>
     let warnings = survey.warnings(!questions.are_of_a_user());
     let warnings = health.problems.iter().chain(&warnings);
     let warnings = room.take(warnings.map(|one| html! { li { (cut(one)) } }));
-    let rows = room.take(members.iter().map(|one| row(&cells(one, REPORTED))));
-    let requests = room.take(members.iter().filter_map(requests));
-    let certificates = room.take(members.iter().flat_map(certificates));
-    let partitions = room.take(list(&partitions).iter().map(partition));
+    let (reported, answered, expiring) = (reported(), answered(), expiring());
+    let rows = room.take(members.iter().map(|one| reported.row(one)));
+    let requests = members.iter().filter_map(Requests::of);
+    let requests = room.take(requests.map(|one| answered.row(&one)));
+    let certificates = members.iter().flat_map(certificates);
+    let certificates = room.take(certificates.map(|one| expiring.row(&one)));
+    let held = held();
+    let partitions = room.take(partitions.iter().map(|one| held.row(one)));
+    let facts = facts(&[
+        ("cluster id", word(&asked.cluster_id)),
+        ("leader", word(asked.leader)),
+        ("term", word(asked.term)),
+        ("level", word(asked.level)),
+    ]);
     Ok(View {
         title: "Overview".to_owned(),
         body: html! {
@@ -56,11 +64,11 @@ pub(super) async fn show(questions: &mut Questions<'_>) -> Result<View, Failure>
                 h2 { "Warnings" }
                 ul { @for one in &warnings { (one) } }
             }
-            (facts(&asked, "cluster_id leader term level"))
-            (table("Members", MEMBERS, &rows))
-            (table("Requests of the last hour", "Member | Answered | With 503 | Per minute", &requests))
-            @if !certificates.is_empty() { (table("Certificates", "Listener | Member | Expires", &certificates)) }
-            (table("Partitions", "Partition | Providers | Consumers | Region | Requests", &partitions))
+            (facts)
+            (reported.with("Members", &rows))
+            (answered.with("Requests of the last hour", &requests))
+            @if !certificates.is_empty() { (expiring.with("Certificates", &certificates)) }
+            (held.with("Partitions", &partitions))
         },
         commands: ["placementctl status", "placementctl partitions"]
             .map(str::to_owned)
@@ -68,37 +76,62 @@ pub(super) async fn show(questions: &mut Questions<'_>) -> Result<View, Failure>
     })
 }
 
-/// Status of a member, or its entry in the membership if it does not answer. `head`: index of the
-/// last entry of the leader.
-fn member(entry: &Value, status: Option<&Value>, head: Option<u64>) -> Value {
-    // A faulty node may return any JSON.
-    let status = status.filter(|status| status.is_object());
-    let mut one = status.cloned().unwrap_or_default();
-    let lag = head.zip(one["applied"].as_u64());
-    one["lag"] = json!(lag.map(|(head, applied)| head.saturating_sub(applied)));
-    one["name"] = json!(format!("{} (node {})", word(&entry["name"]), entry["id"]));
-    one["site"] = json!(site(entry));
-    one["ready"] = json!(one["ready"] == true);
-    one["disk_used"] = json!(one["disk_used_bytes"].as_u64().map(bytes));
-    one["disk_free"] = json!(one["disk_free_bytes"].as_u64().map(bytes));
-    one["last_backup"] = json!(date(&one["last_backup"]));
-    if status.is_none() {
-        one["role"] = entry["role"].clone();
-    }
-    one
+/// A member: what the membership has of it, and what it reports, if it answers.
+struct Reported<'a> {
+    entry: &'a Member,
+    status: Option<&'a NodeStatus>,
+    /// The last entry of the leader.
+    head: Option<u64>,
 }
 
-/// Parses the statuses like `placementctl status`. A faulty node may return any JSON.
-fn survey(asked: &Value, entries: &[Value], answers: &[Result<Value, Failure>]) -> Survey {
-    let status = |value: &Value| NodeStatus::deserialize(value).ok();
-    let of_member = |(entry, answer): (&Value, &Result<Value, Failure>)| {
-        let member = Member::deserialize(entry).ok()?;
-        let own = answer.as_ref().ok().and_then(status);
+impl Reported<'_> {
+    fn name(&self) -> String {
+        format!("{} (node {})", word(&self.entry.name), self.entry.id)
+    }
+
+    fn lag(&self) -> Option<u64> {
+        let applied = self.status?.applied?;
+        Some(self.head?.saturating_sub(applied))
+    }
+}
+
+fn reported<'a>() -> Table<'static, Reported<'a>> {
+    Table::new()
+        .column("Member", |one: &Reported<'_>| cell(one.name()))
+        .column("Role", |one| match one.status {
+            Some(status) => cell(status.role),
+            None => cell(one.entry.role),
+        })
+        .column("Ready", |one| cell(one.status.is_some_and(|one| one.ready)))
+        .column("Site", |one| cell(site(&one.entry.region, &one.entry.zone)))
+        .column("Version", |one| cell(one.status.map(|one| &one.version)))
+        .column("Level", |one| cell(one.status.map(|one| one.level_max)))
+        .column("Term", |one| cell(one.status.map(|one| one.term)))
+        .column("Applied", |one| cell(one.status.map(|one| one.applied)))
+        .column("Lag", |one| cell(one.lag()))
+        .column("Disk used", |one| {
+            let used = one.status.and_then(|one| one.disk_used_bytes);
+            cell(used.map(bytes))
+        })
+        .column("Disk free", |one| {
+            let free = one.status.and_then(|one| one.disk_free_bytes);
+            cell(free.map(bytes))
+        })
+        .column("Last backup", |one| {
+            let last = one.status.and_then(|one| one.last_backup);
+            cell(last.map(date))
+        })
+}
+
+/// The statuses like `placementctl status` reads them.
+fn survey(asked: &NodeStatus, answers: &[Result<NodeStatus, Failure>]) -> Survey {
+    let of_member = |(member, answer): (&Member, &Result<NodeStatus, Failure>)| {
+        let own = answer.as_ref().ok().cloned();
         // A different node at this address does not count.
-        Some((member.clone(), own.filter(|own| own.node_id == member.id)))
+        (member.clone(), own.filter(|own| own.node_id == member.id))
     };
-    let members = entries.iter().zip(answers).filter_map(of_member);
-    Survey::new(status(asked).unwrap_or_default(), members.collect())
+    let members = asked.members.iter().zip(answers).map(of_member);
+    Survey::new(asked.clone(), members.collect())
 }
 
 /// The condition of the cluster on one line.
@@ -115,27 +148,72 @@ fn verdict(health: &Health, asked: u64) -> String {
     }
 }
 
-/// Requests that a member answered in the last hour.
-fn requests(one: &Value) -> Option<Markup> {
-    let minutes = list(&one["requests"]).iter().take(60);
-    let of = |at: usize| minutes.clone().map(move |minute| minute[at].as_u64());
-    let [all, failed] = [0, 1].map(|at| of(at).map(Option::unwrap_or_default).collect::<Vec<_>>());
-    let sum = |counts: &[u64]| json!(counts.iter().copied().fold(0, u64::saturating_add));
-    let label = format!("Requests per minute, at most {}", all.iter().max()?);
-    let cells = [&one["name"], &sum(&all), &sum(&failed)].map(cell);
-    Some(row(&[&cells[..], &[bars(&label, &all, &failed)]].concat()))
+/// Requests that a member answered in each minute of the last hour, and those with 503.
+struct Requests {
+    member: String,
+    all: Vec<u64>,
+    failed: Vec<u64>,
 }
 
-fn certificates(one: &Value) -> Vec<Markup> {
-    let ends = pairs(&one["certificate_ends"]);
-    let text = |text: String| html! { (text) };
-    ends.map(|(listener, end)| row(&[text(cut(listener)), cell(&one["name"]), text(date(end))]))
-        .collect()
+impl Requests {
+    fn of(member: &Reported<'_>) -> Option<Self> {
+        let minutes = member.status?.requests.iter().take(60).copied();
+        let (all, failed): (Vec<_>, Vec<_>) = minutes.unzip();
+        (!all.is_empty()).then(|| Self {
+            member: member.name(),
+            all,
+            failed,
+        })
+    }
 }
 
-fn partition(one: &Value) -> Markup {
-    let page = Partition(text(&one["name"]).to_owned()).page("capacity", &[]);
-    let mut row = vec![link(&page, &one["name"])];
-    row.extend(cells(one, "providers consumers region ways"));
-    crate::parts::row(&row)
+fn answered() -> Table<'static, Requests> {
+    let sum = |counts: &[u64]| cell(counts.iter().copied().fold(0, u64::saturating_add));
+    Table::new()
+        .column("Member", |one: &Requests| cell(&one.member))
+        .column("Answered", move |one| sum(&one.all))
+        .column("With 503", move |one| sum(&one.failed))
+        .column("Per minute", |one| {
+            let most = one.all.iter().max().copied().unwrap_or_default();
+            let label = format!("Requests per minute, at most {most}");
+            bars(&label, &one.all, &one.failed)
+        })
+}
+
+/// The certificate of a listener of a member.
+struct Certificate {
+    listener: String,
+    member: String,
+    /// Seconds since 1970.
+    end: u64,
+}
+
+fn certificates(member: &Reported<'_>) -> Vec<Certificate> {
+    let ends = member.status.iter().flat_map(|one| &one.certificate_ends);
+    ends.map(|(listener, end)| Certificate {
+        listener: cut(listener),
+        member: member.name(),
+        end: *end,
+    })
+    .collect()
+}
+
+fn expiring() -> Table<'static, Certificate> {
+    Table::new()
+        .column("Listener", |one: &Certificate| html! { (one.listener) })
+        .column("Member", |one| cell(&one.member))
+        .column("Expires", |one| html! { (date(one.end)) })
+}
+
+/// The partitions that the cluster holds.
+fn held() -> Table<'static, Partition> {
+    Table::new()
+        .column("Partition", |one: &Partition| {
+            let page = target::Partition(one.name.clone()).page("capacity", &[]);
+            link(&page, &one.name)
+        })
+        .column("Providers", |one| cell(one.providers))
+        .column("Consumers", |one| cell(one.consumers))
+        .column("Region", |one| cell(&one.region))
+        .column("Requests", |one| cell(&one.ways))
 }

@@ -1,23 +1,21 @@
 //! The tree of a provider: inventories, traits, aggregates and consumers.
 
 use maud::{Markup, html};
-use serde_json::Value;
+use placement_wire::consumers::ConsumerPage;
+use placement_wire::trees::{Tree, TreeInventory, TreeProvider};
 
 use super::Content;
-use super::lists::{CONSUMER_HEADS, consumer, provider};
+use super::lists::{self, provider};
 use crate::ask::{Failure, Questions};
 use crate::frame::View;
-use crate::parts::{Room, bar, cells, cut_to, facts, link, pages, row, table};
+use crate::parts::{Room, Table, bar, cell, cut_to, facts, link, pages};
 use crate::target::encoded;
-use crate::words::{command, list, pairs, word};
+use crate::words::{command, word};
 
 /// Number of consumers to show; the list of consumers has all of them.
 const HOLDERS: &str = "20";
 /// Maximum number of shown inventories of a provider.
 const INVENTORIES_MAX: usize = 50;
-const INVENTORY: &str =
-    "Class | Use | Used | Capacity | Total | Reserved | Ratio | Min unit | Max unit | Step";
-const AMOUNTS: &str = "used capacity total reserved allocation_ratio min_unit max_unit step_size";
 
 pub(super) async fn show(
     questions: &mut Questions<'_>,
@@ -26,18 +24,17 @@ pub(super) async fn show(
 ) -> Result<View, Failure> {
     let (partition, own) = (of.partition, format!("providers/{}", encoded(uuid)));
     let tree = format!("/placementd/v1/trees/{}", encoded(uuid));
-    let tree = questions.get(partition.api(&tree, &[])).await?;
+    let tree: Tree<'_> = questions.get(partition.api(&tree, &[])).await?;
     let filters = [("provider", uuid), ("limit", HOLDERS)];
     let holders = partition.api("/placementd/v1/consumers", &filters);
-    let consumers = questions.get(holders).await?;
-    let all = list(&tree["providers"]);
-    let named = all.iter().find(|one| one["uuid"] == uuid);
-    let title = named.map_or(uuid.to_owned(), |one| word(&one["name"]));
+    let consumers: ConsumerPage<'_> = questions.get(holders).await?;
+    let all = &tree.providers;
+    let named = all.iter().find(|one| one.uuid == uuid);
+    let title = named.map_or(uuid.to_owned(), |one| word(&one.name));
     let mut room = Room::default();
-    let holders = list(&consumers["consumers"]).iter();
-    let holders = room.take(holders.map(|one| row(&consumer(of, one))));
-    let is_cut =
-        !consumers["next"].is_null() || holders.len() < list(&consumers["consumers"]).len();
+    let table = lists::consumers(of);
+    let holders = room.take(consumers.consumers.iter().map(|one| table.row(one)));
+    let is_cut = consumers.next.is_some() || holders.len() < consumers.consumers.len();
     let from = of.target.offset();
     let shown = room.take(all.iter().skip(from).map(|one| section(of, all, one)));
     let left = all.len().saturating_sub(from);
@@ -47,9 +44,9 @@ pub(super) async fn show(
     let body = html! {
         @for one in &shown { (one) }
         (pages(from, shown.len(), left, href))
-        (table(&format!("Consumers of {title}"), CONSUMER_HEADS, &holders))
+        (table.with(&format!("Consumers of {title}"), &holders))
         @if is_cut { p { "Showing the first " (holders.len()) "; there are more." } }
-        p { (link(&all_consumers, &"All consumers of this provider".into())) " · " (link(&history, &"Changes of this provider".into())) }
+        p { (link(&all_consumers, "All consumers of this provider")) " · " (link(&history, "Changes of this provider")) }
     };
     let own = ["tree", "holders"];
     let own = own.map(|verb| of.command(&format!("placementctl providers {verb}"), &[("", uuid)]));
@@ -64,36 +61,55 @@ pub(super) async fn show(
 }
 
 /// Number of ancestors of a provider.
-fn depth(all: &[Value], one: &Value) -> usize {
-    let (mut depth, mut parent) = (0, &one["parent"]);
+fn depth(all: &[TreeProvider<'_>], one: &TreeProvider<'_>) -> usize {
+    let (mut depth, mut parent) = (0, &one.parent);
     // Guards against a circle in a faulty response.
     while depth < all.len()
-        && let Some(above) = all.iter().find(|above| above["uuid"] == *parent)
+        && let Some(above) = all
+            .iter()
+            .find(|above| Some(&above.uuid) == parent.as_ref())
     {
-        (depth, parent) = (depth + 1, &above["parent"]);
+        (depth, parent) = (depth + 1, &above.parent);
     }
     depth
 }
 
-fn section(of: &Content<'_>, all: &[Value], one: &Value) -> Markup {
+fn section(of: &Content<'_>, all: &[TreeProvider<'_>], one: &TreeProvider<'_>) -> Markup {
     let depth = depth(all, one);
-    let rows = pairs(&one["inventories"]).take(INVENTORIES_MAX);
-    let rows: Vec<Markup> = rows.map(|(class, of)| inventory(class, of)).collect();
-    let caption = format!("Inventories of {}", word(&one["name"]));
+    let table = inventories();
+    let rows = one.inventories.iter().take(INVENTORIES_MAX);
+    let rows: Vec<Markup> = rows.map(|(class, of)| table.row(&(&**class, of))).collect();
+    let caption = format!("Inventories of {}", word(&one.name));
     html! {
         section class=(format!("provider depth-{}", depth.min(5))) {
-            h2 { (provider(of, &one["uuid"], &one["name"])) }
+            h2 { (provider(of, &one.uuid, &one.name)) }
             p { "Level " (depth + 1) " of the tree" }
-            @if !rows.is_empty() { (table(&caption, INVENTORY, &rows)) }
-            (cut_to(rows.len(), pairs(&one["inventories"]).count()))
-            (facts(one, "uuid generation holders traits aggregates"))
+            @if !rows.is_empty() { (table.with(&caption, &rows)) }
+            (cut_to(rows.len(), one.inventories.len()))
+            (facts(&[
+                ("uuid", word(&one.uuid)),
+                ("generation", word(one.generation)),
+                ("holders", word(one.holders)),
+                ("traits", word(&one.traits)),
+                ("aggregates", word(&one.aggregates)),
+            ]))
         }
     }
 }
 
-fn inventory(class: &str, inventory: &Value) -> Markup {
-    let mut cells = cells(inventory, AMOUNTS);
-    let bar = bar(class, &inventory["used"], &inventory["capacity"]);
-    cells.splice(..0, [html! { (class) }, bar]);
-    row(&cells)
+/// An inventory with its class.
+type Classed<'a> = (&'a str, &'a TreeInventory);
+
+fn inventories<'a>() -> Table<'static, Classed<'a>> {
+    Table::new()
+        .column("Class", |(class, _): &Classed<'_>| html! { (class) })
+        .column("Use", |(class, one)| bar(class, one.used, one.capacity))
+        .column("Used", |(_, one)| cell(one.used))
+        .column("Capacity", |(_, one)| cell(one.capacity))
+        .column("Total", |(_, one)| cell(one.total))
+        .column("Reserved", |(_, one)| cell(one.reserved))
+        .column("Ratio", |(_, one)| cell(one.allocation_ratio))
+        .column("Min unit", |(_, one)| cell(one.min_unit))
+        .column("Max unit", |(_, one)| cell(one.max_unit))
+        .column("Step", |(_, one)| cell(one.step_size))
 }

@@ -2,30 +2,31 @@
 
 use std::cmp::Reverse;
 
-use maud::{Markup, html};
-use serde_json::{Value, json};
+use maud::html;
+use placement_wire::NodeStatus;
+use placement_wire::searches::{Search, SearchList};
+use serde::de::IgnoredAny;
 
 use super::Content;
 use crate::ask::{Failure, Questions};
 use crate::frame::View;
-use crate::parts::{Room, cell, cells, link, pages, table};
-use crate::words::{list, text, word};
+use crate::parts::{Room, Table, cell, link, pages};
 
 /// Maximum number of searches per node.
 const LIMIT: &str = "1000";
-const HEADS: &str = "Time | Candidates | Query | Reason | Milliseconds | Node | Request | Project";
 
 pub(super) async fn show(questions: &mut Questions<'_>, of: &Content<'_>) -> Result<View, Failure> {
     let (all, silent, left_out) = on_all_nodes(questions, of).await?;
     let from = of.target.offset();
-    let rows = all.iter().skip(from).map(|one| shown(of, one));
+    let table = table(of);
+    let rows = all.iter().skip(from).map(|one| table.row(one));
     let (rows, left) = (Room::default().take(rows), all.len().saturating_sub(from));
     let href = |from: &str| of.partition.page("searches", &[("from", from)]);
     let body = html! {
         p { "Searches without candidates come first; otherwise newest first." }
         @if !silent.is_empty() { p { "Searches are missing because these nodes do not answer: " (silent.join(", ")) "." } }
         @if left_out > 0 { p { "Showing the newest " (LIMIT) " searches of each node; " (left_out) " older ones are omitted." } }
-        (table("Recent searches", HEADS, &rows))
+        (table.with("Recent searches", &rows))
         (pages(from, rows.len(), left, href))
     };
     Ok(View {
@@ -35,62 +36,72 @@ pub(super) async fn show(questions: &mut Questions<'_>, of: &Content<'_>) -> Res
     })
 }
 
-/// Recorded searches in the order of display, with `node` in each; the nodes that do not answer;
-/// and the number of omitted searches.
+/// A search, and the node that keeps it.
+struct Kept {
+    node: u64,
+    search: Search<'static, IgnoredAny>,
+}
+
+/// Recorded searches in the order of display; the nodes that do not answer; and the number of
+/// omitted searches.
 async fn on_all_nodes(
     questions: &mut Questions<'_>,
     of: &Content<'_>,
-) -> Result<(Vec<Value>, Vec<String>, u64), Failure> {
-    let status = questions.get("/v1/status".to_owned()).await?;
-    let members = list(&status["members"]).iter();
-    let nodes: Vec<u64> = members.filter_map(|one| one["id"].as_u64()).collect();
+) -> Result<(Vec<Kept>, Vec<String>, u64), Failure> {
+    let status: NodeStatus = questions.get("/v1/status".to_owned()).await?;
+    let nodes: Vec<u64> = status.members.iter().map(|one| one.id).collect();
     let path = "/placementd/v1/searches";
     let paths = nodes.iter();
     let paths = paths.map(|node| of.partition.api_of(*node, path, &[("limit", LIMIT)]));
     let answers = questions.all(paths.collect()).await;
     let (mut found, mut silent, mut left_out) = (Vec::new(), Vec::new(), 0_u64);
-    for (node, answer) in nodes.iter().zip(answers) {
+    for (&node, answer) in nodes.iter().zip(answers) {
+        let answer: Result<SearchList<'_, IgnoredAny>, Failure> = answer;
         match answer {
-            // A faulty node may return any JSON.
             Ok(answer) => {
-                left_out = left_out.saturating_add(answer["left_out"].as_u64().unwrap_or(0));
-                let kept = list(&answer["searches"]).iter().cloned();
-                found.extend(kept.filter(Value::is_object).map(|mut search| {
-                    search["node"] = json!(node);
-                    search
-                }));
+                left_out = left_out.saturating_add(answer.left_out);
+                let kept = answer.searches.into_iter();
+                found.extend(kept.map(|search| Kept { node, search }));
             }
             // A request that one node refuses is refused by all.
             Err(refused) if refused.status < 500 => return Err(refused),
             Err(_) => silent.push(node.to_string()),
         }
     }
-    found.sort_by_cached_key(|search| {
+    found.sort_by_cached_key(|Kept { search, .. }| {
         // RFC 3339 texts sort by time, except for the final `Z`, which would sort after a fraction.
-        let at = text(&search["at"]).trim_end_matches('Z').to_owned();
-        (search["candidates"] != 0, Reverse(at))
+        let at = search.at.as_deref().unwrap_or_default();
+        let at = at.trim_end_matches('Z').to_owned();
+        (search.candidates != 0, Reverse(at))
     });
     Ok((found, silent, left_out))
 }
 
-fn shown(of: &Content<'_>, one: &Value) -> Markup {
-    let query = text(&one["query"]);
-    let page = of.partition.page("candidates", &[("query", query)]);
-    let project = match one["project_name"] {
-        Value::String(_) => "project_name",
-        _ => "project_id",
-    };
-    let columns = format!("at candidates query reason ms node request_id {project}");
-    let mut row = cells(one, &columns);
-    if one["limited"] == true {
-        row[1] = html! { (word(&one["candidates"])) " or more" };
-    }
-    if !one["global_request_id"].is_null() {
-        row[6] = cell(&one["global_request_id"]);
-    }
-    // The node truncates long queries.
-    if !query.is_empty() && !query.ends_with('…') {
-        row[2] = link(&page, &one["query"]);
-    }
-    crate::parts::row(&row)
+fn table<'a>(of: &'a Content<'a>) -> Table<'a, Kept> {
+    Table::new()
+        .column("Time", |one: &Kept| cell(&one.search.at))
+        .column("Candidates", |one| {
+            let more = if one.search.limited { " or more" } else { "" };
+            html! { (one.search.candidates) (more) }
+        })
+        .column("Query", |one| {
+            let query = &one.search.query;
+            let page = of.partition.page("candidates", &[("query", query)]);
+            // The node truncates long queries.
+            match query.is_empty() || query.ends_with('…') {
+                true => cell(query),
+                false => link(&page, query),
+            }
+        })
+        .column("Reason", |one| cell(&one.search.reason))
+        .column("Milliseconds", |one| cell(one.search.ms))
+        .column("Node", |one| cell(one.node))
+        .column("Request", |one| {
+            let callers = one.search.global_request_id.as_ref();
+            cell(callers.unwrap_or(&one.search.request_id))
+        })
+        .column("Project", |one| {
+            let name = one.search.project_name.as_ref();
+            cell(name.or(one.search.project_id.as_ref()))
+        })
 }

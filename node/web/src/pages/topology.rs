@@ -1,44 +1,95 @@
 //! Tolerated failures, and the latency of reads and writes at each site.
 
-use maud::html;
-use serde_json::{Value, json};
+use maud::{Markup, html};
+use placement_wire::{FailureDomain, Loss, MemberStanding, RoundTrip, SiteCosts, Topology};
 
 use crate::ask::{Failure, Questions};
 use crate::frame::View;
-use crate::parts::{Room, cells, row, table};
-use crate::words::{cut, list, site, text, word};
+use crate::parts::{Room, Table, cell};
+use crate::words::{cut, site, word};
 
 /// Maximum number of sites in a row.
 const SITES_MAX: usize = 10;
+
 pub(super) async fn show(questions: &mut Questions<'_>) -> Result<View, Failure> {
-    let topology = questions.get("/v1/topology".to_owned()).await?;
+    let topology: Topology = questions.get("/v1/topology".to_owned()).await?;
     let mut room = Room::default();
-    // A table: member of the response, caption, headings, and members of a row.
-    let mut shown = |of: &str, caption: &str, heads: &str, members: &str| {
-        let rows = list(&topology[of]).iter().map(named);
-        let rows = room.take(rows.map(|one| row(&cells(&one, members))));
-        table(caption, heads, &rows)
-    };
     Ok(View {
         title: "Topology".to_owned(),
         body: html! {
             p class="verdict" { (summary(&topology)) }
-            (shown("losses", "Failures", "Failure | Nodes | Writes continue | Reads", "lost nodes writes reads"))
-            (shown("sites", "Sites", "Site | Nodes | Linearizable read (ms) | Write (ms)", "site nodes linearizable_ms write_ms"))
-            (shown("members", "Members", "Node | Site | Voter | Reachable", "node site votes reachable"))
-            (shown("round_trips", "Round trips", "From node | To node | Milliseconds", "from to ms"))
+            (shown(&mut room, "Failures", &losses(), &topology.losses))
+            (shown(&mut room, "Sites", &sites(), &topology.sites))
+            (shown(&mut room, "Members", &members(), &topology.members))
+            (shown(&mut room, "Round trips", &round_trips(), &topology.round_trips))
         },
         commands: vec!["placementctl topology".to_owned()],
     })
 }
 
-fn summary(topology: &Value) -> String {
-    let mut survived = vec!["node", "zone", "region"];
-    let members = list(&topology["members"]);
-    let is_named = |kind: &str| members.iter().any(|one| !text(&one[kind]).is_empty());
-    survived.retain(|kind| topology["survives"][kind] == true);
-    survived.retain(|kind| *kind == "node" || is_named(kind));
-    let asked = &*cut(text(&topology["survive"]));
+fn shown<T>(room: &mut Room, caption: &str, table: &Table<'_, T>, all: &[T]) -> Markup {
+    let rows = room.take(all.iter().map(|one| table.row(one)));
+    table.with(caption, &rows)
+}
+
+fn losses() -> Table<'static, Loss> {
+    Table::new()
+        .column("Failure", |one: &Loss| {
+            let lost = match &one.place {
+                FailureDomain::Node { node } => format!("node {node}"),
+                FailureDomain::Zone { region, zone } => format!("zone {}", site(region, zone)),
+                FailureDomain::Region { region } => format!("region {}", site(region, "")),
+            };
+            cell(lost)
+        })
+        .column("Nodes", |one| cell(&one.nodes))
+        .column("Writes continue", |one| cell(one.writes))
+        .column("Reads", |one| {
+            let reads = one.sites.iter().take(SITES_MAX);
+            let reads = reads.map(|one| {
+                let (site, reads) = (site(&one.region, &one.zone), word(one.reads));
+                format!("{site}: {reads}")
+            });
+            cell(reads.collect::<Vec<_>>())
+        })
+}
+
+fn sites() -> Table<'static, SiteCosts> {
+    Table::new()
+        .column("Site", |one: &SiteCosts| cell(site(&one.region, &one.zone)))
+        .column("Nodes", |one| cell(&one.nodes))
+        .column("Linearizable read (ms)", |one| cell(one.linearizable_ms))
+        .column("Write (ms)", |one| cell(one.write_ms))
+}
+
+fn members() -> Table<'static, MemberStanding> {
+    Table::new()
+        .column("Node", |one: &MemberStanding| cell(one.node))
+        .column("Site", |one| cell(site(&one.region, &one.zone)))
+        .column("Voter", |one| cell(one.votes))
+        .column("Reachable", |one| cell(one.reachable))
+}
+
+fn round_trips() -> Table<'static, RoundTrip> {
+    Table::new()
+        .column("From node", |one: &RoundTrip| cell(one.from))
+        .column("To node", |one| cell(one.to))
+        .column("Milliseconds", |one| cell(one.ms))
+}
+
+fn summary(topology: &Topology) -> String {
+    let survives = &topology.survives;
+    let members = || topology.members.iter();
+    let has_zones = members().any(|one| !one.zone.is_empty());
+    let has_regions = members().any(|one| !one.region.is_empty());
+    let kinds = [
+        ("node", survives.node),
+        ("zone", survives.zone && has_zones),
+        ("region", survives.region && has_regions),
+    ];
+    let survived = kinds.iter().filter(|(_, is)| *is).map(|(kind, _)| *kind);
+    let survived: Vec<&str> = survived.collect();
+    let asked = &*cut(&topology.survive);
     let missed = match asked.is_empty() || survived.contains(&asked) {
         true => String::new(),
         false => format!(
@@ -49,20 +100,4 @@ fn summary(topology: &Value) -> String {
         kinds if kinds.is_empty() => format!("The loss of any voter stops writes.{missed}"),
         kinds => format!("The cluster tolerates the loss of any one {kinds}.{missed}"),
     }
-}
-
-/// Adds the displayed texts of a row as members.
-fn named(one: &Value) -> Value {
-    let (mut named, place) = (one.clone(), &one["place"]);
-    if named.is_object() {
-        named["site"] = json!(site(one));
-        named["lost"] = match place["node"].as_u64() {
-            Some(node) => json!(format!("node {node}")),
-            None => json!(format!("{} {}", word(&place["kind"]), site(place))),
-        };
-        let reads = list(&one["sites"]).iter().take(SITES_MAX);
-        let reads = reads.map(|one| format!("{}: {}", site(one), word(&one["reads"])));
-        named["reads"] = json!(reads.collect::<Vec<_>>());
-    }
-    named
 }

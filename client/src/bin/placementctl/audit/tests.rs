@@ -1,22 +1,38 @@
 use std::slice::from_ref;
 
+use placement_wire::Capacity;
+use placement_wire::trees::{TreeInventory, TreeProvider};
+
 use super::*;
 use crate::nova::{Migrations, Servers};
 
 const NOW: &str = "2026-11-26T20:00:00Z";
 
 /// A consumer with one VCPU on each of these hosts.
-fn consumer(id: u128, kind: Value, at: &str, hosts: &[&str]) -> Value {
-    let host = |name: &&str| json!({"uuid": Uuid::from_u128(name.len() as u128), "name": name});
-    let held = |name| json!({"provider": host(name), "root": host(name), "resources": {"VCPU": 1}});
-    json!({
-        "uuid": Uuid::from_u128(id), "type": kind, "project_id": "p", "user_id": "u", "generation": 3,
-        "updated_at": at, "trees": hosts.len(), "allocations": hosts.iter().map(held).collect::<Vec<_>>(),
-    })
+fn consumer(id: u128, kind: Option<&str>, at: &str, hosts: &[&str]) -> Consumer<'static> {
+    let host = |name: &str| NamedProvider {
+        uuid: Uuid::from_u128(name.len() as u128).to_string().into(),
+        name: name.to_owned().into(),
+    };
+    let held = |name: &&str| ConsumerAllocation {
+        provider: host(name),
+        root: host(name),
+        resources: [("VCPU".into(), 1)].into(),
+    };
+    Consumer {
+        uuid: Uuid::from_u128(id).to_string().into(),
+        r#type: kind.map(|kind| kind.to_owned().into()),
+        project_id: "p".into(),
+        user_id: "u".into(),
+        generation: 3,
+        updated_at: Some(at.to_owned().into()),
+        trees: hosts.len() as u64,
+        allocations: hosts.iter().map(held).collect(),
+    }
 }
 
-fn instance(id: u128, hosts: &[&str]) -> Value {
-    consumer(id, json!("INSTANCE"), "2026-11-25T20:00:00Z", hosts)
+fn instance(id: u128, hosts: &[&str]) -> Consumer<'static> {
+    consumer(id, Some(INSTANCE), "2026-11-25T20:00:00Z", hosts)
 }
 
 /// A list of servers on this host, and of servers in a cell that is down.
@@ -48,7 +64,7 @@ fn by(servers: Option<Servers>, migrations: Option<Migrations>) -> Nova {
     }
 }
 
-fn judged(consumers: Vec<Value>, nova: &Nova) -> Audit {
+fn judged(consumers: Vec<Consumer<'static>>, nova: &Nova) -> Audit {
     audited(
         Placement {
             consumers,
@@ -67,21 +83,20 @@ fn audited(placement: Placement, nova: &Nova) -> Audit {
 
 fn found(audit: &Audit) -> Vec<(&str, &str)> {
     let findings = audit.findings.iter();
-    let last = |id| &text(id, "uuid")[35..];
     findings
-        .map(|one| (text(one, "finding"), last(one)))
+        .map(|one| (one.finding, &one.consumer.as_ref().unwrap().uuid[35..]))
         .collect()
 }
 
 #[test]
 fn untyped_consumers_get_the_type_of_the_list_that_contains_them() {
-    let untyped = |id, hosts: &[&str]| consumer(id, Value::Null, "2026-11-25T19:00:00Z", hosts);
+    let untyped = |id, hosts: &[&str]| consumer(id, None, "2026-11-25T19:00:00Z", hosts);
     let all = || {
         vec![
             untyped(1, &["a", "bb"]),
             untyped(2, &["bb"]),
             untyped(3, &["a"]),
-            consumer(4, Value::Null, "2026-11-26T19:30:00Z", &["a"]),
+            consumer(4, None, "2026-11-26T19:30:00Z", &["a"]),
             untyped(5, &["a", "ccc"]),
         ]
     };
@@ -91,8 +106,8 @@ fn untyped_consumers_get_the_type_of_the_list_that_contains_them() {
     let expected = [("old_migration", "2"), ("orphan", "3"), ("doubled", "5")];
     assert_eq!(found(&audit), expected);
     assert_eq!(audit.planned.len(), 2);
-    assert_eq!(audit.planned[0]["type"], Value::Null);
-    let reason = audit.planned[0]["reason"].as_str().unwrap();
+    assert_eq!(audit.planned[0].r#type, None);
+    let reason = &audit.planned[0].reason;
     assert!(reason.contains("no type"), "{reason}");
 
     let by_servers = judged(all(), &by(known(), None));
@@ -117,27 +132,26 @@ fn untyped_consumers_get_the_type_of_the_list_that_contains_them() {
 
 #[test]
 fn an_instance_on_two_hosts_without_a_migration_counts_as_evacuated() {
-    let migration = consumer(2, json!("MIGRATION"), NOW, &["a"]);
+    let migration = consumer(2, Some(MIGRATION), NOW, &["a"]);
     let moving = vec![instance(1, &["a", "bb"]), migration];
     assert_eq!(found(&judged(moving, &Nova::default())), []);
-    let migration = consumer(2, json!("MIGRATION"), NOW, &["ccc"]);
+    let migration = consumer(2, Some(MIGRATION), NOW, &["ccc"]);
     let others = vec![instance(1, &["a", "bb"]), instance(3, &["a"]), migration];
     let audit = judged(others, &Nova::default());
     assert_eq!(found(&audit), [("evacuated", "1")]);
     let finding = &audit.findings[0];
-    assert_eq!(
-        (&finding["age"], &finding["roots"]),
-        (&json!("1 d 0 h"), &json!(["a", "bb"]))
-    );
-    assert_eq!(finding["resources"], json!({"VCPU": 2}));
+    let roots = ["a", "bb"].map(str::to_owned);
+    assert_eq!(finding.age.as_deref(), Some("1 d 0 h"));
+    assert_eq!(finding.roots, roots.into());
+    assert_eq!(finding.resources, [("VCPU".to_owned(), 2)].into());
 }
 
 /// An instance on these hosts and on a shared storage.
-fn on_shared_storage(id: u128, hosts: &[&str]) -> Value {
+fn on_shared_storage(id: u128, hosts: &[&str]) -> Consumer<'static> {
     instance(id, &[hosts, &["storage"]].concat())
 }
 
-fn judged_on_shared_storage(consumers: Vec<Value>, nova: &Nova) -> Audit {
+fn judged_on_shared_storage(consumers: Vec<Consumer<'static>>, nova: &Nova) -> Audit {
     let shared = Uuid::from_u128("storage".len() as u128);
     audited(
         Placement {
@@ -153,7 +167,7 @@ fn judged_on_shared_storage(consumers: Vec<Value>, nova: &Nova) -> Audit {
 fn migration_of_another_server_on_shared_storage_does_not_hide_an_evacuation() {
     let consumers = || {
         let mut migration = on_shared_storage(3, &["ccc"]);
-        migration["type"] = json!("MIGRATION");
+        migration.r#type = Some(MIGRATION.into());
         let evacuated = on_shared_storage(1, &["a", "bb"]);
         vec![evacuated, on_shared_storage(2, &["dddd"]), migration]
     };
@@ -191,10 +205,10 @@ fn only_allocations_on_the_wrong_host_are_planned_for_a_doubled_instance() {
         panic!("{:?}", audit.planned);
     };
     let [first, second, storage] =
-        ["a", "bb", "storage"].map(|name| Uuid::from_u128(name.len() as u128).to_string());
-    let providers = |key: &str| pairs(&line[key]).map(|(id, _)| id.clone()).collect();
-    let (all, kept): (Vec<String>, Vec<String>) = (providers("allocations"), providers("keeps"));
-    assert_eq!(all, [first, second.clone(), storage.clone()]);
+        ["a", "bb", "storage"].map(|name| Uuid::from_u128(name.len() as u128));
+    let all: Vec<Uuid> = line.allocations.keys().copied().collect();
+    let kept: Vec<Uuid> = line.keeps.keys().copied().collect();
+    assert_eq!(all, [first, second, storage]);
     assert_eq!(kept, [second, storage]);
 
     let hold = |status| moved(7, 1, "live-migration", status, ["a", "ccc"]);
@@ -219,7 +233,7 @@ fn only_allocations_on_the_wrong_host_are_planned_for_a_doubled_instance() {
     }
     assert_eq!(judged("bb", &[hold("completed")]).planned.len(), 1);
     let mut young = consumers();
-    young[0]["updated_at"] = json!("2026-11-26T19:30:00Z");
+    young[0].updated_at = Some("2026-11-26T19:30:00Z".into());
     let nova = by(servers(&[1], "bb", &[]), migrations(&[]));
     let audit = judged_on_shared_storage(young, &nova);
     assert_eq!(found(&audit), [("doubled", "1")]);
@@ -242,27 +256,41 @@ fn shared_storage_does_not_count_as_a_host_of_a_down_cell() {
     let orphans = [("orphan", "2"), ("orphan", "3"), ("orphan", "4")];
     assert_eq!(found(&audit), orphans);
     assert_eq!(audit.planned.len(), 1);
-    assert_eq!(audit.planned[0]["consumer"], json!(Uuid::from_u128(2)));
+    assert_eq!(audit.planned[0].consumer, Uuid::from_u128(2));
 }
 
 #[test]
 fn old_migrations_empty_consumers_and_disabled_hosts_are_found() {
-    let old = consumer(1, json!("MIGRATION"), "2026-11-25T19:59:59Z", &["a"]);
+    let old = consumer(1, Some(MIGRATION), "2026-11-25T19:59:59Z", &["a"]);
+    let inventory = |used| TreeInventory {
+        used,
+        capacity: Capacity::from(8),
+        ..TreeInventory::default()
+    };
+    let host = TreeProvider {
+        name: "a".into(),
+        inventories: [
+            ("VCPU".into(), inventory(9)),
+            ("DISK_GB".into(), inventory(8)),
+        ]
+        .into(),
+        ..TreeProvider::default()
+    };
+    let crowded = Tree {
+        providers: vec![host],
+        ..Tree::default()
+    };
     let placement = Placement {
         consumers: vec![old, instance(2, &[])],
         shared: HashSet::new(),
         disabled: HashSet::from([Uuid::from_u128(1).to_string()]),
-        crowded: vec![json!({"providers": [{"name": "a", "inventories": {
-            "VCPU": {"used": 9, "capacity": 8}, "DISK_GB": {"used": 8, "capacity": 8}}}]})],
+        crowded: vec![crowded],
     };
     let mut audit = Audit::default();
     let now = OffsetDateTime::parse(NOW, &Rfc3339).unwrap();
     audit.judge(&placement, &Nova::default(), (0, 86_400), now);
     let over = audit.findings.pop().unwrap();
-    assert_eq!(
-        (&over["finding"], &over["why"]),
-        (&json!("over_capacity"), &json!("9 of 8 used"))
-    );
+    assert_eq!((over.finding, &*over.why), ("over_capacity", "9 of 8 used"));
     assert_eq!(
         found(&audit),
         [
@@ -275,9 +303,9 @@ fn old_migrations_empty_consumers_and_disabled_hosts_are_found() {
 
 #[test]
 fn only_old_consumers_of_nova_types_are_orphans() {
-    let young = consumer(2, json!("INSTANCE"), "2026-11-26T19:30:00Z", &["a"]);
-    let other = consumer(4, json!("BLAZAR"), "2026-11-25T20:00:00Z", &["a"]);
-    let unknown = consumer(5, Value::Null, "2026-11-25T20:00:00Z", &["a"]);
+    let young = consumer(2, Some(INSTANCE), "2026-11-26T19:30:00Z", &["a"]);
+    let other = consumer(4, Some("BLAZAR"), "2026-11-25T20:00:00Z", &["a"]);
+    let unknown = consumer(5, None, "2026-11-25T20:00:00Z", &["a"]);
     let all = vec![
         instance(1, &["a"]),
         young,
@@ -303,7 +331,7 @@ fn consumers_that_may_belong_to_a_down_cell_are_not_planned() {
     let audit = judged(all, &by(servers(&[1], "a", &[3]), None));
     assert_eq!(found(&audit), [("orphan", "2"), ("orphan", "4")]);
     assert_eq!(audit.planned.len(), 1);
-    assert_eq!(audit.planned[0]["consumer"], json!(Uuid::from_u128(2)));
+    assert_eq!(audit.planned[0].consumer, Uuid::from_u128(2));
     assert!(audit.is_incomplete && audit.notes[0].contains("a cell is down"));
 }
 

@@ -1,4 +1,16 @@
+use placement_wire::searches::Search;
+use serde::Deserialize;
+use serde_json::Value;
+
 use super::*;
+
+fn read(answer: &Value) -> Explained<'static> {
+    Explained::deserialize(answer).unwrap()
+}
+
+fn cause(answer: &Value) -> String {
+    WORDS.cause(&read(answer).explanation)
+}
 
 fn answer() -> Value {
     json!({
@@ -51,8 +63,8 @@ what nearly fits (the nearest 1 of 5012 trees):
 
 state 1.42 of node 2
 ";
-    assert_eq!(explained(&answer(), false), expected);
-    let wide = explained(&answer(), true);
+    assert_eq!(explained(&read(&answer()), false), expected);
+    let wide = explained(&read(&answer()), true);
     assert!(
         wide.contains("\n      702        0  VCPU:8 in one piece for group _1"),
         "{wide}"
@@ -66,7 +78,7 @@ fn the_first_applicable_cause_is_reported() {
         for (key, value) in changes.as_object().unwrap() {
             answer[key] = value.clone();
         }
-        WORDS.cause(&answer)
+        cause(&answer)
     };
     let unknown = json!({"unknown": [{"class": "CUSTOM_GUP", "nearest": ["CUSTOM_GPU"]}]});
     assert_eq!(
@@ -107,7 +119,10 @@ fn the_first_applicable_cause_is_reported() {
         of(json!({"trees": 0, "funnel": [], "cause": null, "relaxations": []})),
         "no candidates on 0 trees"
     );
-    assert_eq!(WORDS.cause(&Value::Null), "no candidates on - trees");
+    assert_eq!(
+        WORDS.cause(&Explanation::default()),
+        "undecided: no candidates on 0 trees so far"
+    );
 }
 
 #[test]
@@ -116,7 +131,7 @@ fn a_host_requested_by_name_is_the_cause() {
     answer["funnel"][0] =
         json!({"atom": "in_tree", "group": "", "provider": "3", "left": 1, "gone": 5011});
     assert_eq!(
-        WORDS.cause(&answer),
+        cause(&answer),
         "no candidates: cmp-3 has 6 of 24 VCPU free for group _1 (8 are asked); held by c"
     );
 }
@@ -133,11 +148,11 @@ fn a_trait_on_another_provider_is_named() {
     answer["funnel"][3] = gold.clone();
     answer["relaxations"] = json!([]);
     assert_eq!(
-        WORDS.cause(&answer),
+        cause(&answer),
         "no candidates: no remaining tree has trait GOLD where it provides VCPU for group _1; cmp-6 has it on cmp-6_gpu"
     );
     answer["nearest"] = json!([{"root": root, "lacks": [gold], "holders": []}]);
-    let text = explained(&answer, false);
+    let text = explained(&read(&answer), false);
     assert!(
         text.contains(
             "cmp-6 lacks trait GOLD where it would serve for group _1 (cmp-6_gpu has it)\n"
@@ -157,7 +172,7 @@ fn equal_groups_are_merged() {
                "example": {"name": "cmp-1"}})
     };
     answer["relaxations"] = groups.iter().map(less).collect();
-    let text = explained(&answer, false);
+    let text = explained(&read(&answer), false);
     assert!(
         text.starts_with("no candidates: at most 4 PCI on one host; 5 are asked (groups 1 to 5)\n"),
         "{text}"
@@ -169,11 +184,23 @@ fn equal_groups_are_merged() {
 
 #[test]
 fn a_search_with_candidates_is_not_the_cause() {
-    let search = |candidates: u64, explanation: Value| {
-        json!({"at": "2026-11-26T20:00:00Z", "node": 1, "candidates": candidates, "query": "resources=VCPU:8",
-               "microversion": "1.36", "user_id": "u", "project_id": "p", "explanation": explanation})
+    let search = |candidates: u64, explanation: Option<&Value>| LookedUp {
+        explained_now: None,
+        kept: Kept {
+            node: 1,
+            search: Search {
+                at: Some("2026-11-26T20:00:00Z".into()),
+                candidates,
+                query: "resources=VCPU:8".into(),
+                microversion: Some("1.36".into()),
+                user_id: Some("u".into()),
+                project_id: Some("p".into()),
+                explanation: explanation.map(read),
+                ..Search::default()
+            },
+        },
     };
-    let text = looked_up(&[search(0, answer()), search(7, Value::Null)], false);
+    let text = text_of(&[search(0, Some(&answer())), search(7, None)], false);
     let first = text.lines().next().unwrap();
     assert!(
         first.starts_with("Placement returned candidates for 1 of 2 searches"),
@@ -187,10 +214,11 @@ fn a_search_with_candidates_is_not_the_cause() {
     ] {
         assert!(text.contains(line), "{line:?} is not in {text}");
     }
-    let mut now = search(0, answer());
-    now["explained_now"] = json!(true);
-    (now["user_name"], now["project_name"]) = (json!("nova"), json!("service"));
-    let text = looked_up(&[now], false);
+    let mut now = search(0, Some(&answer()));
+    now.explained_now = Some(true);
+    now.kept.search.user_name = Some("nova".into());
+    now.kept.search.project_name = Some("service".into());
+    let text = text_of(&[now], false);
     assert!(
         text.starts_with("no candidates; there are some with VCPU:6"),
         "{text}"

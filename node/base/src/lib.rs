@@ -1,5 +1,5 @@
 //! What the REST edge, the store and the cluster stand on: settings, network, clock, threads and
-//! tasks, traces, and the two traits by which the edge knows the cluster.
+//! tasks, traces, records, and the two traits by which the edge knows the cluster.
 //!
 //! It knows the model, and neither openraft, RocksDB nor a route.
 
@@ -10,6 +10,7 @@ pub mod net;
 pub mod newest;
 pub mod permissions;
 pub mod platform;
+pub mod record;
 pub mod runtime;
 pub mod settings;
 pub mod tasks;

@@ -1,7 +1,7 @@
 //! Encoding of values: in the log, in rows, in snapshots and between nodes.
 //!
-//! A record is one version byte and then MessagePack. openraft's own serde layouts change between
-//! its versions, so its types are first converted to structs of this project.
+//! Values are records ([`placement_base::record`]). openraft's own serde layouts change between its
+//! versions, so its types are first converted to structs of this project.
 //!
 //! Encoded data lives forever. Variants are only appended. Fields are only added at the end of a
 //! struct, with a default. Trailing fields with their default are omitted: a binary that does not
@@ -10,11 +10,12 @@
 //! binaries would misread: it takes the next version byte.
 
 mod raft;
-mod record;
 
 pub use crate::blob::Blob;
+pub use placement_base::record::{
+    RecordVersion, WireError, decode, encode, encode_into, encode_named,
+};
 pub use raft::{
     WireCommand, WireEntry, WireLogId, WireMembership, WirePayload, WireSnapshotMeta,
     WireStoredMembership, WireVote,
 };
-pub use record::{RecordVersion, WireError, decode, encode, encode_into, encode_named};

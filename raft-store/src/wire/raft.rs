@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use openraft::entry::RaftEntry;
 use openraft::vote::leader_id_adv::LeaderId;
 use openraft::vote::{RaftLeaderId, RaftVote};
+use placement_base::record::{RecordVersion, WireError, decode, encode};
 use placement_model::Stamped;
 use placement_model::command::WriteId;
 use placement_model::mutant;
@@ -12,7 +13,6 @@ use placement_model::types::{Destination, Timestamp};
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-use super::record::{RecordVersion, WireError, decode, encode};
 use crate::blob::Blob;
 use crate::logged::LoggedCommand;
 use crate::types::{

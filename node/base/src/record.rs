@@ -1,4 +1,4 @@
-//! A record: one version byte, then MessagePack. A struct is an array of its fields, and a variant
+//! Records, the encoding of values that are stored or sent: one version byte, then MessagePack. A struct is an array of its fields, and a variant
 //! of an enum is identified by its name.
 //!
 //! [`encode_named`] writes structs as maps from field names to values instead; the same decoder
@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 
 /// The version of a record: its first byte.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct RecordVersion(pub(crate) u8);
+pub struct RecordVersion(pub u8);
 
 impl RecordVersion {
     /// The first version, and the oldest that this binary reads.

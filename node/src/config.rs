@@ -31,8 +31,8 @@ use placement_cluster::bucket::BackupS3Section;
 use placement_cluster::{
     self, BackupSection, ClusterSection, DiskSection, InitialMember, NodeSection, RaftSection,
 };
-use placement_peer::rpc::PeerSection;
 use placement_peer::tls::{AdminTls, PeerTls, TlsSection, Wanted};
+use placement_peer::transport::PeerSection;
 
 settings! {
     /// Settings at the top of the file, outside tables.

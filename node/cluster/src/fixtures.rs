@@ -15,7 +15,7 @@ use super::slot::Slot;
 use super::start::{Addresses, Bootstrap};
 use crate::env::Env;
 use placement_base::tasks::Tasks;
-use placement_peer::rpc::peers::Peers;
+use placement_peer::raft::peers::Peers;
 use placement_peer::tls::Link;
 
 const PATIENCE: Duration = Duration::from_secs(30);

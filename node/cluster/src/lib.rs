@@ -12,7 +12,7 @@
 //!
 //! Always running:
 //!
-//! - `serve` in `placement_peer::rpc::server`, vital: answers other nodes.
+//! - `serve` in `placement_peer::transport::reception`, vital: answers other nodes.
 //! - `HttpServer::serve` in `serve.rs`, one per listener, HTTP, vital: answers clients, operators
 //!   and monitoring.
 //!

@@ -12,8 +12,7 @@ use openraft::raft::{
     AppendEntriesRequest, StreamAppendError, StreamAppendResult, TransferLeaderRequest, VoteRequest,
 };
 use parking_lot::Mutex;
-use placement_model::mutant;
-use placement_model::types::Timestamp;
+use placement_model::{Level, mutant};
 use placement_raft_store::wire::{self, RecordVersion, WireError, WireLogId};
 use placement_raft_store::{LogId, Raft, TypeConfig, Vote};
 use serde::Serialize;
@@ -30,12 +29,16 @@ use super::running::Running;
 use super::start::Bootstrap;
 use super::upkeep::snapshot_intake::Intake;
 use placement_base::world::micros;
-use placement_peer::rpc::denied::Denied;
-use placement_peer::rpc::message::{
-    AppendReply, Hello, JoinCall, Method, Order, OrderReply, SnapshotCall, TransferCall, VoteCall,
-    VoteReply, Welcome,
+use placement_peer::raft::append;
+use placement_peer::raft::messages::{
+    AppendReply, JoinCall, Order, OrderReply, SnapshotCall, TransferCall, VoteCall, VoteReply,
+    WriteReply,
 };
-use placement_peer::rpc::server::{Caller, Forwarder, Handler, Reply, StreamedAppend};
+use placement_peer::transport::denied::Denied;
+use placement_peer::transport::greeting::{Hello, Welcome};
+use placement_peer::transport::handler::{Caller, Handler, StreamedAppend};
+use placement_peer::transport::method::Method;
+use placement_peer::transport::reply::{Forwarder, Reply};
 
 /// Delay after an unknown token, during which no other unknown token is checked.
 const GUESS: Duration = Duration::from_secs(1);
@@ -176,9 +179,9 @@ fn must_be_own(from: u64, voted_for: u64) -> Result<(), Denied> {
 /// node's name, has been answered.
 async fn read_append(
     from: u64,
-    append: StreamedAppend,
+    streamed: StreamedAppend,
 ) -> Option<(AppendEntriesRequest<TypeConfig>, Reply)> {
-    let (request, reply) = append.read().await?;
+    let (request, reply) = append::read(streamed).await?;
     match must_be_own(from, request.vote.leader_id().node_id) {
         Ok(()) => Some((request, reply)),
         Err(denied) => {
@@ -208,13 +211,14 @@ impl PeerService {
     fn greet_member(&self, hello: &Hello) -> Result<(), Denied> {
         let (slot, peers) = (&self.bootstrap.slot, &self.bootstrap.peers);
         let (me, from) = (self.bootstrap.config.node_id, hello.from);
+        let level = Level(hello.level);
         let reason = match (peers.cluster(), hello.cluster) {
             (Some(mine), Some(theirs)) if mine == theirs => {
                 self.must_not_be_removed(from)?;
                 if let Some(here) = slot.get() {
-                    (here.replica.must_agree(from, hello.level)).map_err(Denied::Refused)?;
+                    (here.replica.must_agree(from, level)).map_err(Denied::Refused)?;
                 }
-                peers.note_level(from, hello.level);
+                peers.note_level(from, level);
                 return Ok(());
             }
             // This cluster's id is not disclosed.
@@ -242,7 +246,7 @@ impl Handler for PeerService {
         Ok(Welcome {
             version,
             node: me,
-            level: peers.level(),
+            level: peers.level().0,
             region: peers.region.clone(),
         })
     }
@@ -272,8 +276,8 @@ impl Handler for PeerService {
         }
     }
 
-    fn clock(&self) -> Timestamp {
-        micros(self.bootstrap.env.clock.now())
+    fn clock(&self) -> i64 {
+        micros(self.bootstrap.env.clock.now()).0
     }
 
     fn call(
@@ -349,10 +353,14 @@ impl Handler for PeerService {
         match taken {
             Ok((running, call)) => running.propose_for(from, call, forwarder),
             Err(denied) => {
-                forwarder.refuse(Err(denied));
+                forwarder.refuse::<WriteReply>(Err(denied));
                 None
             }
         }
+    }
+
+    fn stream_of(&self, body: &Bytes) -> Result<Option<u64>, WireError> {
+        append::stream_of(body.clone())
     }
 
     fn outgrown(&self, by: u64, error: &WireError) {

@@ -25,10 +25,11 @@ use super::replica::Replica;
 use super::write_ids::WriteIds;
 use placement_base::backend::Unavailable;
 use placement_base::world::Clock;
-use placement_peer::rpc::message::{Method, WriteCall, WriteReply};
-use placement_peer::rpc::peers::Peers;
-use placement_peer::rpc::server::Forwarder;
-use placement_peer::rpc::snapshots::Sending;
+use placement_peer::raft::messages::{WriteCall, WriteReply};
+use placement_peer::raft::peers::Peers;
+use placement_peer::raft::snapshots::Sending;
+use placement_peer::transport::method::Method;
+use placement_peer::transport::reply::Forwarder;
 use placement_raft_store::disk_space::{self, Room};
 
 /// Deadline for another node's answer.

@@ -7,5 +7,6 @@
     reason = "only this workspace uses the crate; a clear name needs no comment"
 )]
 
-pub mod rpc;
+pub mod raft;
 pub mod tls;
+pub mod transport;

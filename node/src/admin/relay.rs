@@ -19,9 +19,10 @@ use super::trail::{Recording, Relayed, operator, recorded};
 use super::{Admin, Answer, Failed, failed, media_type, no_such_route, of_one_node};
 use crate::partitions::FOR_OPERATORS;
 use placement_cluster::peer_service::Operated;
-use placement_peer::rpc::channel::CallError;
-use placement_peer::rpc::message::{self, Headers, Order, OrderReply};
+use placement_peer::raft::messages::{Headers, Order, OrderReply};
 use placement_peer::tls::OWNER_MAX;
+use placement_peer::transport::channel::CallError;
+use placement_peer::transport::method::Method;
 
 /// Deadline of any order; the recount of a large state takes minutes.
 const DEADLINE: Duration = Duration::from_secs(600);
@@ -226,7 +227,7 @@ pub(super) async fn order(
     deadline: Duration,
 ) -> Result<OrderReply, CallError> {
     let peers = &admin.bootstrap.peers;
-    let method = message::Method::Operate;
+    let method = Method::Operate;
     peers.call(to, address, method, order, deadline).await
 }
 

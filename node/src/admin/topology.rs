@@ -13,7 +13,7 @@ use super::status::node_status;
 use super::{Admin, Answer, relay};
 use placement_cluster::replica::Replica;
 use placement_cluster::topology::{RoundTrips, Standing, topology_of};
-use placement_peer::rpc::message::Order;
+use placement_peer::raft::messages::Order;
 
 /// A member that does not answer within this counts as lost.
 const PROBE: Duration = Duration::from_secs(3);

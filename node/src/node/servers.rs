@@ -23,8 +23,8 @@ use placement_audit::access;
 use placement_base::net::Listener;
 use placement_base::tasks::Tasks;
 use placement_cluster::peer_service::PeerService;
-use placement_peer::rpc;
 use placement_peer::tls::{Gate, Gates};
+use placement_peer::transport::reception;
 
 /// Deadline for the head of a request, counted from the end of the previous answer. It also closes
 /// idle connections, including those of HTTP/2.
@@ -91,7 +91,7 @@ impl Servers {
         let tasks = &bootstrap.tasks;
         tasks.spawn(calls.clean());
         let damage = bootstrap.peers.damage.clone();
-        let serve = rpc::server::serve(listener, gate, calls, damage, tasks.clone());
+        let serve = reception::serve(listener, gate, calls, damage, tasks.clone());
         tasks.spawn_vital("listening to other nodes", serve);
     }
 

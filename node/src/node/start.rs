@@ -25,7 +25,7 @@ use placement_cluster::env::Env;
 use placement_cluster::slot::Slot;
 use placement_cluster::start::Bootstrap;
 use placement_cluster::{Addresses, StartError};
-use placement_peer::rpc::peers::Peers;
+use placement_peer::raft::peers::Peers;
 use placement_peer::tls::{Link, Secured};
 
 /// First stage: files and keys that the configuration names, opened and checked.

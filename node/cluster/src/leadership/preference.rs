@@ -13,7 +13,7 @@ use tokio::time::{Instant, sleep};
 use super::hand_over::{hand_over, try_to_hand_over};
 use crate::running::Running;
 use crate::slot::Slot;
-use placement_peer::rpc::message::Method;
+use placement_peer::transport::method::Method;
 
 /// How often a leader checks.
 const EVERY: Duration = Duration::from_secs(1);

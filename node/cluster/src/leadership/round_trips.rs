@@ -10,8 +10,8 @@ use tokio::time::sleep;
 use crate::replica::Replica;
 use crate::running::Running;
 use placement_base::tasks::Tasks;
-use placement_peer::rpc::message::Lane;
-use placement_peer::rpc::round_trips::RoundTrips;
+use placement_peer::transport::method::Lane;
+use placement_peer::transport::round_trips::RoundTrips;
 
 /// Interval between measurements of the same voter.
 const EVERY: Duration = Duration::from_secs(2);

@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 
 use crate::replica::Replica;
 use placement_base::tasks::Tasks;
-use placement_peer::rpc::peers::Peers;
+use placement_peer::raft::peers::Peers;
 
 /// Logs and counts every change of the leader.
 pub(crate) async fn watch(replica: Arc<Replica>) {

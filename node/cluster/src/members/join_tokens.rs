@@ -17,7 +17,7 @@ use super::membership::{Membership, MembershipChange};
 use crate::error::Refused;
 use crate::running::Running;
 use crate::slot::Slot;
-use placement_peer::rpc::message::JoinCall;
+use placement_peer::raft::messages::JoinCall;
 
 /// A token as text: the node's number, a dash and an unguessable secret.
 #[derive(Clone, PartialEq, Eq)]

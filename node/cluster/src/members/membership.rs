@@ -22,9 +22,10 @@ use crate::replica::{Leader, REMOVED, Replica};
 use crate::running::Running;
 use crate::slot::Slot;
 use crate::topology::{Standing, made_fatal};
-use placement_peer::rpc::channel::CallError;
-use placement_peer::rpc::message::{Introduction, Method};
-use placement_peer::rpc::peers::Peers;
+use placement_peer::raft::messages::Introduction;
+use placement_peer::raft::peers::Peers;
+use placement_peer::transport::channel::CallError;
+use placement_peer::transport::method::Method;
 
 /// Deadline of an operator's request.
 pub(crate) const DEADLINE: Duration = Duration::from_secs(30);
@@ -544,7 +545,7 @@ mod tests {
 
     use super::*;
     use crate::fixtures::Alone;
-    use placement_peer::rpc::message::WriteCall;
+    use placement_peer::raft::messages::WriteCall;
 
     fn member(id: u64) -> Member {
         Member {

@@ -9,9 +9,9 @@ use std::time::Duration;
 use tokio::time::sleep;
 
 use crate::replica::Replica;
-use placement_peer::rpc::channel::CallError;
-use placement_peer::rpc::message::Method;
-use placement_peer::rpc::peers::Peers;
+use placement_peer::raft::peers::Peers;
+use placement_peer::transport::channel::CallError;
+use placement_peer::transport::method::Method;
 
 /// How often a node without a leader asks the others.
 const EVERY: Duration = Duration::from_secs(2);

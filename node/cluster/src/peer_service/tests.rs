@@ -1,4 +1,3 @@
-use placement_model::Level;
 use placement_raft_store::Member;
 use placement_raft_store::wire::WireVote;
 use tokio::time::Instant;
@@ -30,7 +29,7 @@ fn hello(alone: &Alone, from: u64) -> Hello {
         from,
         to: Some(1),
         introduction: false,
-        level: Level::NEWEST,
+        level: Level::NEWEST.0,
         region: String::new(),
     }
 }

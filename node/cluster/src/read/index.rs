@@ -31,8 +31,9 @@ use super::quorum;
 use crate::replica::{Leader, REMOVED, Replica};
 use crate::running::{ReadPoint, Running, Waiting};
 use placement_base::backend::Unavailable;
-use placement_peer::rpc::channel::CallError;
-use placement_peer::rpc::message::{CommitPoint, Method};
+use placement_peer::raft::messages::CommitPoint;
+use placement_peer::transport::channel::CallError;
+use placement_peer::transport::method::Method;
 
 /// Why a leader refuses a read.
 const UNCONFIRMED: &str = "no quorum confirmed in time that this node leads";

@@ -28,7 +28,7 @@ use openraft::RaftState;
 use placement_model::mutant;
 use placement_raft_store::{LogId, Membership, TypeConfig, Vote};
 
-use placement_peer::rpc::message::CommitPoint;
+use placement_peer::raft::messages::CommitPoint;
 
 /// Whether two nodes are a quorum of a membership, in a joint membership of both halves.
 pub(crate) fn are_quorum(membership: &Membership, pair: [u64; 2]) -> bool {

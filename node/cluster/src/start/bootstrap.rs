@@ -24,8 +24,9 @@ use crate::error::StartError;
 use crate::members::membership::invite;
 use crate::replica::older_copy;
 use crate::running::Running;
-use placement_peer::rpc::denied::Denied;
-use placement_peer::rpc::message::{Introduction, Method};
+use placement_peer::raft::messages::Introduction;
+use placement_peer::transport::denied::Denied;
+use placement_peer::transport::method::Method;
 
 const PAUSE: Duration = Duration::from_millis(200);
 const CALL: Duration = Duration::from_secs(2);

@@ -18,7 +18,8 @@ use crate::members::join_tokens::JoinToken;
 use crate::settings::ClusterSection;
 use placement_base::permissions::check_secret_file;
 use placement_base::settings::Invalid;
-use placement_peer::rpc::message::{JoinCall, Method};
+use placement_peer::raft::messages::JoinCall;
+use placement_peer::transport::method::Method;
 
 /// Interval between attempts to join.
 const EVERY: Duration = Duration::from_secs(1);

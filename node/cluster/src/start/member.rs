@@ -22,8 +22,8 @@ use crate::upkeep::{backups, disk_watch, divergence, mirror, room, snapshots, up
 use crate::write::own_past;
 use crate::write::proposals::Proposer;
 use crate::write_ids::WriteIds;
-use placement_peer::rpc::raft::{Limits, Networks};
-use placement_peer::rpc::snapshots::Sending;
+use placement_peer::raft::network::{Limits, Networks};
+use placement_peer::raft::snapshots::Sending;
 use placement_raft_store::disk_space::Room;
 
 /// Minimum deadline of an append.

@@ -15,7 +15,7 @@ use super::settings::Settings;
 use super::slot::Slot;
 use crate::env::Env;
 use placement_base::tasks::Tasks;
-use placement_peer::rpc::peers::Peers;
+use placement_peer::raft::peers::Peers;
 
 /// The addresses of a node, as others reach it.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -12,7 +12,8 @@ use super::Bootstrap;
 use crate::error::Refused;
 use crate::members::membership::MembershipChange;
 use crate::running::Running;
-use placement_peer::rpc::message::{Introduction, Method};
+use placement_peer::raft::messages::Introduction;
+use placement_peer::transport::method::Method;
 
 /// How often a node compares its description with the cluster's.
 const EVERY: Duration = Duration::from_secs(1);

@@ -14,7 +14,7 @@ use placement_model::state::Digest;
 use tokio::time::sleep;
 
 use crate::running::Running;
-use placement_peer::rpc::message::Method;
+use placement_peer::transport::method::Method;
 
 /// How often a node compares its state with the others'.
 const EVERY: Duration = Duration::from_secs(5);

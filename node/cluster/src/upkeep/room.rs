@@ -10,7 +10,7 @@ use tokio::time::sleep;
 
 use crate::leadership::hand_over::try_to_hand_over;
 use crate::running::Running;
-use placement_peer::rpc::message::Method;
+use placement_peer::transport::method::Method;
 
 /// How often the leader checks.
 const EVERY: Duration = Duration::from_secs(5);

@@ -14,8 +14,8 @@ use placement_raft_store::{
 use tokio::time::{Instant, sleep};
 
 use crate::running::Running;
-use placement_peer::rpc::denied::Denied;
-use placement_peer::rpc::message::{SnapshotCall, SnapshotReply};
+use placement_peer::raft::messages::{SnapshotCall, SnapshotReply};
+use placement_peer::transport::denied::Denied;
 use placement_raft_store::disk_space;
 
 /// How long an incomplete snapshot waits for the rest.

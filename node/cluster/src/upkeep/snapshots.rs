@@ -20,7 +20,7 @@ use super::Retries;
 use crate::error::Refused;
 use crate::replica::index;
 use crate::running::Running;
-use placement_peer::rpc::message::Lane;
+use placement_peer::transport::method::Lane;
 
 /// How long openraft may take to notice a built snapshot.
 const DEADLINE: Duration = Duration::from_secs(30);

@@ -19,9 +19,10 @@ use crate::replica::{Leader, REMOVED};
 use crate::running::Running;
 use placement_base::backend::{Unavailable, Written};
 use placement_base::trace;
-use placement_peer::rpc::channel::{Channel, decode};
-use placement_peer::rpc::message::{Lane, Method, WriteCall, WriteReply};
-use placement_peer::rpc::raft::upload;
+use placement_peer::raft::messages::{WriteCall, WriteReply};
+use placement_peer::raft::network::upload;
+use placement_peer::transport::channel::{Channel, decode};
+use placement_peer::transport::method::{Lane, Method};
 
 /// Pause before the same leader is asked again.
 const PAUSE: Duration = Duration::from_millis(50);

@@ -27,8 +27,8 @@ use crate::running::{Asker, Proposal, Running};
 use placement_base::backend::uuid_of_request;
 use placement_base::tasks::Tasks;
 use placement_base::trace;
-use placement_peer::rpc::message::{WriteCall, WriteReply};
-use placement_peer::rpc::server::Forwarder;
+use placement_peer::raft::messages::{WriteCall, WriteReply};
+use placement_peer::transport::reply::Forwarder;
 
 /// Longer records are decoded on another thread, in bytes.
 const INLINE_BYTES: usize = 64 * 1024;

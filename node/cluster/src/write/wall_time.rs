@@ -122,8 +122,9 @@ impl Running {
         let own = micros(self.clock.now());
         let (me, voters) = (self.replica.me, self.replica.voters());
         let others = voters.iter().filter(|voter| **voter != me);
-        let known =
-            others.filter_map(|voter| Some((*voter, self.peers.round_trips.clock_of(*voter)?)));
+        let known = others.filter_map(|voter| {
+            Some((*voter, Timestamp(self.peers.round_trips.clock_of(*voter)?)))
+        });
         let standing = compare(own, voters.contains(&me), known.collect(), voters.len());
         (own, standing)
     }

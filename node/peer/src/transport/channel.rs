@@ -14,22 +14,23 @@ use bytes::{Bytes, BytesMut};
 use futures::future::Either;
 use parking_lot::Mutex;
 use placement_base::coverage::RarePath;
-use placement_model::types::Timestamp;
-use placement_raft_store::wire::{self, RecordVersion};
+use placement_base::net::BoxStream;
+use placement_base::record::{self, RecordVersion};
+use placement_base::tasks::Tasks;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tokio::sync::oneshot;
 use tokio::time::{Instant, timeout};
 
 use super::damage::Damage;
-use super::frame::{Frame, Kind, UNANSWERED, UNWELCOMED_BYTES_MAX};
+use super::denied::Failure;
+use super::frame::{Frame, Kind, UNANSWERED, UNWELCOMED_BYTES_MAX, piece_bytes};
+use super::greeting::{Hello, VERSIONS, Welcome, records};
 use super::joiner::Joiner;
-use super::message::{self, Failure, Hello, Method, VERSIONS, Welcome};
+use super::method::Method;
 use super::packing::{Sent, pack};
 use super::round_trips::RoundTrips;
 use super::wire_io::{Outbox, outbox, read_frame, read_some, write_frame, write_frames};
-use placement_base::net::BoxStream;
-use placement_base::tasks::Tasks;
 
 /// How often an idle connection is pinged.
 const IDLE_PING: Duration = Duration::from_secs(10);
@@ -232,7 +233,7 @@ impl Channel {
                 Some(frame)
             };
             let progress = || writing.lock().note_life();
-            let piece_bytes = message::piece_bytes(is_introduction);
+            let piece_bytes = piece_bytes(is_introduction);
             let written = write_frames(write, queued, piece_bytes, prepare, progress);
             if let Err(error) = written.await {
                 writing.lock().close(&error.to_string());
@@ -249,7 +250,7 @@ impl Channel {
         };
         tasks.spawn(reader.run());
         let channel = Self {
-            records: message::records(welcome.version),
+            records: records(welcome.version),
             outbox,
             calls,
         };
@@ -345,7 +346,7 @@ impl Channel {
         question: &Q,
         deadline: Duration,
     ) -> Result<A, CallError> {
-        let question = wire::encode(self.records(), question);
+        let question = record::encode(self.records(), question);
         decode(&self.call(method, &question, deadline).await?)
     }
 
@@ -409,7 +410,7 @@ fn ping(calls: &Mutex<Calls>, outbox: &Outbox) {
 
 async fn introduce(stream: &mut BoxStream, hello: &Hello) -> Result<Welcome, CallError> {
     let broken = |error: std::io::Error| CallError::NotSent(format!("hello failed: {error}"));
-    let frame = Frame::new(Kind::Hello, 0, wire::encode_named(hello));
+    let frame = Frame::new(Kind::Hello, 0, record::encode_named(hello));
     write_frame(stream, &frame).await.map_err(broken)?;
     let mut buffer = BytesMut::new();
     let answer = read_frame(stream, &mut buffer, UNWELCOMED_BYTES_MAX)
@@ -418,7 +419,7 @@ async fn introduce(stream: &mut BoxStream, hello: &Hello) -> Result<Welcome, Cal
         .ok_or_else(|| CallError::NotSent("hello failed: connection closed".to_owned()))?;
     match answer.kind {
         Kind::Welcome => {
-            let welcome: Welcome = wire::decode(&answer.body)
+            let welcome: Welcome = record::decode(&answer.body)
                 .map_err(|error| CallError::NotSent(format!("bad welcome: {error}")))?;
             if !VERSIONS.contains(&welcome.version) {
                 return Err(CallError::Refused(format!(
@@ -437,7 +438,7 @@ async fn introduce(stream: &mut BoxStream, hello: &Hello) -> Result<Welcome, Cal
 
 /// Converts a [`Failure`] to an error of this kind, unless it names another kind.
 fn failure(body: &[u8], kind: fn(String) -> CallError) -> CallError {
-    match wire::decode::<Failure>(body) {
+    match record::decode::<Failure>(body) {
         Ok(failure) if failure.removed => CallError::Removed(failure.message),
         Ok(failure) if failure.unreadable => CallError::Unreadable(failure.message),
         Ok(failure) => kind(failure.message),
@@ -520,7 +521,7 @@ impl Reader {
                 drop(calls);
                 if let (Some(took), Some(round_trips)) = (took, &self.extras.round_trips) {
                     let shown = frame.body.first_chunk();
-                    let shown = shown.map(|shown| Timestamp(i64::from_be_bytes(*shown)));
+                    let shown = shown.map(|shown| i64::from_be_bytes(*shown));
                     round_trips.note(self.node, took, shown);
                 }
                 return;
@@ -535,14 +536,14 @@ impl Reader {
 
 /// Decodes the answer to a call.
 pub fn decode<A: DeserializeOwned>(answer: &[u8]) -> Result<A, CallError> {
-    wire::decode(answer).map_err(|error| CallError::Failed(format!("the answer is {error}")))
+    record::decode(answer).map_err(|error| CallError::Failed(format!("the answer is {error}")))
 }
 
 #[cfg(test)]
 mod tests {
     use tokio::io::DuplexStream;
 
-    use super::super::message::samples;
+    use super::super::greeting::samples;
     use super::*;
 
     /// Longer than a call's deadline, so that only one of the two can expire first.
@@ -552,7 +553,7 @@ mod tests {
     /// A node that answers the hello and then nothing, as on a dead path.
     async fn silent(extras: Extras) -> (Channel, DuplexStream, Tasks) {
         let (near, mut far) = tokio::io::duplex(1 << 20);
-        let welcome = wire::encode_named(&samples::welcome());
+        let welcome = record::encode_named(&samples::welcome());
         let welcome = Frame::new(Kind::Welcome, 0, welcome);
         let tasks = Tasks::default();
         write_frame(&mut far, &welcome).await.unwrap();
@@ -608,7 +609,7 @@ mod tests {
         let took = ways.all()[&2].least;
         assert!((30..32).contains(&took.as_millis()), "{took:?}");
         // The clock was read half a round trip ago, and the sleep has taken 1 ms.
-        let shown = ways.clock_of(2).unwrap().0;
+        let shown = ways.clock_of(2).unwrap();
         assert!((7_015_000..7_018_000).contains(&shown), "{shown}");
     }
 

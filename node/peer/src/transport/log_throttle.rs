@@ -11,7 +11,7 @@ const PAUSE: Duration = Duration::from_secs(30);
 
 /// The last message about each node.
 #[derive(Default)]
-pub(super) struct LogThrottle {
+pub(crate) struct LogThrottle {
     last: Mutex<BTreeMap<u64, (String, Instant)>>,
 }
 
@@ -20,7 +20,7 @@ impl LogThrottle {
     const REMEMBERED: usize = 64;
 
     /// Whether this message about a node should be logged now.
-    pub(super) fn is_due(&self, node: u64, what: &str) -> bool {
+    pub(crate) fn is_due(&self, node: u64, what: &str) -> bool {
         let mut last = self.last.lock();
         let is_old = |(logged, at): &(String, Instant)| logged == what && at.elapsed() < PAUSE;
         if last.get(&node).is_some_and(is_old) {

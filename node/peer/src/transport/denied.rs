@@ -2,11 +2,10 @@
 
 use std::error::Error;
 
-use placement_raft_store::wire::WireError;
+use placement_base::record::WireError;
+use serde::{Deserialize, Serialize};
 
-use super::message::Failure;
-
-/// A reason for which a call was not carried out. It is sent as text ([`super::message::Failure`]).
+/// A reason for which a call was not carried out. It is sent as text ([`Failure`]).
 #[derive(Debug, thiserror::Error)]
 pub enum Denied {
     /// This node is not a member of a cluster yet.
@@ -59,5 +58,31 @@ impl Denied {
     /// From an error of Raft's, which always means that Raft has stopped.
     pub fn stopped(error: impl Error + Send + Sync + 'static) -> Self {
         Self::Stopped(Box::new(error))
+    }
+}
+
+/// The failure of a call.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct Failure {
+    /// The reason, as text.
+    pub(crate) message: String,
+    /// Whether the call could not be decoded.
+    pub(crate) unreadable: bool,
+    /// Whether the caller was removed from the cluster.
+    pub(crate) removed: bool,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::greeting::samples::check;
+    use super::*;
+
+    #[test]
+    fn failure_is_decoded_as_it_was_encoded() {
+        check(&[Failure {
+            message: "why".to_owned(),
+            unreadable: true,
+            removed: true,
+        }]);
     }
 }

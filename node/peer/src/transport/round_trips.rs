@@ -6,7 +6,6 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use placement_model::types::Timestamp;
 use tokio::time::Instant;
 
 /// How long the shortest round trip is remembered: at least this, at most twice as long.
@@ -36,13 +35,13 @@ struct Known {
     least: Duration,
     least_before: Duration,
     since: Instant,
-    /// The wall clock of the node, and when it showed that time.
-    clock: Option<(Timestamp, Instant)>,
+    /// The wall clock of the node, in microseconds since 1970, and when it showed that time.
+    clock: Option<(i64, Instant)>,
 }
 
 impl RoundTrips {
     /// Notes a measurement that has just ended, and the other clock at its middle.
-    pub(super) fn note(&self, node: u64, took: Duration, shown: Option<Timestamp>) {
+    pub(super) fn note(&self, node: u64, took: Duration, shown: Option<i64>) {
         let now = Instant::now();
         let mut known = self.known.lock();
         let known = known.entry(node).or_insert_with(|| Known {
@@ -77,12 +76,12 @@ impl RoundTrips {
             .collect()
     }
 
-    /// The current wall clock of a node, if it was reported recently.
-    pub fn clock_of(&self, node: u64) -> Option<Timestamp> {
+    /// The current wall clock of a node, in microseconds since 1970, if it was reported recently.
+    pub fn clock_of(&self, node: u64) -> Option<i64> {
         let (shown, at) = self.known.lock().get(&node)?.clock?;
         let since = at.elapsed();
         let micros = i64::try_from(since.as_micros()).unwrap_or(i64::MAX);
-        (since <= CLOCK_RECENT).then(|| Timestamp(shown.0.saturating_add(micros)))
+        (since <= CLOCK_RECENT).then(|| shown.saturating_add(micros))
     }
 
     /// Forgets all nodes except those for which `is_of_use` holds.
@@ -136,15 +135,15 @@ mod tests {
     async fn reported_clock_advances_and_expires_after_ten_seconds() {
         let ways = RoundTrips::default();
         assert_eq!(ways.clock_of(2), None);
-        ways.note(2, ms(2_000), Some(Timestamp(1_000_000)));
-        assert_eq!(ways.clock_of(2), Some(Timestamp(2_000_000)));
+        ways.note(2, ms(2_000), Some(1_000_000));
+        assert_eq!(ways.clock_of(2), Some(2_000_000));
         advance(ms(9_000)).await;
         ways.note(2, ms(2_000), None);
-        assert_eq!(ways.clock_of(2), Some(Timestamp(11_000_000)));
+        assert_eq!(ways.clock_of(2), Some(11_000_000));
         advance(ms(1_000)).await;
         assert_eq!(ways.clock_of(2), None);
-        ways.note(2, Duration::ZERO, Some(Timestamp(i64::MAX)));
+        ways.note(2, Duration::ZERO, Some(i64::MAX));
         advance(ms(1_000)).await;
-        assert_eq!(ways.clock_of(2), Some(Timestamp(i64::MAX)));
+        assert_eq!(ways.clock_of(2), Some(i64::MAX));
     }
 }

@@ -12,7 +12,7 @@ use placement_raft_store::wire::Blob;
 use placement_raft_store::{Drafts, LogId, Snapshot, SnapshotData, SnapshotFile, Vote};
 use tokio::time::{Instant, sleep_until};
 
-use super::message::{SnapshotCall, SnapshotReply};
+use super::messages::{SnapshotCall, SnapshotReply};
 use placement_raft_store::disk_space::Room;
 
 /// A transfer without progress for this long is no longer under way.

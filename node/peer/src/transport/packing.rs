@@ -89,7 +89,7 @@ pub struct Traffic(Mutex<BTreeMap<u64, Arc<Sent>>>);
 
 impl Traffic {
     /// The counters of one node.
-    pub(super) fn to(&self, node: u64) -> Arc<Sent> {
+    pub(crate) fn to(&self, node: u64) -> Arc<Sent> {
         self.0.lock().entry(node).or_default().clone()
     }
 

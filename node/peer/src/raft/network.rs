@@ -1,4 +1,4 @@
-//! openraft's calls to other nodes, over [`super::peers`].
+//! openraft's network: its calls to other nodes, over [`super::peers`].
 
 use std::collections::VecDeque;
 use std::future::{Future, pending};
@@ -24,14 +24,15 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tokio::time::{Instant, sleep_until, timeout};
 
-use super::channel::{Answer, CallError, Channel};
-use super::log_throttle::LogThrottle;
-use super::message::{
-    AppendReply, Lane, Method, SnapshotCall, SnapshotReply, TransferCall, VoteCall, VoteReply,
-    encode_append,
+use super::append::encode_append;
+use super::messages::{
+    AppendReply, SnapshotCall, SnapshotReply, TransferCall, VoteCall, VoteReply,
 };
 use super::peers::Peers;
 use super::snapshots::{Sending, Unsent};
+use crate::transport::channel::{Answer, CallError, Channel};
+use crate::transport::log_throttle::LogThrottle;
+use crate::transport::method::{Lane, Method};
 
 /// Appends to one node that may be under way at once without a pause between them.
 const APPENDS_MAX: usize = 32;
@@ -521,11 +522,12 @@ mod tests {
     use placement_raft_store::Payload;
     use tokio::io::DuplexStream;
 
-    use super::super::frame::{Frame, Kind, UNANSWERED, UNWELCOMED_BYTES_MAX};
-    use super::super::message::{Append, samples};
-    use super::super::wire_io::{read_frame, write_frame};
+    use super::super::append::Append;
     use super::*;
     use crate::tls::Link;
+    use crate::transport::frame::{Frame, Kind, UNANSWERED, UNWELCOMED_BYTES_MAX};
+    use crate::transport::greeting::{records, samples};
+    use crate::transport::wire_io::{read_frame, write_frame};
     use placement_base::net::{BoxStream as Stream, Listener, Net};
     use placement_base::tasks::Tasks;
     use placement_machine::new_store;
@@ -585,7 +587,7 @@ mod tests {
                     if frame.call == UNANSWERED {
                         continue;
                     }
-                    let flushed = wire::encode(super::super::message::records(1), &flushed);
+                    let flushed = wire::encode(records(1), &flushed);
                     Frame::new(Kind::Response, frame.call, flushed)
                 }
                 _ => continue,

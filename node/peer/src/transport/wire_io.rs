@@ -161,7 +161,7 @@ async fn write_out<W: AsyncWrite + Unpin>(
 }
 
 /// Writes one frame at once.
-pub(super) async fn write_frame<W: AsyncWrite + Unpin>(
+pub(crate) async fn write_frame<W: AsyncWrite + Unpin>(
     stream: &mut W,
     frame: &Frame,
 ) -> io::Result<()> {
@@ -173,7 +173,7 @@ pub(super) async fn write_frame<W: AsyncWrite + Unpin>(
 
 /// The next frame, of at most `bytes_max` bytes; `None` when the other side has closed.
 /// Cancel-safe: bytes that were read stay in `buffer`.
-pub(super) async fn read_frame<R: AsyncRead + Unpin>(
+pub(crate) async fn read_frame<R: AsyncRead + Unpin>(
     stream: &mut R,
     buffer: &mut BytesMut,
     bytes_max: usize,

@@ -7,6 +7,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use parking_lot::Mutex;
+use placement_base::tasks::Tasks;
 use placement_model::Level;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -14,13 +15,13 @@ use tokio::sync::watch;
 use tokio::time::timeout;
 use uuid::Uuid;
 
-use super::channel::{CallError, Channel, Extras};
-use super::damage::Damage;
-use super::message::{Hello, Lane, Method, VERSIONS};
-use super::packing::Traffic;
-use super::round_trips::RoundTrips;
 use crate::tls::Link;
-use placement_base::tasks::Tasks;
+use crate::transport::channel::{CallError, Channel, Extras};
+use crate::transport::damage::Damage;
+use crate::transport::greeting::{Hello, VERSIONS};
+use crate::transport::method::{Lane, Method};
+use crate::transport::packing::Traffic;
+use crate::transport::round_trips::RoundTrips;
 
 /// Opens and keeps connections to other nodes.
 pub struct Peers {
@@ -275,7 +276,7 @@ impl Peers {
             from: self.me,
             to,
             introduction: lane.is_none(),
-            level: self.level(),
+            level: self.level().0,
             region: self.region.clone(),
         };
         // On the other lanes, pings may wait behind long messages.
@@ -301,7 +302,7 @@ impl Peers {
             version = welcome.version,
             "connected"
         );
-        self.note_level(welcome.node, welcome.level);
+        self.note_level(welcome.node, Level(welcome.level));
         if is_measured {
             // Before any call: a node that is elected should know the clocks of its voters.
             channel.ping();

@@ -24,7 +24,7 @@ use std::io;
 
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 use placement_base::coverage::RarePath;
-use placement_base::runtime::Limits;
+use placement_base::runtime::{self, Limits};
 use serde::Deserialize;
 use serde::de::{DeserializeOwned, IntoDeserializer};
 use xxhash_rust::xxh3::xxh3_64;
@@ -40,7 +40,15 @@ pub(crate) const INTRODUCTION_BYTES_MAX: usize = 64 * 1024;
 pub(crate) const PIECE_BYTES: usize = Limits::PRODUCT.piece;
 
 /// The call number of calls that need no answer.
-pub(super) const UNANSWERED: u64 = 0;
+pub(crate) const UNANSWERED: u64 = 0;
+
+/// Bytes of a message in one piece. An introduction is short and sent whole.
+pub(crate) fn piece_bytes(is_introduction: bool) -> usize {
+    match is_introduction {
+        true => FRAME_BYTES_MAX,
+        false => runtime::limits().piece,
+    }
+}
 
 const LENGTH: usize = 4;
 /// Bytes covered by the head's checksum: the length, the kind, the call, the body's checksum.
@@ -85,7 +93,7 @@ pub(crate) enum Kind {
     Request = 4,
     /// The result of a call.
     Response = 5,
-    /// The failure of a call: a [`super::message::Failure`].
+    /// The failure of a call: a [`super::denied::Failure`].
     Failure = 6,
     /// Asks for a pong, as a sign of life.
     Ping = 7,
@@ -218,7 +226,7 @@ pub(super) fn invalid(message: impl Into<String>) -> io::Error {
 
 #[cfg(test)]
 mod tests {
-    use super::super::message::Method;
+    use super::super::method::Method;
     use super::*;
 
     #[test]

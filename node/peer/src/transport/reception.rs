@@ -1,0 +1,274 @@
+//! The answering side: accepts connections of other nodes, authenticates them, and hands their
+//! calls to a [`Handler`].
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::BytesMut;
+use placement_base::net::{BoxStream, Listener};
+use placement_base::newest::Newest;
+use placement_base::record;
+use placement_base::tasks::Tasks;
+use tokio::sync::Semaphore;
+use tokio::time::{Instant, sleep, timeout};
+use tokio_util::sync::CancellationToken;
+
+use super::calls::{Calls, IDLE_MAX};
+use super::damage::Damage;
+use super::denied::Denied;
+use super::frame::{Frame, Kind, UNWELCOMED_BYTES_MAX, piece_bytes};
+use super::greeting::{Hello, VERSIONS, Welcome, records};
+use super::handler::{Caller, Connection, Handler};
+use super::joiner::Joiner;
+use super::log_throttle::LogThrottle;
+use super::wire_io::{outbox, read_frame, read_some, write_frame, write_frames};
+use crate::tls::{Admitted, Gate, Refused, Shown};
+
+/// Deadline of an unauthenticated peer's hello.
+const HELLO: Duration = Duration::from_secs(5);
+/// Maximum number of open connections whose hello has not been answered.
+const UNWELCOMED_MAX: usize = 64;
+/// Deadline of an introduction: a joining node waits this long for its answer. The call itself must
+/// arrive within [`HELLO`].
+const INTRODUCTION: Duration = Duration::from_secs(35);
+/// Maximum number of open introductions, and of concurrent calls on all of them.
+const INTRODUCTIONS_MAX: usize = 64;
+/// Maximum number of open connections of members: each member opens a few.
+const MEMBERS_MAX: usize = 512;
+
+/// A connection whose hello was answered.
+struct Met {
+    stream: BoxStream,
+    /// Bytes that followed the hello.
+    buffer: BytesMut,
+    hello: Hello,
+    version: u16,
+}
+
+/// State shared by all connections of one listener.
+#[derive(Clone)]
+struct Reception {
+    gate: Gate,
+    handler: Arc<dyn Handler>,
+    /// The open connections, by authentication.
+    unwelcomed: Arc<Newest>,
+    introductions: Arc<Newest>,
+    members: Arc<Newest>,
+    /// Remaining concurrent calls on introductions.
+    introduction_calls: Arc<Semaphore>,
+    logged: Arc<LogThrottle>,
+    damage: Arc<Damage>,
+    tasks: Tasks,
+}
+
+/// Accepts connections until the tasks are stopped.
+pub async fn serve(
+    mut listener: Box<dyn Listener>,
+    gate: Gate,
+    handler: Arc<dyn Handler>,
+    damage: Arc<Damage>,
+    tasks: Tasks,
+) {
+    let reception = Reception::new(gate, handler, damage, tasks.clone());
+    loop {
+        match listener.accept().await {
+            Ok((stream, address)) => {
+                let reception = reception.clone();
+                let permit = reception.unwelcomed.permit();
+                tasks.spawn(async move {
+                    let served = reception.connection(stream, address, permit);
+                    if let Err(error) = served.await {
+                        tracing::debug!(%address, %error, "connection of a peer ended");
+                    }
+                });
+            }
+            Err(error) => {
+                tracing::warn!(%error, "cannot accept a connection of a peer");
+                sleep(Duration::from_millis(100)).await;
+            }
+        }
+    }
+}
+
+impl Reception {
+    fn new(gate: Gate, handler: Arc<dyn Handler>, damage: Arc<Damage>, tasks: Tasks) -> Self {
+        Self {
+            gate,
+            handler,
+            unwelcomed: Arc::new(Newest::new(UNWELCOMED_MAX)),
+            introductions: Arc::new(Newest::new(INTRODUCTIONS_MAX)),
+            members: Arc::new(Newest::new(MEMBERS_MAX)),
+            introduction_calls: Arc::new(Semaphore::new(INTRODUCTIONS_MAX)),
+            logged: Arc::default(),
+            damage,
+            tasks,
+        }
+    }
+
+    async fn connection(
+        &self,
+        stream: BoxStream,
+        address: SocketAddr,
+        permit: Arc<CancellationToken>,
+    ) -> io::Result<()> {
+        let met = permit.run_until_cancelled(self.meet(stream, address));
+        let met = timeout(HELLO, met).await?.ok_or_else(crowded)??;
+        let Some(met) = met else {
+            return Ok(());
+        };
+        drop(permit);
+        let from = met.hello.from;
+        let served = if met.hello.introduction {
+            let permit = self.introductions.permit();
+            let served = permit.run_until_cancelled(self.serve(met));
+            timeout(INTRODUCTION, served).await?
+        } else {
+            let permit = self.members.permit();
+            permit.run_until_cancelled(self.serve(met)).await
+        };
+        served
+            .ok_or_else(crowded)?
+            .inspect_err(|error| self.damage.note(from, error))
+    }
+
+    /// Secures a connection and answers its hello; `None` if it is rejected.
+    async fn meet(&self, stream: BoxStream, address: SocketAddr) -> io::Result<Option<Met>> {
+        let (mut stream, shown) = match self.gate.admit(stream).await {
+            Ok(Admitted { stream, shown, .. }) => (stream, shown),
+            Err(Refused { reason, plain }) => {
+                // A peer rejected here is unauthenticated, whatever its number.
+                if self.logged.is_due(0, &reason) {
+                    tracing::warn!(%address, reason, "rejected a connection to the port for \
+                        other nodes");
+                }
+                if let Some(plain) = plain {
+                    answer_plain(plain).await?;
+                }
+                return Ok(None);
+            }
+        };
+        let mut buffer = BytesMut::new();
+        let first = read_frame(&mut stream, &mut buffer, UNWELCOMED_BYTES_MAX).await;
+        let hello = match first.inspect_err(|error| self.damage.note(0, error))? {
+            Some(frame) if frame.kind == Kind::Hello => record::decode::<Hello>(&frame.body)?,
+            _ => return Err(io::Error::other("the first message is not a hello")),
+        };
+        let welcome = match self.greet(&hello, shown) {
+            Ok(welcome) => welcome,
+            Err(denied) => {
+                let (peer, reason) = (hello.from, denied.to_string());
+                if self.logged.is_due(peer, &reason) {
+                    tracing::warn!(peer, %address, reason, "rejected a peer's connection");
+                }
+                let refusal = record::encode_named(&denied.failure());
+                write_frame(&mut stream, &Frame::new(Kind::Refusal, 0, refusal)).await?;
+                return Ok(None);
+            }
+        };
+        let body = record::encode_named(&welcome);
+        write_frame(&mut stream, &Frame::new(Kind::Welcome, 0, body)).await?;
+        Ok(Some(Met {
+            stream,
+            buffer,
+            hello,
+            version: welcome.version,
+        }))
+    }
+
+    /// Welcomes a node with the negotiated version.
+    fn greet(&self, hello: &Hello, shown: Option<Shown>) -> Result<Welcome, Denied> {
+        if shown.is_some_and(|shown| !shown.is_of_node(hello.from)) {
+            let reason = format!("the certificate does not belong to node {}", hello.from);
+            return Err(Denied::Refused(reason));
+        }
+        let version = hello.newest.min(*VERSIONS.end());
+        if version < *VERSIONS.start() || version < hello.oldest {
+            return Err(Denied::Refused(format!(
+                "node {} supports versions {} to {} of the protocol, this node {} to {}: upgrade \
+                one step at a time",
+                hello.from,
+                hello.oldest,
+                hello.newest,
+                VERSIONS.start(),
+                VERSIONS.end()
+            )));
+        }
+        self.handler.greet(hello, version)
+    }
+
+    /// Answers the calls of one connection until it ends.
+    async fn serve(&self, mut met: Met) -> io::Result<()> {
+        let is_introduction = met.hello.introduction;
+        let (mut read, write) = tokio::io::split(met.stream);
+        let (outbox, queued) = outbox();
+        let piece_bytes = piece_bytes(is_introduction);
+        let (stopped, written) = (CancellationToken::new(), CancellationToken::new());
+        let (stop, all_written) = (stopped.clone().drop_guard(), written.clone());
+        self.tasks.spawn(async move {
+            let writing = write_frames(write, queued, piece_bytes, Some, || ());
+            // The reading side notices a broken connection, too.
+            let _ = stopped.run_until_cancelled(writing).await;
+            written.cancel();
+        });
+        let end = CancellationToken::new();
+        let connection = Arc::new(Connection {
+            caller: Caller {
+                node: met.hello.from,
+                records: records(met.version),
+            },
+            is_introduction,
+            handler: self.handler.clone(),
+            logged: self.logged.clone(),
+            end: end.clone(),
+        });
+        let tasks = self.tasks.clone();
+        let mut calls = Calls::new(connection, outbox, &self.introduction_calls, tasks);
+        let mut joiner = Joiner::new(is_introduction);
+        let begun = Instant::now();
+        let (mut alive, mut has_called) = (begun, false);
+        loop {
+            while let Some(message) = joiner.next(&mut met.buffer)? {
+                has_called |= message.kind == Kind::Request;
+                calls.take(message).await?;
+            }
+            let patience = match is_introduction && !has_called {
+                true => HELLO.saturating_sub(begun.elapsed()),
+                false => IDLE_MAX.saturating_sub(alive.elapsed()),
+            };
+            let more = end.run_until_cancelled(read_some(&mut read, &mut met.buffer));
+            let Some(true) = timeout(patience, more).await?.transpose()? else {
+                break;
+            };
+            alive = Instant::now();
+        }
+        drop(calls);
+        // Queued answers are still sent, if the caller reads them.
+        let _ = timeout(HELLO, all_written.cancelled()).await;
+        drop(stop);
+        Ok(())
+    }
+}
+
+/// Answers the hello of a node that does not use TLS, and nothing else.
+async fn answer_plain(mut stream: BoxStream) -> io::Result<()> {
+    let mut buffer = BytesMut::new();
+    let first = read_frame(&mut stream, &mut buffer, UNWELCOMED_BYTES_MAX).await?;
+    if first.is_some_and(|frame| frame.kind == Kind::Hello) {
+        let denied = Denied::Refused(TLS_ONLY.to_owned());
+        let refusal = record::encode_named(&denied.failure());
+        write_frame(&mut stream, &Frame::new(Kind::Refusal, 0, refusal)).await?;
+    }
+    Ok(())
+}
+
+const TLS_ONLY: &str = "this cluster accepts TLS only: set [peer] tls = \"require\" and [tls], \
+    with a certificate for this node";
+
+fn crowded() -> io::Error {
+    io::Error::other("closed to make room for newer connections")
+}
+
+#[cfg(test)]
+mod tests;

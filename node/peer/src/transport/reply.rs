@@ -1,0 +1,163 @@
+//! Answers to the calls of other nodes.
+
+use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Weak};
+
+use parking_lot::Mutex;
+use placement_base::record::{self, RecordVersion};
+use serde::Serialize;
+use tokio::sync::OwnedSemaphorePermit;
+
+use super::denied::Denied;
+use super::frame::{Frame, Kind, UNANSWERED};
+use super::wire_io::Outbox;
+
+/// Maximum number of concurrent calls on one connection, where a write counts until it is proposed;
+/// further calls are not read yet.
+pub(super) const CALLS_MAX: usize = 8192;
+
+/// Sends the answer to one call. If dropped unanswered, it tells the caller that the call was given
+/// up.
+pub struct Reply {
+    /// Version of the records on its connection.
+    pub records: RecordVersion,
+    call: u64,
+    outbox: Weak<Outbox>,
+    /// Keeps the connection open for the answer.
+    open: Option<Arc<Outbox>>,
+}
+
+impl Reply {
+    pub(super) fn new(records: RecordVersion, call: u64, outbox: &Arc<Outbox>) -> Self {
+        Self {
+            records,
+            call,
+            outbox: Arc::downgrade(outbox),
+            open: Some(outbox.clone()),
+        }
+    }
+
+    /// Sends the answer, a record.
+    pub fn send(mut self, answer: Result<Vec<u8>, Denied>) {
+        self.answer(answer);
+    }
+
+    /// Leaves the call unanswered.
+    fn leave(mut self) {
+        self.outbox = Weak::new();
+    }
+
+    fn answer(&mut self, answer: Result<Vec<u8>, Denied>) {
+        let outbox = std::mem::take(&mut self.outbox).upgrade();
+        let Some(outbox) = outbox.filter(|_| self.call != UNANSWERED) else {
+            return;
+        };
+        let frame = match answer {
+            Ok(body) => Frame::new(Kind::Response, self.call, body),
+            Err(denied) => {
+                let failure = record::encode(self.records, &denied.failure());
+                Frame::new(Kind::Failure, self.call, failure)
+            }
+        };
+        // A caller that has hung up needs no answer.
+        outbox.send(frame);
+    }
+}
+
+impl Drop for Reply {
+    fn drop(&mut self) {
+        self.answer(Err(Denied::GivenUp));
+    }
+}
+
+/// Answers the node that forwarded a write, only if the write is refused. If dropped, it answers
+/// like [`Reply`]. It does not keep the connection open: a caller that closed it waits for no
+/// answer.
+pub struct Forwarder {
+    reply: Reply,
+    given_up: Arc<GivenUp>,
+    /// The permit of its connection for a call, held until the write is proposed.
+    permit: Option<OwnedSemaphorePermit>,
+}
+
+impl Forwarder {
+    pub(super) fn new(
+        mut reply: Reply,
+        given_up: Arc<GivenUp>,
+        permit: OwnedSemaphorePermit,
+    ) -> Self {
+        reply.open = None;
+        Self {
+            reply,
+            given_up,
+            permit: Some(permit),
+        }
+    }
+
+    /// Whether the caller has stopped waiting.
+    pub fn has_given_up(&self) -> bool {
+        self.given_up.has(self.reply.call)
+    }
+
+    /// Notes that the write is proposed: further calls of the connection need not wait until it is
+    /// committed.
+    pub fn proposed(&mut self) {
+        self.permit = None;
+    }
+
+    /// Answers with the reason, a record, for which the write is refused.
+    pub fn refuse<T: Serialize + ?Sized>(self, refused: Result<&T, Denied>) {
+        let records = self.reply.records;
+        let refused = refused.map(|refused| record::encode(records, refused));
+        self.reply.send(refused);
+    }
+
+    /// Notes that the write is committed, without an answer: the node sees it in the log.
+    pub fn committed(self) {
+        self.reply.leave();
+    }
+}
+
+/// The writes of one connection that their caller has given up.
+#[derive(Default)]
+pub(super) struct GivenUp {
+    /// Whether the connection has ended.
+    all: AtomicBool,
+    /// The latest given-up calls, at most [`CALLS_MAX`]: some were proposed before, some never
+    /// arrived.
+    calls: Mutex<BTreeSet<u64>>,
+}
+
+impl GivenUp {
+    pub(super) fn note(&self, call: u64) {
+        let mut calls = self.calls.lock();
+        calls.insert(call);
+        if calls.len() > CALLS_MAX {
+            calls.pop_first();
+        }
+    }
+
+    /// Notes that the connection has ended.
+    pub(super) fn note_all(&self) {
+        self.all.store(true, Ordering::Relaxed);
+    }
+
+    fn has(&self, call: u64) -> bool {
+        self.all.load(Ordering::Relaxed) || self.calls.lock().contains(&call)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn number_of_remembered_given_up_calls_is_bounded() {
+        let given_up = GivenUp::default();
+        let last = 3 * CALLS_MAX as u64;
+        (1..=last).for_each(|call| given_up.note(call));
+        assert_eq!(given_up.calls.lock().len(), CALLS_MAX);
+        assert!(given_up.has(last) && !given_up.has(1) && !given_up.has(last + 1));
+    }
+}

@@ -190,6 +190,22 @@ fn model_uses_no_clock_randomness_or_files() {
     assert!(!lines_with(&root().join("tests/src"), &["std::fs"]).is_empty());
 }
 
+/// The transport could carry other messages: their meaning is in `raft/` beside it.
+#[test]
+fn transport_between_nodes_names_neither_openraft_nor_the_model() {
+    let peer = root().join("node/peer/src");
+    let words = ["openraft", "placement_raft_store", "placement_model"];
+    let found = lines_with(&peer.join("transport"), &words);
+    assert_eq!(found, Vec::<String>::new());
+    // The check finds the words where they exist.
+    for word in words {
+        assert!(
+            !lines_with(&peer.join("raft"), &[word]).is_empty(),
+            "{word}"
+        );
+    }
+}
+
 /// Lines of the product that name a bug for simulations.
 fn injected_bugs() -> Vec<String> {
     let crates = [

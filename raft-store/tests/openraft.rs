@@ -76,7 +76,7 @@ impl RaftNetworkV2<TypeConfig> for Network {
         Err(RPCError::Unreachable(unreachable()))
     }
 
-    /// Sends without waiting for answers, as the node does (`node/src/rpc/raft.rs`).
+    /// Sends without waiting for answers, as the node does (`node/peer/src/raft/network.rs`).
     fn stream_append<'s, S>(
         &'s mut self,
         input: S,
@@ -157,7 +157,7 @@ fn append(prev: Option<LogId>, entries: Vec<Entry>) -> AppendEntriesRequest<Type
     }
 }
 
-/// Therefore the node answers heartbeats itself (`node/src/cluster/peer_service.rs`).
+/// Therefore the node answers heartbeats itself (`node/cluster/src/peer_service.rs`).
 #[test]
 fn heartbeat_answer_waits_for_the_sync_of_unrelated_entries() {
     let _simulation = simulate(1);
@@ -252,7 +252,7 @@ fn entries_that_conflict_with_a_snapshot_are_removed_before_it_is_installed() {
     });
 }
 
-/// Therefore the node asks for votes itself (`node/src/cluster/read/index.rs`).
+/// Therefore the node asks for votes itself (`node/cluster/src/read/index.rs`).
 #[test]
 fn late_answer_confirms_a_later_read() {
     const PAUSE: Duration = Duration::from_millis(100);

@@ -195,7 +195,7 @@ const ELSEWHERE: [&str; 4] = [
     "tests/scenarios.rs",
     "../raft-store/tests/snapshots.rs",
     "../node/tests/cluster/snapshots.rs",
-    "../node/src/cluster/backlog.rs",
+    "../node/cluster/src/backlog.rs",
 ];
 
 /// Fails if a rare path was taken by no seed: the simulations then say nothing about it.

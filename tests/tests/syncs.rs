@@ -35,9 +35,13 @@ const SYNCS: [&str; 19] = [
 ];
 
 /// Source folders that write files, and whether `sync` always means a file sync there.
-const SOURCES: [(&str, bool); 6] = [
+const SOURCES: [(&str, bool); 10] = [
     ("raft-store/src", true),
     ("node/src", false),
+    ("node/base/src", false),
+    ("node/outgoing/src", false),
+    ("node/peer/src", false),
+    ("node/cluster/src", false),
     ("node/api/src", false),
     ("client/src", false),
     ("model/src", false),

@@ -1,5 +1,5 @@
-//! Records, the encoding of values that are stored or sent: one version byte, then MessagePack. A struct is an array of its fields, and a variant
-//! of an enum is identified by its name.
+//! Records, the encoding of values that are stored or sent: one version byte, then MessagePack. A
+//! struct is an array of its fields, and a variant of an enum is identified by its name.
 //!
 //! [`encode_named`] writes structs as maps from field names to values instead; the same decoder
 //! reads both.

@@ -1,6 +1,6 @@
 //! Leadership moves to a preferred site only from a leader that has led for a while, and only if a
 //! voter at a better site is up and has caught up. In a healthy cluster it moves to better sites
-//! only, and never if all nodes are at one site (`node/src/cluster/leadership/preference.rs`).
+//! only, and never if all nodes are at one site (`node/cluster/src/leadership/preference.rs`).
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;

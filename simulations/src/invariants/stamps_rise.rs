@@ -1,5 +1,5 @@
 //! The timestamps that leaders put on commands rise strictly along the log, however wrong their
-//! clocks are (`node/src/cluster/write/proposals.rs`; timestamps of the API must not go back).
+//! clocks are (`node/cluster/src/write/proposals.rs`; timestamps of the API must not go back).
 
 use std::collections::BTreeMap;
 

@@ -35,7 +35,7 @@ const SYNCS: [&str; 19] = [
 ];
 
 /// Source folders that write files, and whether `sync` always means a file sync there.
-const SOURCES: [(&str, bool); 10] = [
+const SOURCES: [(&str, bool); 11] = [
     ("raft-store/src", true),
     ("node/src", false),
     ("node/base/src", false),
@@ -43,6 +43,7 @@ const SOURCES: [(&str, bool); 10] = [
     ("node/peer/src", false),
     ("node/cluster/src", false),
     ("node/api/src", false),
+    ("node/audit/src", false),
     ("client/src", false),
     ("model/src", false),
     ("model/naive/src", false),

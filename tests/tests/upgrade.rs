@@ -254,6 +254,8 @@ async fn level_waits_for_absent_members_and_keeps_those_held_below_it() {
     cluster.options_mut().flags = held_at(OLD);
     cluster.start_node(3).unwrap();
     cluster.wait_ready(3).await.unwrap();
-    host::with_processors(&cluster.client_of(3).with_patience(PATIENCE)).await;
+    let client = cluster.client_of(3).with_patience(PATIENCE);
+    let made = client.create_provider(&NewProvider::named("held")).await;
+    assert_eq!(made.unwrap().generation, 1, "the rule of the new level");
     cluster.assert_equal_states().await;
 }

@@ -151,7 +151,7 @@ async fn watch_reports_an_expired_token_and_continues() {
         let refused = cluster.placementctl(&asked).unwrap();
         let error = refusal(&refused, 1);
         assert!(
-            error.contains("cannot go on") && error.contains(why),
+            error.contains("are not available here") && error.contains(why),
             "{error}"
         );
     }

@@ -351,7 +351,7 @@ async fn requests_without_a_partition_are_refused_by_every_node() {
         ),
         (
             &["partitions", "create", "west", "--prefix", "/traits/x"],
-            "a path of the default partition's API",
+            "a path segment of the default partition's API",
         ),
         (
             &["partitions", "create", "west", "--host", "a:80"],

@@ -100,7 +100,7 @@ fn oslo_policy_tools_have_counterparts() {
     assert_eq!(stdout, "failed: placement:usages\n");
     let (output, _, stderr) = check(&["placement:usage"]);
     assert!(
-        !output.status.success() && stderr.contains("no rule"),
+        !output.status.success() && stderr.contains("unknown rule"),
         "{stderr}"
     );
 

@@ -11,7 +11,7 @@ use imbl::OrdMap;
 
 use crate::level::Level;
 use crate::state::change::{Change, Changes, PartitionRow, Routing, RowKey, SessionRow};
-use crate::state::{Dangling, Digest, Loading, State};
+use crate::state::{DanglingReference, Digest, Loading, State};
 use crate::types::{HostName, PartitionId, PartitionName, Route, RoutePrefix};
 
 /// The changes of one command in order, by partition.
@@ -92,7 +92,8 @@ impl Cluster {
     ) -> Option<(PartitionId, RoutedBy)> {
         let RouteTable { prefixes, hosts } = &*self.routes;
         let mut below = prefixes.iter();
-        if let Some((prefix, id)) = below.find(|(prefix, _)| prefix.path().below(path).is_some()) {
+        if let Some((prefix, id)) = below.find(|(prefix, _)| prefix.path().rest_of(path).is_some())
+        {
             return Some((*id, RoutedBy::Prefix(prefix.clone())));
         }
         if hosts.is_empty() {
@@ -204,19 +205,21 @@ impl Cluster {
     /// Loads a cluster from its rows, in any order, as read from tables on disk or a snapshot.
     ///
     /// # Errors
-    /// [`Dangling`] if a row refers to a missing row, or belongs to a missing partition.
-    pub fn load(rows: impl IntoIterator<Item = (PartitionId, Change)>) -> Result<Self, Dangling> {
-        let with_digest = |(id, row)| (Digest::of(&row), id, row);
+    /// [`DanglingReference`] if a row refers to a missing row, or belongs to a missing partition.
+    pub fn load(
+        rows: impl IntoIterator<Item = (PartitionId, Change)>,
+    ) -> Result<Self, DanglingReference> {
+        let with_digest = |(id, row)| (Digest::from_change(&row), id, row);
         Self::load_with_digests(rows.into_iter().map(with_digest))
     }
 
     /// Like [`Cluster::load`], with precomputed digests of the rows.
     ///
     /// # Errors
-    /// [`Dangling`], as in [`Cluster::load`].
+    /// [`DanglingReference`], as in [`Cluster::load`].
     pub fn load_with_digests(
         rows: impl IntoIterator<Item = (Digest, PartitionId, Change)>,
-    ) -> Result<Self, Dangling> {
+    ) -> Result<Self, DanglingReference> {
         let mut all: BTreeMap<_, (usize, Loading)> = BTreeMap::new();
         for (digest, id, row) in rows {
             let (rows, loading) = all.entry(id).or_default();
@@ -240,7 +243,7 @@ impl Cluster {
                 default,
                 others,
             }),
-            rows => Err(Dangling { rows }),
+            rows => Err(DanglingReference { rows }),
         }
     }
 }
@@ -263,7 +266,7 @@ fn routes_of(default: &State) -> Arc<RouteTable> {
 pub fn digest_of(partitions: impl IntoIterator<Item = (PartitionId, Digest)>) -> Digest {
     let mut whole = Digest::default();
     for (id, digest) in partitions {
-        whole.count_in(digest.within(id));
+        whole.count_in(digest.in_partition(id));
     }
     whole
 }

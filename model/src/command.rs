@@ -126,7 +126,7 @@ impl Command {
     }
 
     /// Whether the command concerns the whole cluster instead of a single partition.
-    pub fn is_of_the_cluster(&self) -> bool {
+    pub fn is_cluster_wide(&self) -> bool {
         matches!(
             self,
             Self::SyncStandards(_)

@@ -71,7 +71,7 @@ pub struct Names {
 impl LedgerEntry {
     /// The ledger entries of a command, one per partition with changed rows of placement. `before`
     /// is the cluster without the changes.
-    pub fn of(
+    pub fn for_command(
         index: u64,
         stamped: &Stamped,
         before: &Cluster,
@@ -86,7 +86,7 @@ impl LedgerEntry {
                 partition: *partition,
                 verb: stamped.command.name().into(),
                 request_id: stamped.request_id,
-                names: Names::of(&rows, state),
+                names: Names::collect(&rows, state),
                 rows,
             })
         };
@@ -126,7 +126,7 @@ fn rows_changed(before: Option<&State>, changes: &Changes) -> Vec<RowChange> {
     let mut rows: Vec<RowChange> = Vec::new();
     for change in changes {
         let key = change.key();
-        if !is_of_placement(&key) {
+        if !is_placement_row(&key) {
             continue;
         }
         if let Some(place) = places.get(&key) {
@@ -145,7 +145,7 @@ fn rows_changed(before: Option<&State>, changes: &Changes) -> Vec<RowChange> {
     rows
 }
 
-fn is_of_placement(key: &RowKey) -> bool {
+fn is_placement_row(key: &RowKey) -> bool {
     match key {
         RowKey::Provider(_)
         | RowKey::Inventory(..)
@@ -189,7 +189,7 @@ fn rank_in_undo(change: &Change) -> u8 {
 }
 
 impl Names {
-    fn of(rows: &[RowChange], before: Option<&State>) -> Self {
+    fn collect(rows: &[RowChange], before: Option<&State>) -> Self {
         let mut names = Self::default();
         for row in rows {
             for side in [&row.after, &row.before] {

@@ -226,15 +226,15 @@ pub enum Refusal {
     },
     /// A provider cannot be imported.
     #[error("resource provider {0}: {1}")]
-    ProviderUnfit(ProviderUuid, Unfit),
+    ProviderUnfit(ProviderUuid, ImportConflict),
     /// A consumer cannot be imported.
     #[error("consumer {0}: {1}")]
-    ConsumerUnfit(ConsumerUuid, Unfit),
+    ConsumerUnfit(ConsumerUuid, ImportConflict),
 }
 
 /// Why a row of another cluster cannot be imported.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, thiserror::Error)]
-pub enum Unfit {
+pub enum ImportConflict {
     /// A row with this UUID exists.
     #[error("the UUID already exists")]
     Exists,

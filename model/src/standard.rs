@@ -20,7 +20,7 @@ pub fn traits() -> impl Iterator<Item = &'static str> {
 
 impl SyncStandards {
     /// The standard names of this binary.
-    pub fn of_this_binary() -> Self {
+    pub fn from_this_binary() -> Self {
         Self {
             resource_classes: resource_classes().map(parsed).collect(),
             traits: traits().map(parsed).collect(),
@@ -41,5 +41,5 @@ fn parsed<N: FromStr<Err = InvalidName>>(name: &str) -> N {
 
 /// The command that creates all missing standard names of this binary.
 pub fn sync() -> Command {
-    Command::SyncStandards(SyncStandards::of_this_binary())
+    Command::SyncStandards(SyncStandards::from_this_binary())
 }

@@ -22,7 +22,7 @@ use proptest::prelude::*;
 
 /// Both models side by side.
 #[derive(Default)]
-struct Pair {
+struct ModelPair {
     state: State,
     naive: Naive,
     now: i64,
@@ -34,7 +34,7 @@ struct Pair {
     changed: BTreeSet<RowKey>,
 }
 
-impl Pair {
+impl ModelPair {
     fn new(furnished: bool) -> Self {
         let mut pair = Self::default();
         pair.run(
@@ -44,7 +44,7 @@ impl Pair {
                 traits: STANDARD_TRAITS.map(|name| name.parse().unwrap()).into(),
             }),
         );
-        for command in generate::furniture().into_iter().filter(|_| furnished) {
+        for command in generate::initial_cloud().into_iter().filter(|_| furnished) {
             pair.run(None, command);
         }
         pair
@@ -266,7 +266,7 @@ fn all_pages(
 
 /// Whether a change leaves no row.
 fn is_absence(change: &Change) -> bool {
-    Digest::of(change) == Digest::default()
+    Digest::from_change(change) == Digest::default()
 }
 
 /// Checks preorder, subtree ends and places against the trees.
@@ -372,7 +372,7 @@ proptest! {
         ),
         shuffle in any::<u32>(),
     ) {
-        let mut pair = Pair::new(furnished);
+        let mut pair = ModelPair::new(furnished);
         for (request, command, filter, consumers) in steps {
             pair.run(request, command);
             pair.check_answers(&filter);
@@ -385,7 +385,7 @@ proptest! {
     fn command_sent_twice_is_applied_once(
         steps in vec(generate::command(), 1..60),
     ) {
-        let mut pair = Pair::new(true);
+        let mut pair = ModelPair::new(true);
         for (sequence, command) in (1_u64..).zip(steps) {
             // No command retires this node.
             let id = WriteId { origin: 99, boot: 1, sequence, answered_below: sequence };
@@ -400,7 +400,7 @@ proptest! {
     fn no_command_makes_the_model_panic(
         steps in vec((request(), generate::hostile_command()), 1..80),
     ) {
-        let mut state = Pair::new(true).state;
+        let mut state = ModelPair::new(true).state;
         for (at, (request, command)) in (1_i64..).zip(steps) {
             let stamped = stamped(Timestamp(at), request, command);
             let (_, changes) = apply(&state, &stamped);
@@ -425,7 +425,7 @@ fn many_random_commands_succeed() {
             .new_tree(&mut runner)
             .unwrap()
             .current();
-        let mut pair = Pair::new(true);
+        let mut pair = ModelPair::new(true);
         for command in steps {
             let is_claim = match &command {
                 Command::ReplaceAllocations(ReplaceAllocations { consumers }) => {

@@ -12,7 +12,7 @@ use placement_model::query::UnknownName;
 use placement_model::query::candidates::{CandidateRequest, GroupPolicy, RequestGroup};
 use placement_model::types::{Given, ProviderUuid, Timestamp};
 use placement_model::{Outcome, Stamped, apply};
-use placement_naive::candidates::{Answer, Verdict, judge, summarized};
+use placement_naive::candidates::{NaiveCandidate, Verdict, judge, summarized};
 use placement_naive::cases::{cases, tight_cases};
 use placement_naive::named::{self, AllocationRequest};
 use placement_naive::sample_cloud::SampleCloud;
@@ -21,9 +21,9 @@ use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
 
-fn as_answer(sample_cloud: &SampleCloud, answer: &AllocationRequest) -> Answer {
+fn as_answer(sample_cloud: &SampleCloud, answer: &AllocationRequest) -> NaiveCandidate {
     let name = |uuid: &ProviderUuid| sample_cloud.name(*uuid).to_owned();
-    Answer {
+    NaiveCandidate {
         allocations: answer
             .allocations
             .iter()
@@ -55,12 +55,12 @@ fn check(sample_cloud: &SampleCloud, request: &CandidateRequest) -> Result<(), T
             return Ok(());
         }
     };
-    let answers: Vec<Answer> = found
+    let answers: Vec<NaiveCandidate> = found
         .allocation_requests
         .iter()
         .map(|one| as_answer(sample_cloud, one))
         .collect();
-    let distinct: BTreeSet<Answer> = answers.iter().cloned().collect();
+    let distinct: BTreeSet<NaiveCandidate> = answers.iter().cloned().collect();
     let Verdict::Answers(all) = expected else {
         return Err(TestCaseError::fail("an unknown name is not reported"));
     };
@@ -173,7 +173,7 @@ fn generated_cases_are_varied() {
 fn features(
     sample_cloud: &SampleCloud,
     request: &CandidateRequest,
-    answers: &BTreeSet<Answer>,
+    answers: &BTreeSet<NaiveCandidate>,
 ) -> [(&'static str, bool); 13] {
     let group = |of: &dyn Fn(&RequestGroup) -> bool| request.groups.iter().any(of);
     // The number of providers and trees of each answer.

@@ -532,7 +532,7 @@ fn undone() -> Result<(), String> {
         let mut after = before.clone();
         after.commit(&changes);
         let changes = vec![(PartitionId::DEFAULT, changes)];
-        let entries = LedgerEntry::of(1, &stamped, &Cluster::default(), &changes);
+        let entries = LedgerEntry::for_command(1, &stamped, &Cluster::default(), &changes);
         timed(|| after.commit(&entries[0].undo()))
     };
     check("a tree that has come in is undone", cost, RATIO_MAX)

@@ -11,8 +11,8 @@ use placement_model::command::{
     Command, CreatePartition, EnsureTrait, FillPartition, Filled, FilledConsumer, FilledProvider,
     RoutePartition, SyncStandards,
 };
-use placement_model::outcome::{Outcome, Refusal, Reply, Unfit};
-use placement_model::query::pieces::Misfit;
+use placement_model::outcome::{ImportConflict, Outcome, Refusal, Reply};
+use placement_model::query::pieces::UncopyableRow;
 use placement_model::state::change::{
     Amount, Change, ConsumerRow, InventoryRow, NameRow, ProviderId, ProviderRow, ResourceClassId,
     TraitId,
@@ -30,13 +30,13 @@ use proptest::prelude::*;
 const NORTH: PartitionId = PartitionId(1);
 
 /// A cluster with a partition that contains only standard names, and its naive model.
-struct Pair {
+struct ModelPair {
     cluster: Cluster,
     naive: NaiveCluster,
     now: i64,
 }
 
-impl Pair {
+impl ModelPair {
     fn new() -> Self {
         let mut pair = Self {
             cluster: Cluster::default(),
@@ -94,7 +94,7 @@ fn check_undo(
     after: &Cluster,
     changes: &placement_model::cluster::ClusterChanges,
 ) {
-    for entry in LedgerEntry::of(1, stamped, before, changes) {
+    for entry in LedgerEntry::for_command(1, stamped, before, changes) {
         let Some(was) = before.partition(entry.partition) else {
             continue;
         };
@@ -120,8 +120,8 @@ proptest! {
         commands in vec(generate::command(), 1..60),
         bytes in 1_usize..2_000,
     ) {
-        let mut pair = Pair::new();
-        for command in generate::furniture().into_iter().chain(commands) {
+        let mut pair = ModelPair::new();
+        for command in generate::initial_cloud().into_iter().chain(commands) {
             pair.run(PartitionId::DEFAULT, command);
         }
         let from = pair.cluster.default_partition().clone();
@@ -212,7 +212,7 @@ fn consumer(name: &str, class: &str, units: u64) -> FilledConsumer {
 
 #[test]
 fn invalid_row_is_named_and_nothing_is_imported() {
-    let mut pair = Pair::new();
+    let mut pair = ModelPair::new();
     let first = FillPartition {
         providers: vec![provider(1), provider(2)],
         consumers: vec![consumer("over the capacity", "VCPU", 99)],
@@ -248,69 +248,72 @@ fn invalid_row_is_named_and_nothing_is_imported() {
     let idle = |name: &str, why| Refusal::ConsumerUnfit(name.to_owned().into(), why);
     let there = "over the capacity";
     let cases = [
-        (of(&|it| it.uuid = uuid(1)), unfit(1, Unfit::Exists)),
+        (
+            of(&|it| it.uuid = uuid(1)),
+            unfit(1, ImportConflict::Exists),
+        ),
         (
             of(&|it| it.name = provider(1).name),
-            unfit(3, Unfit::NameTaken),
+            unfit(3, ImportConflict::NameTaken),
         ),
         (
             of(&|it| it.parent = Some(uuid(4))),
-            unfit(3, Unfit::Dangling),
+            unfit(3, ImportConflict::Dangling),
         ),
         (
             of(&|it| it.parent = Some(uuid(3))),
-            unfit(3, Unfit::Dangling),
+            unfit(3, ImportConflict::Dangling),
         ),
         (
             of(&|it| {
                 it.traits.insert("CUSTOM_NONE".parse().unwrap());
             }),
-            unfit(3, Unfit::Dangling),
+            unfit(3, ImportConflict::Dangling),
         ),
         (
             of(&|it| {
                 it.inventories
                     .insert("CUSTOM_NONE".parse().unwrap(), row(1));
             }),
-            unfit(3, Unfit::Dangling),
+            unfit(3, ImportConflict::Dangling),
         ),
         (
             of(&|it| {
                 it.inventories.insert("VCPU".parse().unwrap(), row(0));
             }),
-            unfit(3, Unfit::OutOfRange),
+            unfit(3, ImportConflict::OutOfRange),
         ),
         (
             FillPartition {
                 providers: vec![provider(3), provider(3)],
                 ..next()
             },
-            unfit(3, Unfit::Exists),
+            unfit(3, ImportConflict::Exists),
         ),
-        (hangs(1, 9), unfit(1, Unfit::Dangling)),
-        (hangs(1, 1), unfit(1, Unfit::Parent)),
+        (hangs(1, 9), unfit(1, ImportConflict::Dangling)),
+        (hangs(1, 1), unfit(1, ImportConflict::Parent)),
         (
             FillPartition {
                 parents: vec![(uuid(1), uuid(2)), (uuid(2), uuid(1))],
                 ..next()
             },
-            unfit(2, Unfit::Parent),
+            unfit(2, ImportConflict::Parent),
         ),
         (
             holds(consumer(there, "VCPU", 1)),
-            idle(there, Unfit::Exists),
+            idle(there, ImportConflict::Exists),
         ),
         (
             holds(consumer("c", "MEMORY_MB", 1)),
-            idle("c", Unfit::Dangling),
+            idle("c", ImportConflict::Dangling),
         ),
         (
             holds(consumer("c", "VCPU", 0)),
-            idle("c", Unfit::OutOfRange),
+            idle("c", ImportConflict::OutOfRange),
         ),
         (
             holds(consumer("c", "VCPU", 1 << 31)),
-            idle("c", Unfit::OutOfRange),
+            idle("c", ImportConflict::OutOfRange),
         ),
         (
             first,
@@ -329,7 +332,7 @@ fn invalid_row_is_named_and_nothing_is_imported() {
 
 #[test]
 fn parents_sent_twice_are_imported_once() {
-    let mut pair = Pair::new();
+    let mut pair = ModelPair::new();
     let providers = FillPartition {
         providers: [1, 2, 3].map(provider).into(),
         ..FillPartition::default()
@@ -348,7 +351,7 @@ fn parents_sent_twice_are_imported_once() {
 
 #[test]
 fn partition_in_use_rejects_import() {
-    let mut pair = Pair::new();
+    let mut pair = ModelPair::new();
     let fill = || FillPartition {
         traits: vec![name_row("CUSTOM_A")],
         ..FillPartition::default()
@@ -376,7 +379,7 @@ fn partition_in_use_rejects_import() {
 
 #[test]
 fn row_too_long_for_a_command_is_named() {
-    let mut pair = Pair::new();
+    let mut pair = ModelPair::new();
     let names = (0..100).map(|number| name_row(&format!("CUSTOM_{number:0100}")));
     let traits: Vec<NameRow<TraitName>> = names.collect();
     let host = FilledProvider {
@@ -394,7 +397,7 @@ fn row_too_long_for_a_command_is_named() {
         .iter()
         .filter_map(|piece| piece.as_ref().err())
         .collect();
-    let [Misfit::TooLong(row, _, 5_000)] = wrong[..] else {
+    let [UncopyableRow::TooLong(row, _, 5_000)] = wrong[..] else {
         panic!("{wrong:?}");
     };
     assert_eq!(*row, format!("resource provider {}", uuid(1)));
@@ -435,11 +438,11 @@ fn row_with_unrepresentable_time_is_named() {
                 ..FillPartition::default()
             };
             put(&mut fill, Timestamp(at));
-            let mut pair = Pair::new();
+            let mut pair = ModelPair::new();
             assert_eq!(pair.fill(fill), Outcome::Done(Reply::Done));
             let pieces = pair.north().pieces(usize::MAX, usize::MAX);
             let wrong: Vec<_> = pieces.filter_map(Result::err).collect();
-            let named = (!is_shown).then(|| Misfit::Time(name.to_owned()));
+            let named = (!is_shown).then(|| UncopyableRow::Time(name.to_owned()));
             assert_eq!(wrong, named.into_iter().collect::<Vec<_>>());
         }
     }

@@ -74,7 +74,7 @@ impl History {
         let mut history = Self::default();
         history.moments.push(Rows::new());
         history.run(standards());
-        for command in generate::furniture() {
+        for command in generate::initial_cloud() {
             history.run(command);
         }
         history
@@ -96,7 +96,7 @@ impl History {
         };
         let stamped = stamped(Timestamp(self.index as i64), Some(write_id), command);
         let (outcome, changes) = self.cluster.apply(&stamped);
-        let made = LedgerEntry::of(self.index, &stamped, &self.cluster, &changes);
+        let made = LedgerEntry::for_command(self.index, &stamped, &self.cluster, &changes);
         let before = self.cluster.clone();
         self.cluster.commit(&changes);
         for entry in &made {
@@ -266,7 +266,7 @@ fn undone_ids_are_not_reused() {
     let undone: Cluster = as_of(history.state(), [made]).into();
     let (outcome, changes) = undone.apply(&stamped(Timestamp(99), None, command));
     assert!(matches!(outcome, Outcome::Done(_)));
-    let [again] = &LedgerEntry::of(
+    let [again] = &LedgerEntry::for_command(
         99,
         &stamped(Timestamp(99), None, standards()),
         &undone,

@@ -116,7 +116,7 @@ impl Clouds {
         clouds.create(1, Routes::default());
         clouds.create(2, Routes::default());
         for number in 0..NAMES.len() {
-            for command in generate::furniture() {
+            for command in generate::initial_cloud() {
                 clouds.within(number, command);
             }
         }
@@ -268,7 +268,7 @@ impl Clouds {
         let Some(id) = self.ids.get(&name(number)).copied() else {
             return;
         };
-        let of_the_cluster = command.is_of_the_cluster();
+        let of_the_cluster = command.is_cluster_wide();
         let mut stamped = self.stamped(id, command);
         if stamped.routes == 0 || of_the_cluster {
             return;
@@ -415,7 +415,7 @@ impl Clouds {
         // A deletion leaves no row, and neither does an empty set.
         let rows = self.kept.iter().map(|((id, _), row)| (*id, row.clone()));
         let kept: Vec<_> = rows
-            .filter(|(_, row)| Digest::of(row) != Digest::default())
+            .filter(|(_, row)| Digest::from_change(row) != Digest::default())
             .collect();
         assert_eq!(kept.len(), self.cluster.rows().count());
         let loaded = Cluster::load(kept.iter().rev().cloned()).unwrap();

@@ -14,8 +14,8 @@ use placement_model::types::{PartitionId, PartitionName, RESERVED_SEGMENTS};
 use tokio::time::Instant;
 
 use crate::metrics::Metrics;
-use crate::partitions::{Face, Partitions};
-use crate::serve::Answers;
+use crate::partitions::{PartitionApi, Partitions};
+use crate::serve::RequestHandler;
 use placement_api::http::{Misdirected, PathPrefix, PublicAddress, Served};
 use placement_audit::access::Peer;
 use placement_cluster::Running;
@@ -29,27 +29,31 @@ pub(crate) struct ApiPort {
     /// Whether the maximum number of clients is connected.
     full: bool,
     /// The partition that owns this listener; `None`: routes decide.
-    own: Option<Arc<Own>>,
+    own: Option<Arc<PartitionListener>>,
 }
 
 /// A listener of one partition.
-struct Own {
+struct PartitionListener {
     name: PartitionName,
     /// For requests that need no partition, such as those of load balancers.
-    base: Arc<Face>,
+    base: Arc<PartitionApi>,
 }
 
 struct Shared {
     slot: Arc<Slot>,
     partitions: Arc<Partitions>,
     /// The default partition's API, used while no partition has hosts.
-    default: Arc<Face>,
+    default: Arc<PartitionApi>,
     metrics: Arc<Metrics>,
 }
 
 impl Shared {
     /// The partition of a request, as far as this node knows without asking another one.
-    fn look(&self, request: &Request<Body>, own: Option<&Own>) -> Result<Arc<Face>, Unsure> {
+    fn find_partition(
+        &self,
+        request: &Request<Body>,
+        own: Option<&PartitionListener>,
+    ) -> Result<Arc<PartitionApi>, UnmatchedRequest> {
         let path = percent_decode_str(request.uri().path()).decode_utf8_lossy();
         let base = own.map_or(&self.default, |own| &own.base);
         // Load balancers send these to a node, at any address.
@@ -57,33 +61,36 @@ impl Shared {
             return Ok(base.clone());
         }
         let public = self.default.api.public();
-        let is_of_default = own.is_none() && is_of_default(&public.prefix, &path);
+        let is_default_partition_path =
+            own.is_none() && is_default_partition_path(&public.prefix, &path);
         if let Some(running) = self.running() {
             let applied = running.replica.views.current();
             let host = || public.host(request);
             match self.owner(&applied.cluster, own, &path, host) {
-                Ok(owner) if is_of_default || own.is_some() || !owner.id.is_default() => {
-                    return Ok(self.face(owner));
+                Ok(owner)
+                    if is_default_partition_path || own.is_some() || !owner.id.is_default() =>
+                {
+                    return Ok(self.partition_api(owner));
                 }
                 _ => {}
             }
-        } else if is_of_default {
+        } else if is_default_partition_path {
             // The backend waits until this node knows more, and checks then.
             return Ok(self.default.clone());
         }
-        Err(Unsure {
+        Err(UnmatchedRequest {
             path: path.into_owned(),
             host: public.host(request),
         })
     }
 
     /// The partition of a request that matches none in this node's state, which may lag behind.
-    async fn look_again(
+    async fn find_partition_again(
         &self,
-        unsure: Unsure,
-        own: Option<&Own>,
-    ) -> Result<Arc<Face>, Misdirected> {
-        let Unsure { path, host } = unsure;
+        unsure: UnmatchedRequest,
+        own: Option<&PartitionListener>,
+    ) -> Result<Arc<PartitionApi>, Misdirected> {
+        let UnmatchedRequest { path, host } = unsure;
         let Some(running) = self.running() else {
             return Err(Misdirected::Unknown(match self.slot.get() {
                 Some(_) => LACKING.to_owned(),
@@ -94,17 +101,17 @@ impl Shared {
         let _ = running.linearize(Instant::now() + self.slot.wait()).await;
         let applied = running.replica.views.current();
         let owner = self.owner(&applied.cluster, own, &path, || host)?;
-        Ok(self.face(owner))
+        Ok(self.partition_api(owner))
     }
 
     fn owner(
         &self,
         cluster: &Cluster,
-        own: Option<&Own>,
+        own: Option<&PartitionListener>,
         path: &str,
         host: impl FnOnce() -> Option<String>,
     ) -> Result<Owner, Misdirected> {
-        let Some(Own { name, .. }) = own else {
+        let Some(PartitionListener { name, .. }) = own else {
             return owner(cluster, self.default.api.public(), path, host);
         };
         let found = cluster.partition_named(name.as_str());
@@ -113,8 +120,8 @@ impl Shared {
         Ok(Owner { id, name, by })
     }
 
-    fn face(&self, Owner { id, name, by }: Owner) -> Arc<Face> {
-        self.partitions.face(id, &name, by)
+    fn partition_api(&self, Owner { id, name, by }: Owner) -> Arc<PartitionApi> {
+        self.partitions.partition_api(id, &name, by)
     }
 
     /// The running member, once its state contains the partitions.
@@ -125,7 +132,7 @@ impl Shared {
 }
 
 /// The routing attributes of a request that matches no partition in this node's state.
-struct Unsure {
+struct UnmatchedRequest {
     path: String,
     host: Option<String>,
 }
@@ -161,7 +168,7 @@ fn owner(
         });
     }
     let is_alone = cluster.partitions().next().is_none();
-    if id.is_default() && !is_alone && !is_of_default(&public.prefix, path) {
+    if id.is_default() && !is_alone && !is_default_partition_path(&public.prefix, path) {
         return Err(Misdirected::Path(path.to_owned()));
     }
     let name = cluster
@@ -172,8 +179,8 @@ fn owner(
 }
 
 /// Whether a path belongs to the default partition's API, which is below this prefix.
-fn is_of_default(prefix: &PathPrefix, path: &str) -> bool {
-    let Some(below) = prefix.below(path) else {
+fn is_default_partition_path(prefix: &PathPrefix, path: &str) -> bool {
+    let Some(below) = prefix.rest_of(path) else {
         return false;
     };
     let first = below.trim_start_matches('/').split('/').next();
@@ -183,7 +190,8 @@ fn is_of_default(prefix: &PathPrefix, path: &str) -> bool {
 impl ApiPort {
     pub(crate) fn new(slot: Arc<Slot>, partitions: Arc<Partitions>, metrics: Arc<Metrics>) -> Self {
         let name = PartitionName::default();
-        let default = partitions.face(PartitionId::DEFAULT, &name, Some(RoutedBy::AnyHost));
+        let default =
+            partitions.partition_api(PartitionId::DEFAULT, &name, Some(RoutedBy::AnyHost));
         Self {
             shared: Arc::new(Shared {
                 slot,
@@ -205,28 +213,28 @@ impl ApiPort {
     }
 
     /// Serves a partition's own listener.
-    pub(crate) fn of(&self, name: PartitionName) -> Self {
-        let base = self.shared.partitions.face_of_none(&name);
+    pub(crate) fn for_partition(&self, name: PartitionName) -> Self {
+        let base = self.shared.partitions.unknown_partition_api(&name);
         Self {
-            own: Some(Arc::new(Own { name, base })),
+            own: Some(Arc::new(PartitionListener { name, base })),
             ..self.clone()
         }
     }
 }
 
-impl Answers for ApiPort {
+impl RequestHandler for ApiPort {
     async fn answer(self, request: Request<Body>, peer: SocketAddr) -> Response<Body> {
         let begun = Instant::now();
         let method = request.method().clone();
         let http = &self.shared.metrics.http;
         let _in_flight = http.begin();
         let own = self.own.as_deref();
-        let routed = match self.shared.look(&request, own) {
-            Ok(face) => Ok(face),
-            Err(unsure) => Box::pin(self.shared.look_again(unsure, own)).await,
+        let routed = match self.shared.find_partition(&request, own) {
+            Ok(partition_api) => Ok(partition_api),
+            Err(unsure) => Box::pin(self.shared.find_partition_again(unsure, own)).await,
         };
-        let face = match routed {
-            Ok(face) => face,
+        let partition_api = match routed {
+            Ok(partition_api) => partition_api,
             Err(why) => {
                 let default = self.shared.partitions.default();
                 let response = default.misdirected(request, Some(Peer(peer)), &why);
@@ -234,18 +242,18 @@ impl Answers for ApiPort {
                 return response;
             }
         };
-        if face.is_open(request.uri().path()) {
-            return Box::pin(face.open.clone().answer(request, peer)).await;
+        if partition_api.is_open(request.uri().path()) {
+            return Box::pin(partition_api.open.clone().answer(request, peer)).await;
         }
         let peer = Some(Peer(peer));
         if self.full {
-            let response = face.api.turn_away(request, peer);
+            let response = partition_api.api.turn_away(request, peer);
             http.answered(method.as_str(), None, &response, begun.elapsed());
             return response;
         }
-        let Served { response, route } = face.api.respond(request, peer).await;
+        let Served { response, route } = partition_api.api.respond(request, peer).await;
         http.answered(method.as_str(), route, &response, begun.elapsed());
-        face.requests.inc();
+        partition_api.requests.inc();
         response
     }
 }

@@ -46,7 +46,7 @@ pub(crate) struct HealthChecks {
     pub(crate) answers_cut_off: bool,
     pub(crate) tasks: Tasks,
     /// The cached result of the last check with the cluster.
-    pub(crate) in_cluster: Recent<Result<Standing, String>>,
+    pub(crate) in_cluster: Recent<Result<PromiseStatus, String>>,
     /// Contact with the leader at the last check.
     pub(crate) leadership: Arc<Mutex<Leadership>>,
     /// The line about the free room on the disk.
@@ -55,7 +55,7 @@ pub(crate) struct HealthChecks {
 
 /// How far this node keeps its promises while it is ready.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Standing {
+pub(crate) enum PromiseStatus {
     /// The leader has just confirmed a read.
     Confirmed,
     /// The leader was lost for this reason, less than `[cluster] wait_ms` ago: requests wait for
@@ -108,8 +108,8 @@ impl HealthChecks {
     /// node that waits for a leader.
     pub(crate) async fn problem(&self) -> Option<String> {
         match self.readiness(Duration::MAX).await {
-            Ok(Standing::Confirmed | Standing::CutOff(_)) => None,
-            Ok(Standing::Waiting(reason)) | Err(reason) => Some(reason),
+            Ok(PromiseStatus::Confirmed | PromiseStatus::CutOff(_)) => None,
+            Ok(PromiseStatus::Waiting(reason)) | Err(reason) => Some(reason),
         }
     }
 
@@ -119,7 +119,7 @@ impl HealthChecks {
     }
 
     /// How far this node is ready, or why it is not.
-    async fn readiness(&self, patience: Duration) -> Result<Standing, String> {
+    async fn readiness(&self, patience: Duration) -> Result<PromiseStatus, String> {
         if let Some(reason) = self.slot.leaving.why() {
             return Err(reason.to_owned());
         }
@@ -146,7 +146,7 @@ impl HealthChecks {
         ready
     }
 
-    async fn standing(self, running: Arc<Running>) -> Result<Standing, String> {
+    async fn standing(self, running: Arc<Running>) -> Result<PromiseStatus, String> {
         let began = Instant::now();
         let may_be_alone = self.answers_cut_off;
         let mut unconfirmed =
@@ -161,9 +161,9 @@ impl HealthChecks {
         let wait = self.config.wait();
         let is_waiting = (self.leadership.lock()).note(unconfirmed.is_none(), began, wait);
         match unconfirmed {
-            None => Ok(Standing::Confirmed),
-            Some(reason) if may_be_alone => Ok(Standing::CutOff(reason)),
-            Some(reason) if is_waiting => Ok(Standing::Waiting(reason)),
+            None => Ok(PromiseStatus::Confirmed),
+            Some(reason) if may_be_alone => Ok(PromiseStatus::CutOff(reason)),
+            Some(reason) if is_waiting => Ok(PromiseStatus::Waiting(reason)),
             Some(reason) => Err(reason),
         }
     }
@@ -218,9 +218,9 @@ impl Readiness for HealthChecks {
 
 async fn readyz(State(checks): State<HealthChecks>) -> Response {
     let standing = match checks.readiness(Duration::MAX).await {
-        Ok(Standing::Confirmed) => String::new(),
-        Ok(Standing::Waiting(reason)) => format!("requests wait for a leader: {reason}\n"),
-        Ok(Standing::CutOff(reason)) => format!("cut off, and writes are refused: {reason}\n"),
+        Ok(PromiseStatus::Confirmed) => String::new(),
+        Ok(PromiseStatus::Waiting(reason)) => format!("requests wait for a leader: {reason}\n"),
+        Ok(PromiseStatus::CutOff(reason)) => format!("cut off, and writes are refused: {reason}\n"),
         Err(reason) => {
             return (StatusCode::SERVICE_UNAVAILABLE, format!("{reason}\n")).into_response();
         }

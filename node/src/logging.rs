@@ -134,7 +134,7 @@ where
     S: Subscriber + for<'a> LookupSpan<'a>,
 {
     let lines = fmt::layer()
-        .with_writer(queue.and(|| Last(&LAST)))
+        .with_writer(queue.and(|| LastLines(&LAST)))
         .with_ansi(io::stderr().is_terminal());
     match format {
         LogFormat::Json => lines
@@ -166,9 +166,9 @@ impl<W: Write> Write for Gathering<W> {
 }
 
 /// Stores one line at a time, and drops the oldest lines for it.
-struct Last<'a>(&'a Mutex<VecDeque<u8>>);
+struct LastLines<'a>(&'a Mutex<VecDeque<u8>>);
 
-impl Write for Last<'_> {
+impl Write for LastLines<'_> {
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
         let mut kept = self.0.lock();
         kept.extend(line);
@@ -248,7 +248,7 @@ mod tests {
     fn last_lines_are_whole_and_bounded() {
         let kept = Mutex::default();
         for number in 0..20_000 {
-            writeln!(Last(&kept), "line {number:020} ...................").unwrap();
+            writeln!(LastLines(&kept), "line {number:020} ...................").unwrap();
         }
         let text: Vec<u8> = kept.lock().iter().copied().collect();
         let text = String::from_utf8(text).unwrap();
@@ -260,7 +260,7 @@ mod tests {
         assert!(text.ends_with("19999 ...................\n"));
 
         let long = "x".repeat(2 * KEPT_BYTES) + "\n";
-        Last(&kept).write_all(long.as_bytes()).unwrap();
+        LastLines(&kept).write_all(long.as_bytes()).unwrap();
         assert!(kept.lock().is_empty());
     }
 

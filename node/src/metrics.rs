@@ -10,7 +10,7 @@ mod process;
 mod providers;
 
 pub(crate) use self::collector::{Metrics, Sources};
-pub(crate) use self::providers::text as of_providers;
+pub(crate) use self::providers::text as provider_text;
 use placement_base::settings::settings;
 
 settings! {

@@ -14,7 +14,7 @@ use tokio::time::{Instant, sleep};
 
 use self::listeners::Listeners;
 use self::servers::Servers;
-use self::start::{Apis, Core, Opened, Runtimes};
+use self::start::{Apis, Core, OpenedResources, Runtimes};
 use crate::admin::node_status;
 use crate::api_port::ApiPort;
 use crate::config::Config;
@@ -80,7 +80,7 @@ impl Node {
     pub async fn start(env: Env, mut config: Config) -> Result<Self, StartError> {
         config.node_id = settle_number(config.node_id, &config.data_dir, &config.cluster)?;
         config.validate()?;
-        let opened = Opened::open(&env, &config)?;
+        let opened = OpenedResources::open(&env, &config)?;
         let config = Arc::new(config);
         let runtimes = Runtimes::new(&env);
         let Runtimes { tasks, requests } = &runtimes;
@@ -108,7 +108,7 @@ impl Node {
     /// Last stage before anything runs: the node, and the servers of its listeners.
     fn assemble(
         config: Arc<Config>,
-        opened: &Opened,
+        opened: &OpenedResources,
         core: Core,
         apis: Apis,
         runtimes: Runtimes,
@@ -253,7 +253,7 @@ impl Node {
         let leaving = &self.bootstrap.slot.leaving;
         leaving.stop();
         let api = &self.config.api;
-        if api.drain_notice_ms > 0 && leaving.is_in_balancers() {
+        if api.drain_notice_ms > 0 && leaving.receives_balancer_traffic() {
             tracing::info!(
                 ms = api.drain_notice_ms,
                 "no longer ready; answering requests until load balancers have noticed"
@@ -309,7 +309,7 @@ async fn look_at_policy(policy: Arc<Policy>, offload: Arc<dyn Offload>) {
         // SIGHUP may add files later.
         if policy.has_files() {
             let policy = policy.clone();
-            world::compute(|work| offload.run(work), move || policy.look()).await;
+            world::compute(|work| offload.run(work), move || policy.reload_if_changed()).await;
         }
     }
 }

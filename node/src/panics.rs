@@ -17,7 +17,7 @@ const CORE_BYTES: u64 = 1;
 
 /// Disables core dumps for a panic: they would contain tokens, passwords and the state, and take
 /// long on a disk that is full or hangs.
-pub(crate) fn leave_no_core() {
+pub(crate) fn disable_core_dumps() {
     let before = getrlimit(Resource::Core);
     // Where the limit is lower already, it stays.
     let limit = before

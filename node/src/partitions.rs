@@ -6,7 +6,7 @@
 //! The name determines the settings: a new partition under the name of a deleted one gets its
 //! settings, and nothing else.
 
-mod face;
+mod partition_api;
 mod settings;
 
 use std::collections::{BTreeMap, HashMap};
@@ -17,7 +17,7 @@ use placement_model::cluster::RoutedBy;
 use placement_model::types::{PartitionId, PartitionName, PathPrefix};
 use prometheus_client::metrics::counter::Counter;
 
-pub(crate) use self::face::Face;
+pub(crate) use self::partition_api::PartitionApi;
 pub use self::settings::PartitionSection;
 pub(crate) use self::settings::own_policies;
 use crate::health::HealthChecks;
@@ -27,9 +27,9 @@ use placement_cluster::StartError;
 use placement_cluster::backend::partition::PartitionBackend;
 use placement_cluster::backend::write::Writes;
 
-/// Maximum number of kept faces of a partition, which has only a few routes; faces of removed
+/// Maximum number of kept APIs of a partition, which has only a few routes; APIs of removed
 /// routes are dropped together with all others.
-const FACES_MAX: usize = 256;
+const APIS_MAX: usize = 256;
 
 /// A partition's name and its policy, which is reloaded.
 pub(crate) type NamedPolicy = (String, Arc<Policy>);
@@ -44,28 +44,28 @@ pub(crate) struct Partitions {
     policies: Vec<NamedPolicy>,
     checks: HealthChecks,
     /// The state of each requested partition.
-    kept: Mutex<BTreeMap<PartitionId, Kept>>,
+    kept: Mutex<BTreeMap<PartitionId, PartitionState>>,
     /// The counters of deleted partitions.
     gone: Mutex<Counts>,
 }
 
 /// The kept state of a partition.
-struct Kept {
+struct PartitionState {
     name: PartitionName,
     /// Its first API, whose counters all routes to the partition share.
     first: Service,
     requests: Counter,
-    /// Faces by route; `None`: its own listener.
-    faces: HashMap<Option<RoutedBy>, Arc<Face>>,
+    /// APIs by route; `None`: its own listener.
+    apis: HashMap<Option<RoutedBy>, Arc<PartitionApi>>,
 }
 
-impl Kept {
+impl PartitionState {
     fn new(name: PartitionName, first: Service) -> Self {
         Self {
             name,
             first,
             requests: Counter::default(),
-            faces: HashMap::new(),
+            apis: HashMap::new(),
         }
     }
 }
@@ -114,7 +114,7 @@ impl Partitions {
             policies.push((name, Arc::new(policy)));
         }
         let default = Service::new(api);
-        let kept = Kept::new(PartitionName::default(), default.clone());
+        let kept = PartitionState::new(PartitionName::default(), default.clone());
         Ok(Self {
             default,
             read,
@@ -151,7 +151,7 @@ impl Partitions {
     }
 
     /// Drops deleted partitions, and keeps their counters.
-    fn forget_deleted(&self, kept: &mut BTreeMap<PartitionId, Kept>) {
+    fn forget_deleted(&self, kept: &mut BTreeMap<PartitionId, PartitionState>) {
         let Some(running) = self.checks.slot.get() else {
             return;
         };
@@ -170,33 +170,33 @@ impl Partitions {
         sections.find(|section| section.name == name.as_str())
     }
 
-    /// The face for clients that use this route (`None`: the partition's own listener).
-    pub(crate) fn face(
+    /// The API for clients that use this route (`None`: the partition's own listener).
+    pub(crate) fn partition_api(
         &self,
         id: PartitionId,
         name: &PartitionName,
         by: Option<RoutedBy>,
-    ) -> Arc<Face> {
+    ) -> Arc<PartitionApi> {
         if let Some(kept) = self.kept.lock().get(&id)
-            && let Some(face) = kept.faces.get(&by)
+            && let Some(partition_api) = kept.apis.get(&by)
         {
-            return face.clone();
+            return partition_api.clone();
         }
         let (api, requests) = self.api(id, name, by.clone());
-        let face = Face::new(api, &self.checks, requests);
+        let partition_api = PartitionApi::new(api, &self.checks, requests);
         if let Some(kept) = self.kept.lock().get_mut(&id) {
-            if kept.faces.len() >= FACES_MAX {
-                kept.faces.clear();
+            if kept.apis.len() >= APIS_MAX {
+                kept.apis.clear();
             }
-            kept.faces.insert(by, face.clone());
+            kept.apis.insert(by, partition_api.clone());
         }
-        face
+        partition_api
     }
 
-    /// The face at the listener of a partition before it is known whether the partition exists.
-    pub(crate) fn face_of_none(&self, name: &PartitionName) -> Arc<Face> {
+    /// The API at the listener of a partition before it is known whether the partition exists.
+    pub(crate) fn unknown_partition_api(&self, name: &PartitionName) -> Arc<PartitionApi> {
         let api = self.default.for_partition(self.api_of(None, name, None));
-        Face::new(api, &self.checks, Counter::default())
+        PartitionApi::new(api, &self.checks, Counter::default())
     }
 
     /// The API of an existing partition for operators: at their path, with the searches and the
@@ -243,7 +243,7 @@ impl Partitions {
         if !kept.contains_key(&id) {
             self.forget_deleted(&mut kept);
         }
-        let new = || Kept::new(name.clone(), self.default.for_partition(api.clone()));
+        let new = || PartitionState::new(name.clone(), self.default.for_partition(api.clone()));
         let of = kept.entry(id).or_insert_with(new);
         (of.first.reached_by(api), of.requests.clone())
     }

@@ -1,7 +1,7 @@
 //! Startup of `placementd`: settings, signals, one node.
 
 mod commands;
-mod given;
+mod config_args;
 
 use std::process::ExitCode;
 
@@ -12,7 +12,7 @@ use tokio::runtime::{Builder, Runtime};
 use tokio::signal::unix::{SignalKind, signal};
 
 use self::commands::Task;
-use self::given::Given;
+use self::config_args::ConfigArgs;
 use crate::logging::{self, Logging};
 use crate::traces::Traces;
 use crate::{Config, Env, Node, descriptors, panics, supervisor};
@@ -35,14 +35,14 @@ const NODE_THREADS: usize = 2;
 )]
 struct CommandLine {
     #[command(flatten)]
-    given: Given,
+    given: ConfigArgs,
     #[command(subcommand)]
     task: Option<Task>,
 }
 
 /// Runs the command line. After an error the exit code is 1, and the reason is on stderr.
 pub fn main() -> ExitCode {
-    permissions::keep_to_oneself();
+    permissions::restrict_umask();
     let CommandLine { given, task } = CommandLine::parse();
     let done = match task {
         Some(task) => task.carry_out(),
@@ -68,7 +68,7 @@ fn chain(error: &anyhow::Error) -> String {
     text
 }
 
-fn run(given: &Given) -> anyhow::Result<()> {
+fn run(given: &ConfigArgs) -> anyhow::Result<()> {
     let (config, warnings) = given.load_with_warnings()?;
     let traces = Traces::open(&config.trace)?;
     let tracer = traces.as_ref().map(|traces| traces.tracer.clone());
@@ -94,14 +94,14 @@ fn runtime(name: &str, threads: Option<usize>) -> anyhow::Result<Runtime> {
 
 /// Runs a node until the process is asked to stop.
 fn serve(
-    given: &Given,
+    given: &ConfigArgs,
     config: Config,
     logging: &Logging,
     traces: Option<Traces>,
 ) -> anyhow::Result<()> {
     check_data_dir(&config.data_dir)?;
     descriptors::raise();
-    panics::leave_no_core();
+    panics::disable_core_dumps();
     // Dropped in reverse order: requests end before the node that they use.
     let node = runtime("placement-node", Some(NODE_THREADS))?;
     let requests = runtime("placement-http", None)?;
@@ -152,7 +152,7 @@ fn serve(
 
 /// Reloads the configuration and applies the settings that can change while the node runs. Invalid
 /// ones stay as they were: a mistake in a file does not end a running node.
-fn reload(given: &Given, node: &Node, logging: &Logging) {
+fn reload(given: &ConfigArgs, node: &Node, logging: &Logging) {
     // Even if the configuration is invalid: log rotation waits for this.
     node.reopen_audit();
     let (config, warnings) = match given.load_with_warnings() {

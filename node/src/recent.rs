@@ -16,10 +16,10 @@ const OLD: Duration = Duration::from_secs(300);
 #[derive(Clone)]
 pub(crate) struct Recent<T> {
     tasks: Tasks,
-    known: Arc<watch::Sender<Known<T>>>,
+    known: Arc<watch::Sender<CachedValue<T>>>,
 }
 
-struct Known<T> {
+struct CachedValue<T> {
     last: Option<(Instant, T)>,
     /// Whether a task computes a newer one.
     is_sought: bool,
@@ -28,7 +28,7 @@ struct Known<T> {
 impl<T: Clone + Send + Sync + 'static> Recent<T> {
     /// The computing tasks belong to this group.
     pub(crate) fn new(tasks: &Tasks) -> Self {
-        let known = Known {
+        let known = CachedValue {
             last: None,
             is_sought: false,
         };
@@ -48,7 +48,7 @@ impl<T: Clone + Send + Sync + 'static> Recent<T> {
         find: impl Future<Output = T> + Send + 'static,
     ) -> Option<T> {
         let asked = Instant::now();
-        let is_good = |known: &Known<T>| match &known.last {
+        let is_good = |known: &CachedValue<T>| match &known.last {
             Some((at, value)) => *at >= asked || is_fresh(at.elapsed(), value),
             None => false,
         };
@@ -62,7 +62,7 @@ impl<T: Clone + Send + Sync + 'static> Recent<T> {
             let known = self.known.clone();
             self.tasks.spawn(async move {
                 let found = find.await;
-                known.send_replace(Known {
+                known.send_replace(CachedValue {
                     last: Some((Instant::now(), found)),
                     is_sought: false,
                 });

@@ -7,8 +7,8 @@
 pub(crate) mod connections;
 pub(crate) mod local;
 mod paced;
+mod pending_answers;
 mod streams;
-mod under_way;
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
@@ -33,13 +33,13 @@ use tokio_util::task::TaskTracker;
 use tower::ServiceExt;
 
 use self::connections::Connections;
-use self::paced::{Announced, Paced};
+use self::paced::{PacedStream, ResponseAnnouncements};
+use self::pending_answers::PendingAnswers;
 use self::streams::Streams;
-use self::under_way::UnderWay;
-use placement_api::http::{GRACE, Within};
+use placement_api::http::{BodyTimeLimit, GRACE};
 use placement_audit::access::{self, Encrypted, Peer};
 use placement_base::net::{BoxStream, Listener};
-use placement_base::newest::Newest;
+use placement_base::newest_connections::NewestConnections;
 use placement_base::tasks::Tasks;
 use placement_peer::tls::{Admitted, Gate, Refused};
 
@@ -64,7 +64,7 @@ const HTTPS_REQUIRED: &[u8] =
     Content-Length: 43\r\n\r\nThis port speaks HTTPS only. Use https://.\n";
 
 /// The service of a listener.
-pub(crate) trait Answers: Clone + Send + Sync + 'static {
+pub(crate) trait RequestHandler: Clone + Send + Sync + 'static {
     /// Answers one request of `peer`.
     fn answer(
         self,
@@ -73,7 +73,7 @@ pub(crate) trait Answers: Clone + Send + Sync + 'static {
     ) -> impl Future<Output = Response<Body>> + Send + 'static;
 }
 
-impl Answers for Router {
+impl RequestHandler for Router {
     async fn answer(self, mut request: Request<Body>, peer: SocketAddr) -> Response<Body> {
         request.extensions_mut().insert(Peer(peer));
         let answered = self.oneshot(request).await;
@@ -130,7 +130,7 @@ impl Drain {
     }
 }
 
-impl<A: Answers> HttpServer<A> {
+impl<A: RequestHandler> HttpServer<A> {
     /// Accepts connections until the shutdown begins.
     pub(crate) async fn serve(self, mut listener: Box<dyn Listener>, tasks: Tasks) {
         let connections = Connections::new(
@@ -138,7 +138,7 @@ impl<A: Answers> HttpServer<A> {
             self.connections_per_address_max,
             self.connections_left.clone(),
         );
-        let beyond = Newest::new(BEYOND_MAX);
+        let beyond = NewestConnections::new(BEYOND_MAX);
         loop {
             let accepted = tokio::select! {
                 biased;
@@ -154,7 +154,7 @@ impl<A: Answers> HttpServer<A> {
                 }
             };
             self.open.inc();
-            let open = Closing(self.open.clone());
+            let open = ConnectionGauge(self.open.clone());
             if let Some(permit) = connections.permit(peer) {
                 let connection =
                     self.connection(stream, peer, &self.answers, self.header_timeout, true);
@@ -204,9 +204,9 @@ impl<A: Answers> HttpServer<A> {
                 is_tls,
                 is_http2,
             } = admitted;
-            let announced = Announced::default();
-            let stream = TokioIo::new(Paced::new(stream, announced.clone()));
-            let under_way = UnderWay::none();
+            let announced = ResponseAnnouncements::default();
+            let stream = TokioIo::new(PacedStream::new(stream, announced.clone()));
+            let under_way = PendingAnswers::none();
             let watched = under_way.clone();
             let service = service_fn(move |request: Request<Incoming>| {
                 let mut request = request.map(body);
@@ -229,8 +229,8 @@ impl<A: Answers> HttpServer<A> {
                     // HTTP/2 has no such header, and it closes no connection there.
                     if let Some((answering, _)) = answering {
                         response.headers_mut().remove(CONNECTION);
-                        let within = response.extensions().get::<Within>();
-                        let within = within.map(|Within(limit)| *limit);
+                        let within = response.extensions().get::<BodyTimeLimit>();
+                        let within = within.map(|BodyTimeLimit(limit)| *limit);
                         response = response.map(|body| {
                             let (body, due) = answering.until_sent(body, within);
                             due.into_iter().for_each(Streams::end_at);
@@ -247,7 +247,9 @@ impl<A: Answers> HttpServer<A> {
                     let connection = two.serve_connection(stream, service);
                     until_useless(connection, &watched, draining.cancelled(), header_timeout).await
                 }
-                false => until(draining.cancelled(), one.serve_connection(stream, service)).await,
+                false => {
+                    serve_until(draining.cancelled(), one.serve_connection(stream, service)).await
+                }
             };
             if let Err(error) = ended {
                 if error.is_parse() {
@@ -272,7 +274,7 @@ fn http_2(date: bool) -> http2::Builder<Streams> {
 }
 
 /// Serves a connection to its end; after `enough`, only the requests under way.
-async fn until<C: GracefulConnection>(
+async fn serve_until<C: GracefulConnection>(
     enough: impl Future<Output = ()>,
     connection: C,
 ) -> Result<(), C::Error> {
@@ -291,7 +293,7 @@ async fn until<C: GracefulConnection>(
 /// only the requests under way, except for overdue answers.
 async fn until_useless<C: GracefulConnection>(
     connection: C,
-    under_way: &UnderWay,
+    under_way: &PendingAnswers,
     draining: impl Future<Output = ()>,
     limit: Duration,
 ) -> Result<(), C::Error> {
@@ -314,7 +316,7 @@ async fn until_useless<C: GracefulConnection>(
     };
     tokio::select! {
         biased;
-        ended = until(enough, connection) => ended,
+        ended = serve_until(enough, connection) => ended,
         () = only_overdue => Ok(()),
     }
 }
@@ -343,9 +345,9 @@ fn body(incoming: Incoming) -> Body {
 }
 
 /// Decrements the gauge of connections, however the connection ends.
-struct Closing(Gauge);
+struct ConnectionGauge(Gauge);
 
-impl Drop for Closing {
+impl Drop for ConnectionGauge {
     fn drop(&mut self) {
         self.0.dec();
     }
@@ -373,7 +375,7 @@ mod tests {
         bytes: usize,
     ) -> (SendRequest<Empty<Bytes>>, JoinHandle<()>) {
         let (client, server) = tokio::io::duplex(1 << 16);
-        let under_way = UnderWay::none();
+        let under_way = PendingAnswers::none();
         let watched = under_way.clone();
         let service = service_fn(move |_: Request<Incoming>| {
             let (answering, _) = under_way.begin();

@@ -123,7 +123,7 @@ impl Traces {
     }
 
     /// Begins to trace requests, and sends their spans with the attributes of this node.
-    pub(crate) fn start(self, node: u64, runtime: &Handle) -> Sending {
+    pub(crate) fn start(self, node: u64, runtime: &Handle) -> SpanExport {
         let resource = Resource::builder_empty().with_attributes([
             KeyValue::new("service.name", "placementd"),
             KeyValue::new("service.version", VERSION),
@@ -133,17 +133,17 @@ impl Traces {
         trace::begin(self.ratio);
         let stop = CancellationToken::new();
         let task = runtime.spawn(send(self.spans, self.collector, resource, stop.clone()));
-        Sending { stop, task }
+        SpanExport { stop, task }
     }
 }
 
 /// The task that sends spans.
-pub(crate) struct Sending {
+pub(crate) struct SpanExport {
     stop: CancellationToken,
     task: JoinHandle<()>,
 }
 
-impl Sending {
+impl SpanExport {
     /// Sends the queued spans, if that takes at most two seconds.
     pub(crate) async fn finish(self) {
         self.stop.cancel();

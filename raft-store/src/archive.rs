@@ -34,7 +34,7 @@ use crate::machine::{
     AppliedState, BackupInfo, SnapshotError, backup_time, check_backup, check_history, read_backup,
     read_frame, write_backup, write_record,
 };
-use crate::synced::Synced;
+use crate::synced_file::SyncedFile;
 use crate::types::{Entry, Payload};
 use crate::wire::{self, RecordVersion, WireEntry};
 use placement_base::runtime;
@@ -69,7 +69,7 @@ impl ArchiveError {
     }
 
     /// Appends `words` to the message.
-    pub(crate) fn with(self, words: Option<&str>) -> Self {
+    pub(crate) fn with_detail(self, words: Option<&str>) -> Self {
         match words {
             None => self,
             Some(words) => Self::Missing(format!("{self}; {words}")),
@@ -141,7 +141,7 @@ impl BackupDir {
     }
 
     fn make(&self, draft: &Path, applied: &AppliedState) -> Result<BackupInfo, SnapshotError> {
-        let mut target = BufWriter::with_capacity(1 << 20, Synced::create(draft)?);
+        let mut target = BufWriter::with_capacity(1 << 20, SyncedFile::create(draft)?);
         write_backup(&mut target, &self.identity, applied)?;
         written(target)?;
         let info = check_backup(File::open(draft)?)?;
@@ -161,7 +161,7 @@ impl BackupDir {
             let name = entry.file_name();
             // The other task may remove the file at this moment.
             let length = files::if_there(entry.metadata())?.map(|metadata| metadata.len());
-            let file = length.and_then(|length| KeptFile::of(name.to_str()?, length));
+            let file = length.and_then(|length| KeptFile::parse(name.to_str()?, length));
             found.extend(file);
         }
         found.sort_by_key(|file| std::cmp::Reverse((file.index, file.is_backup)));
@@ -178,7 +178,7 @@ impl BackupDir {
                 // If a process was killed, or its sync failed, its last writes may not be on disk.
                 files::sync(&File::open(path)?)?;
                 files::sync_dir(&self.dir)?;
-                let found = read_log(path).and_then(|found| found.of(&self.identity));
+                let found = read_log(path).and_then(|found| found.of_history(&self.identity));
                 // A file without entries is overwritten. An unreadable file may contain some.
                 let mut found = found.map_err(|error| unusable(path, error))?;
                 let last = found.entries.pop();
@@ -204,7 +204,7 @@ impl BackupDir {
 #[derive(Debug)]
 pub struct LogArchive {
     dir: BackupDir,
-    file: Option<Synced>,
+    file: Option<SyncedFile>,
     next: u64,
     /// The backups and the archived log cover every entry before this one; 0 if both are empty.
     missed_from: u64,
@@ -218,7 +218,7 @@ impl LogArchive {
 
     /// Continues at entry `first`, in a new file if it is beyond [`LogArchive::next`]. Returns the
     /// first and last index of the gap that this leaves.
-    pub fn go_on_at(&mut self, first: u64) -> Option<(u64, u64)> {
+    pub fn continue_at(&mut self, first: u64) -> Option<(u64, u64)> {
         if first > self.next {
             self.file = None;
             self.next = first;
@@ -260,9 +260,9 @@ impl LogArchive {
         Ok(())
     }
 
-    fn begin(&self, first: u64, version: RecordVersion) -> io::Result<Synced> {
+    fn begin(&self, first: u64, version: RecordVersion) -> io::Result<SyncedFile> {
         let dir = &self.dir;
-        let mut file = Synced::create(&dir.dir.join(name(LOG, first)))?;
+        let mut file = SyncedFile::create(&dir.dir.join(name(LOG, first)))?;
         let header = Header {
             cluster: dir.identity.cluster,
             epoch: dir.identity.epoch,
@@ -301,7 +301,7 @@ pub fn inspect_kept_log(
             next = *first;
         }
         let found = read_log(path).map_err(|error| ArchiveError::file(path, error))?;
-        for Kept {
+        for ArchivedEntry {
             entry,
             bytes,
             kept_at,
@@ -383,7 +383,7 @@ pub struct Stamp {
 }
 
 impl Stamp {
-    fn of(entry: &Entry) -> Self {
+    fn from_entry(entry: &Entry) -> Self {
         Self {
             index: entry.log_id.index,
             at: stamp(entry),
@@ -393,7 +393,7 @@ impl Stamp {
 
 /// Archived entries beyond the end of the restore, as far as they can be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct LeftOut {
+pub struct SkippedEntries {
     /// Number of entries left out.
     pub entries: u64,
     /// The first entry left out.
@@ -407,14 +407,14 @@ pub struct LeftOut {
 pub(crate) struct Replayed {
     /// Why the replay may have ended before the requested end.
     pub(crate) ends_early: Option<String>,
-    pub(crate) left_out: Option<LeftOut>,
+    pub(crate) left_out: Option<SkippedEntries>,
     pub(crate) stamps: Stamps,
 }
 
 impl Replayed {
     fn leave_out(&mut self, entry: &Entry) {
-        let last = Stamp::of(entry);
-        let left = self.left_out.get_or_insert(LeftOut {
+        let last = Stamp::from_entry(entry);
+        let left = self.left_out.get_or_insert(SkippedEntries {
             entries: 0,
             first: last,
             last,
@@ -462,7 +462,7 @@ impl Run {
 
 impl Stamps {
     fn note(&mut self, entry: &Entry, kept_at: Timestamp) {
-        let this = Stamp::of(entry);
+        let this = Stamp::from_entry(entry);
         let Some(at) = this.at.filter(|_| Some(this.index) > self.last) else {
             return;
         };
@@ -570,12 +570,12 @@ pub(crate) fn replay(
         if logs.get(at + 1).is_some_and(|(first, _)| *first <= next) {
             continue;
         }
-        let found = match read_log(path).and_then(|found| found.of(of)) {
+        let found = match read_log(path).and_then(|found| found.of_history(of)) {
             // Entries beyond the end are only counted.
             Err(_) if replayed.left_out.is_some() => continue,
             read => read.map_err(|error| ArchiveError::file(path, error))?,
         };
-        for Kept { entry, kept_at, .. } in found.entries {
+        for ArchivedEntry { entry, kept_at, .. } in found.entries {
             // Includes entries that the backup covers: their timestamps decide whether the backup
             // precedes the requested moment.
             replayed.stamps.note(&entry, kept_at);
@@ -642,13 +642,13 @@ pub(crate) fn replay(
 #[derive(Default)]
 struct LogFile {
     header: Option<Header>,
-    entries: Vec<Kept>,
+    entries: Vec<ArchivedEntry>,
     /// Why the frame after the entries cannot be read.
     bad: Option<String>,
 }
 
 /// An entry of the archived log.
-struct Kept {
+struct ArchivedEntry {
     entry: Entry,
     /// Length of its record.
     bytes: usize,
@@ -658,9 +658,9 @@ struct Kept {
 
 impl LogFile {
     /// Returns the file if it belongs to this cluster and epoch.
-    fn of(self, of: &Identity) -> Result<Self, SnapshotError> {
+    fn of_history(self, identity: &Identity) -> Result<Self, SnapshotError> {
         if let Some(header) = &self.header {
-            check_history(of, header.cluster, header.epoch)?;
+            check_history(identity, header.cluster, header.epoch)?;
         }
         Ok(self)
     }
@@ -693,7 +693,7 @@ fn read_log(path: &Path) -> Result<LogFile, SnapshotError> {
                 time = Some(wire::decode(record)?);
             }
             (Some((&ENTRY, record)), Some(kept_at)) => {
-                found.entries.push(Kept {
+                found.entries.push(ArchivedEntry {
                     entry: wire::decode::<WireEntry>(record)?.into_entry()?,
                     bytes: record.len(),
                     kept_at,
@@ -722,7 +722,7 @@ fn unusable(path: &Path, error: SnapshotError) -> io::Error {
 }
 
 /// Flushes and syncs a file.
-fn written(target: BufWriter<Synced>) -> io::Result<Synced> {
+fn written(target: BufWriter<SyncedFile>) -> io::Result<SyncedFile> {
     let file = target.into_inner();
     let file = file.map_err(io::IntoInnerError::into_error)?;
     files::sync(&file.file)?;

@@ -40,7 +40,7 @@ impl Base {
         data_dir::check_left(dir)?;
         // A node that has started before may have voted, so its log must exist.
         let log = dir.join(LOG_DIR);
-        if data_dir::boots(dir)? > 0 && !rocks::is_there(&log) {
+        if data_dir::boots(dir)? > 0 && !rocks::database_exists(&log) {
             return Err(OpenError::LogGone(log, identity));
         }
         Ok(Arc::new(Self {

@@ -21,7 +21,7 @@ pub struct DiskSpace {
 
 impl DiskSpace {
     /// Measures a directory, which need not exist yet. Blocks on the disk.
-    pub fn of(dir: &Path) -> Self {
+    pub fn measure(dir: &Path) -> Self {
         Self {
             used_bytes: used(dir),
             free_bytes: free_now(dir),
@@ -39,13 +39,13 @@ pub fn nearly_full(free: u64, min: u64) -> Option<String> {
 /// Checks whether there is room for writes other than the log's. Writes that fill the disk would
 /// take the room that the log needs.
 #[derive(Debug, Clone)]
-pub struct Room {
+pub struct SpaceCheck {
     dir: PathBuf,
     metrics: StoreMetrics,
     views: Views,
 }
 
-impl Room {
+impl SpaceCheck {
     /// For a store in the data directory `dir`.
     pub fn new(dir: PathBuf, store: &Store) -> Self {
         Self {
@@ -195,7 +195,7 @@ mod tests {
     async fn length_of_snapshot_follows_from_state_and_not_from_ledger() {
         let dir = tempfile::tempdir().unwrap();
         let mut store = new_store(dir.path());
-        let room = Room::new(dir.path().to_owned(), &store);
+        let room = SpaceCheck::new(dir.path().to_owned(), &store);
         assert_eq!(room.snapshot_bytes(), 0);
         apply(&mut store, hosts(100)).await;
         let before = room.snapshot_bytes();

@@ -11,18 +11,18 @@ pub(crate) struct DiskWait(Mutex<Vec<Weak<Instant>>>);
 
 /// A disk call in progress. Dropping it ends the call.
 #[derive(Debug)]
-pub(crate) struct UnderWay {
+pub(crate) struct DiskCall {
     _since: Arc<Instant>,
 }
 
 impl DiskWait {
     /// Registers a disk call.
-    pub(crate) fn begin(&self) -> UnderWay {
+    pub(crate) fn begin(&self) -> DiskCall {
         let mut calls = self.0.lock();
         calls.retain(|call| call.strong_count() > 0);
         let since = Arc::new(Instant::now());
         calls.push(Arc::downgrade(&since));
-        UnderWay { _since: since }
+        DiskCall { _since: since }
     }
 
     /// How long the longest call in progress has taken so far.

@@ -17,7 +17,7 @@ pub struct Identity {
 
 impl Identity {
     /// A node of a new history: of a new cluster, or of a recovered node that continues alone.
-    pub fn of_new_cluster(cluster: Uuid, node: u64) -> Self {
+    pub fn for_new_cluster(cluster: Uuid, node: u64) -> Self {
         Self {
             cluster,
             // Part of the id, so that tokens of different clusters differ and stay short.

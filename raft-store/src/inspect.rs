@@ -106,7 +106,7 @@ impl Inspection {
     /// Opens the database in a directory. A missing one is a problem unless the node has never
     /// started.
     fn database<T>(&mut self, name: &str, open: impl FnOnce() -> Result<T>) -> Option<T> {
-        if rocks::is_there(&self.dir.join(name)) {
+        if rocks::database_exists(&self.dir.join(name)) {
             return self.or_wrong(name, open());
         }
         if self.boots > 0 {

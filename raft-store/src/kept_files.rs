@@ -18,7 +18,7 @@ pub struct KeptFile {
 
 impl KeptFile {
     /// Parses a file name; `None` for any other file.
-    pub fn of(name: &str, length: u64) -> Option<Self> {
+    pub fn parse(name: &str, length: u64) -> Option<Self> {
         let (is_backup, index) = match name.strip_prefix(BACKUP) {
             Some(index) => (true, index),
             None => (false, name.strip_prefix(LOG)?),
@@ -68,7 +68,7 @@ mod tests {
             "draft",
         ];
         let files: Vec<_> = (names.iter())
-            .filter_map(|name| KeptFile::of(name, 1))
+            .filter_map(|name| KeptFile::parse(name, 1))
             .collect();
         assert_eq!(files.len(), 6);
         let gone = |keep| {

@@ -44,13 +44,15 @@ mod rocks;
 mod runtime;
 mod skip;
 mod store;
-mod synced;
+mod synced_file;
 mod tables;
 mod types;
 pub mod wire;
 
 pub use applier::{Applier, Rules};
-pub use archive::{ArchiveError, BackupDir, LeftOut, LogArchive, Stamp, Until, inspect_kept_log};
+pub use archive::{
+    ArchiveError, BackupDir, LogArchive, SkippedEntries, Stamp, Until, inspect_kept_log,
+};
 pub use counters::Counters;
 pub use data_dir::{
     LOG_DIR, STATE_DIR, begin_restore, boots, check_restored, create, former_clusters, identity,
@@ -75,7 +77,7 @@ pub use observer::{LogEvent, LogObserver};
 pub use options::StoreOptions;
 pub use recover::{Plan, RecoverError, Recovered, plan_recovery, recover};
 pub use restore::{Backup, NewCluster, RestoreError};
-pub use skip::{SkipError, Skipped, skip_entry, skipped};
+pub use skip::{SkipError, SkippedEntry, skip_entry, skipped};
 pub use store::{Raft, Store, open};
 pub use types::{
     Applied, Entry, LABEL_MAX, LogId, Member, Membership, NodeName, Payload, Site, SnapshotMeta,

@@ -136,7 +136,7 @@ pub fn recover(options: &StoreOptions, cluster: Uuid) -> Result<Recovered, Recov
     let dir = &options.dir;
     let base = Base::enter(options)?;
     let was = base.identity;
-    let is = Identity::of_new_cluster(cluster, was.node);
+    let is = Identity::for_new_cluster(cluster, was.node);
     let (log, _) = LogDatabase::open(options, &base.cache)?;
     let index = plan.last.map_or(0, |last| last.index + 1);
     let id = LogId::new(LeaderId::new(plan.term, was.node), index);
@@ -163,9 +163,9 @@ pub fn recover(options: &StoreOptions, cluster: Uuid) -> Result<Recovered, Recov
     if plan.is_overtaken
         && let Some(last) = &plan.last
     {
-        log.begin_behind_state(RecordVersion::of(plan.level), last)?;
+        log.begin_behind_state(RecordVersion::for_level(plan.level), last)?;
     }
     let entry = Entry::new(id, Payload::Membership(alone));
-    log.go_on(RecordVersion::of(plan.level), &entry)?;
+    log.append_recovery_entry(RecordVersion::for_level(plan.level), &entry)?;
     Ok(Recovered { was, is, entry: id })
 }

@@ -23,7 +23,7 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use crate::applier::Applier;
 use crate::archive::{
-    ArchiveError, LeftOut, ReadBackup, Replayed, Stamps, Until, newest_before, replay,
+    ArchiveError, ReadBackup, Replayed, SkippedEntries, Stamps, Until, newest_before, replay,
 };
 use crate::data_dir;
 use crate::error::{OpenError, Result};
@@ -70,7 +70,7 @@ pub struct Backup {
     /// Why it may end before the requested moment.
     pub ends_early: Option<String>,
     /// The archived entries after the end.
-    pub left_out: Option<LeftOut>,
+    pub left_out: Option<SkippedEntries>,
     /// Why timestamps do not tell what was written before the requested moment, if so.
     pub wrong_times: Option<String>,
     /// The restored state with its position.
@@ -108,11 +108,11 @@ impl Backup {
         });
         let replayed = match is_dir {
             true => replay(from, &of, &mut applied, until, applier)
-                .map_err(|error| error.with(passed_over.as_deref()))?,
+                .map_err(|error| error.with_detail(passed_over.as_deref()))?,
             false => Replayed::default(),
         };
         Ok(Self {
-            info: BackupInfo::of(&of, &applied),
+            info: BackupInfo::new(&of, &applied),
             passed_over,
             wrong_times: wrong_times(&replayed.stamps, until),
             ends_early: replayed.ends_early,
@@ -216,7 +216,7 @@ impl Backup {
                 "cluster {named} was restored from another backup, to another moment, or with other \
                  initial_members. All of its nodes must be restored with the same"
             ))),
-            _ => Ok(Identity::of_new_cluster(id, node)),
+            _ => Ok(Identity::for_new_cluster(id, node)),
         }
     }
 }

@@ -54,7 +54,7 @@ fn table_options(cache: &Cache) -> BlockBasedOptions {
 }
 
 /// Whether a database exists: `CURRENT` is the last file written when one is created.
-pub(crate) fn is_there(dir: &Path) -> bool {
+pub(crate) fn database_exists(dir: &Path) -> bool {
     dir.join("CURRENT").exists()
 }
 
@@ -65,7 +65,7 @@ pub(crate) fn family<'a>(db: &'a DB, name: &str) -> &'a ColumnFamily {
 }
 
 /// The column families in `there` that this binary does not know.
-fn others(mut there: Vec<String>, families: &[&str]) -> Vec<String> {
+fn unknown_families(mut there: Vec<String>, families: &[&str]) -> Vec<String> {
     there.retain(|name| name != "default" && !families.contains(&name.as_str()));
     there
 }
@@ -83,8 +83,8 @@ impl Database {
         let failed = |error| open_error(&dir, &error);
         reserve_threads().map_err(failed)?;
         let mut unknown = Vec::new();
-        if is_there(&dir) {
-            unknown = others(DB::list_cf(options, &dir).map_err(failed)?, families);
+        if database_exists(&dir) {
+            unknown = unknown_families(DB::list_cf(options, &dir).map_err(failed)?, families);
         }
         let all = (families.iter().copied())
             .chain(unknown.iter().map(String::as_str))
@@ -107,7 +107,7 @@ impl Database {
         let db = DB::open_cf_with_opts_for_read_only(&options, &dir, described, false);
         let db = db.map_err(failed)?;
         let missing = families.iter().find(|name| db.cf_handle(name).is_none());
-        let database = Self::without(others(there, families), db, dir)?;
+        let database = Self::without(unknown_families(there, families), db, dir)?;
         match missing {
             None => Ok(database),
             Some(missing) => {

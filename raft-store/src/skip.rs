@@ -28,7 +28,7 @@ pub enum SkipError {
 
 /// Description of a skipped entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Skipped {
+pub struct SkippedEntry {
     /// Its log id, which the blank entry keeps.
     pub id: LogId,
     /// The skipped command, as text.
@@ -41,7 +41,11 @@ pub struct Skipped {
 /// # Errors
 /// [`SkipError::Open`], including [`OpenError::Locked`] while the node runs, or
 /// [`SkipError::Refused`].
-pub fn skip_entry(options: &StoreOptions, index: u64, term: u64) -> Result<Skipped, SkipError> {
+pub fn skip_entry(
+    options: &StoreOptions,
+    index: u64,
+    term: u64,
+) -> Result<SkippedEntry, SkipError> {
     let dir = &options.dir;
     let base = Base::enter(options)?;
     let machine = StateMachine::open(&base, SnapshotDir::open(&base)?)?;
@@ -73,7 +77,7 @@ pub fn skip_entry(options: &StoreOptions, index: u64, term: u64) -> Result<Skipp
     // The trace comes before the change.
     data_dir::add_line(dir, data_dir::SKIPPED, &format!("entry {id}: {command}"))?;
     log.make_blank(base.version(), id)?;
-    Ok(Skipped { id, command })
+    Ok(SkippedEntry { id, command })
 }
 
 /// The entries skipped in a data directory so far, as text.

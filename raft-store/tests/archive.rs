@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use crate::common::{applied, apply, history, identity, new_dir, opened, run, stamp};
 use placement_base::runtime::Limits;
-use placement_machine::{Lateness, simulate_within};
+use placement_machine::{SchedulingDelay, simulate_within};
 use placement_raft_store::wire::RecordVersion;
 use placement_raft_store::{
     AppliedState, Backup, BackupDir, Entry, RestoreError, Rules, Until, inspect_kept_log,
@@ -86,7 +86,7 @@ fn each_moment_is_restored_from_a_log_in_many_files() {
         ..Limits::PRODUCT
     };
     let states = states(60);
-    let _simulation = simulate_within(1, limits, Lateness::default());
+    let _simulation = simulate_within(1, limits, SchedulingDelay::default());
     let files = each_moment_back(&states);
     assert!(files > 6, "{files}");
 }
@@ -231,16 +231,16 @@ fn gap_after_the_backup_is_reported() {
     let root = TempDir::new().unwrap();
     let dir = BackupDir::open(root.path(), identity(1)).unwrap();
     let mut log = dir.log().unwrap();
-    assert_eq!(log.go_on_at(7), None, "nothing can be restored yet");
+    assert_eq!(log.continue_at(7), None, "nothing can be restored yet");
     dir.back_up(&states(60)[&10], 3).unwrap();
     let mut log = dir.log().unwrap();
-    assert_eq!((log.next(), log.go_on_at(0)), (0, None));
-    assert_eq!(log.go_on_at(11), None, "the backup has what is before");
-    assert_eq!(log.go_on_at(20), Some((11, 19)));
-    assert_eq!(log.go_on_at(20), None, "it is reported once");
+    assert_eq!((log.next(), log.continue_at(0)), (0, None));
+    assert_eq!(log.continue_at(11), None, "the backup has what is before");
+    assert_eq!(log.continue_at(20), Some((11, 19)));
+    assert_eq!(log.continue_at(20), None, "it is reported once");
     (log.append(RecordVersion::NEWEST, &entries(20, 30), stamp(30))).unwrap();
-    assert_eq!((log.next(), log.go_on_at(31)), (31, None));
-    assert_eq!(dir.log().unwrap().go_on_at(41), Some((31, 40)));
+    assert_eq!((log.next(), log.continue_at(31)), (31, None));
+    assert_eq!(dir.log().unwrap().continue_at(41), Some((31, 40)));
 }
 
 fn turn_a_bit(path: &Path) {

@@ -32,7 +32,7 @@ struct Copies {
 }
 
 impl Copies {
-    fn of(dir: &Path) -> Self {
+    fn new(dir: &Path) -> Self {
         Self {
             of: dir.to_owned(),
             to: Arc::new(TempDir::new().unwrap()),
@@ -115,7 +115,7 @@ impl LogDisk for Copies {
 
 /// Changes a directory and returns what a crash after each step leaves.
 fn after_each_step(dir: &Path, work: impl FnOnce(StoreOptions)) -> Copies {
-    let copies = Copies::of(dir);
+    let copies = Copies::new(dir);
     let _platform = put_here(Rc::new(copies.clone()));
     work(StoreOptions {
         disk: Arc::new(copies.clone()),
@@ -139,7 +139,7 @@ fn check_recovery(dir: &Path, last: u64, term: u64) {
     let copies = after_each_step(dir, |options| {
         recover(&options, NEW).unwrap();
     });
-    let (is, again) = (Identity::of_new_cluster(NEW, 1), Uuid::from_u128(3));
+    let (is, again) = (Identity::for_new_cluster(NEW, 1), Uuid::from_u128(3));
     let all = copies.all();
     assert!(is_alone(all.last().unwrap()));
     let (mut renamed, mut repeated) = (0, 0);

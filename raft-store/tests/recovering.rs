@@ -49,7 +49,7 @@ fn a_recovered_node_keeps_its_log_in_a_new_term_of_a_new_cluster() {
 
     let done = recover(&options, NEW).unwrap();
     assert_eq!(done.was, identity(1));
-    assert_eq!(done.is, Identity::of_new_cluster(NEW, 1));
+    assert_eq!(done.is, Identity::for_new_cluster(NEW, 1));
     assert_eq!(done.entry, log_id(5, 11));
     assert_eq!(former_clusters(dir.path()).unwrap(), [CLUSTER]);
     run(async {

@@ -11,11 +11,11 @@ use openraft::storage::RaftLogStorage;
 use placement_model::cluster::ClusterChanges;
 use placement_model::{Cluster, Outcome, Stamped};
 use placement_raft_store::{
-    Applier, LogId, OpenError, Rules, SkipError, Skipped, StoreOptions, applying, open, skip_entry,
-    skipped,
+    Applier, LogId, OpenError, Rules, SkipError, SkippedEntry, StoreOptions, applying, open,
+    skip_entry, skipped,
 };
 
-fn skip(dir: &Path, index: u64, term: u64) -> Result<Skipped, SkipError> {
+fn skip(dir: &Path, index: u64, term: u64) -> Result<SkippedEntry, SkipError> {
     skip_entry(&options(dir), index, term)
 }
 

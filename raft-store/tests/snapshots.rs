@@ -454,17 +454,17 @@ fn node_replaces_its_own_damaged_snapshot() {
     let dir = new_dir();
     run(async {
         let mut store = opened(dir.path());
-        assert!(!store.drafts.mend().await.unwrap(), "nothing is mended");
+        assert!(!store.drafts.repair().await.unwrap(), "nothing is mended");
         apply(&mut store.machine, history(40)).await;
         let built = build(&mut store).await;
-        assert!(!store.drafts.mend().await.unwrap(), "it is good");
+        assert!(!store.drafts.repair().await.unwrap(), "it is good");
 
         let good = fs::read(built.file.path()).unwrap();
         let mut bytes = good.clone();
         let middle = bytes.len() / 2;
         bytes[middle] ^= 1;
         fs::write(built.file.path(), bytes).unwrap();
-        assert!(store.drafts.mend().await.unwrap());
+        assert!(store.drafts.repair().await.unwrap());
         assert_eq!(files(&dir), Vec::<PathBuf>::new());
         assert_eq!(store.metrics.counters.snapshots_damaged.get(), 1);
         let again = build(&mut store).await;

@@ -8,8 +8,8 @@ use placement_base::coverage::RarePath;
 use placement_machine::coverage::Counted;
 use xxhash_rust::xxh3::xxh3_64;
 
+use crate::fault_subset::FaultSubset;
 use crate::faults::{Planned, drawn};
-use crate::less::Less;
 use crate::mutant::Mutant;
 use crate::parameters::Parameters;
 use crate::report::Report;
@@ -18,7 +18,7 @@ use crate::seed::Seed;
 
 /// The program that a campaign runs with each seed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Subject {
+pub enum TestedProgram {
     /// The product, in a run drawn from the seed.
     Product,
     /// A bug, in a run that should expose it.
@@ -27,12 +27,12 @@ pub enum Subject {
     Control(Mutant),
 }
 
-impl Subject {
+impl TestedProgram {
     /// Parameters and faults of the run.
     pub fn course(self, seed: Seed) -> (Parameters, Vec<Planned>) {
         match self {
-            Subject::Product => drawn(seed),
-            Subject::Mutant(mutant) | Subject::Control(mutant) => mutant.course(seed),
+            TestedProgram::Product => drawn(seed),
+            TestedProgram::Mutant(mutant) | TestedProgram::Control(mutant) => mutant.course(seed),
         }
     }
 
@@ -41,20 +41,20 @@ impl Subject {
     /// # Panics
     /// If the check of the history panics. Panics of the run itself are reported as violations.
     pub fn run(self, seed: Seed) -> Report {
-        self.run_less(seed, &Less::default())
+        self.run_less(seed, &FaultSubset::default())
     }
 
     /// Runs a seed without the faults that `less` removes.
     ///
     /// # Panics
-    /// As [`Subject::run`].
-    pub fn run_less(self, seed: Seed, less: &Less) -> Report {
+    /// As [`TestedProgram::run`].
+    pub fn run_less(self, seed: Seed, less: &FaultSubset) -> Report {
         let mutant = match self {
-            Subject::Mutant(mutant) => Some(mutant),
-            Subject::Product | Subject::Control(_) => None,
+            TestedProgram::Mutant(mutant) => Some(mutant),
+            TestedProgram::Product | TestedProgram::Control(_) => None,
         };
         let (parameters, faults) = self.course(seed);
-        let faults = less.of(faults);
+        let faults = less.select(faults);
         std::thread::spawn(move || run_with(&parameters, mutant, faults))
             .join()
             .expect("a run reports its panics")
@@ -63,9 +63,9 @@ impl Subject {
     /// The command line that replays this seed.
     pub fn replay(self, seed: Seed) -> String {
         let more = match self {
-            Subject::Product => String::new(),
-            Subject::Mutant(mutant) => format!(" --mutant {}", mutant.name()),
-            Subject::Control(mutant) => format!(" --mutant {} --control", mutant.name()),
+            TestedProgram::Product => String::new(),
+            TestedProgram::Mutant(mutant) => format!(" --mutant {}", mutant.name()),
+            TestedProgram::Control(mutant) => format!(" --mutant {} --control", mutant.name()),
         };
         format!("scripts/simulate run --seed {}{more}", seed.0)
     }
@@ -74,7 +74,7 @@ impl Subject {
 /// Results of many seeds.
 #[derive(Debug)]
 pub struct Summary {
-    subject: Subject,
+    subject: TestedProgram,
     /// Number of seeds run.
     pub seeds: usize,
     /// For each failed seed: its replay command, the number of violations and the first violation.
@@ -146,7 +146,7 @@ impl fmt::Display for Totals {
 
 impl Summary {
     /// A summary without any runs.
-    pub fn new(subject: Subject) -> Self {
+    pub fn new(subject: TestedProgram) -> Self {
         Self {
             subject,
             seeds: 0,
@@ -174,7 +174,7 @@ impl Summary {
                 self.recovery_percents.insert(place, percent);
             }
         }
-        if let Subject::Mutant(mutant) = self.subject
+        if let TestedProgram::Mutant(mutant) = self.subject
             && mutant.is_caught_by(report)
         {
             self.caught.push(seed.0);
@@ -182,10 +182,10 @@ impl Summary {
     }
 
     /// Whether the campaign succeeds: no seed failed, or the mutant was caught.
-    pub fn is_well(&self) -> bool {
+    pub fn succeeded(&self) -> bool {
         match self.subject {
-            Subject::Product | Subject::Control(_) => self.failed.is_empty(),
-            Subject::Mutant(_) => !self.caught.is_empty(),
+            TestedProgram::Product | TestedProgram::Control(_) => self.failed.is_empty(),
+            TestedProgram::Mutant(_) => !self.caught.is_empty(),
         }
     }
 }
@@ -193,7 +193,7 @@ impl Summary {
 impl fmt::Display for Summary {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let seeds = self.seeds;
-        if let Subject::Mutant(mutant) = self.subject {
+        if let TestedProgram::Mutant(mutant) = self.subject {
             let (name, words) = (mutant.name(), mutant.complaint());
             match self.caught.first() {
                 None => writeln!(

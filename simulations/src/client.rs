@@ -59,7 +59,7 @@ impl Venue for Seat {
 ///
 /// # Errors
 /// None; turmoil requires the signature.
-pub async fn work_in_the_neighbour(number: usize, shared: Rc<Shared>) -> turmoil::Result {
+pub async fn work_in_second_partition(number: usize, shared: Rc<Shared>) -> turmoil::Result {
     let parameters = &shared.parameters;
     // The stream differs from the run's clients, so that the choices differ too.
     let stream = parameters.clients + 1 + number;
@@ -102,7 +102,7 @@ pub async fn work(number: usize, shared: Rc<Shared>, mutant: Option<Mutant>) -> 
 /// Works through the fault phase, the recovery phase and the rest of the run.
 async fn live(mut client: Client<impl Venue>, shared: &Shared) {
     let parameters = &shared.parameters;
-    shared.until(Phase::Faults).await;
+    shared.wait_for_phase(Phase::Faults).await;
     while shared.phase.get() == Phase::Faults {
         client.step(parameters.writes_percent).await;
     }
@@ -110,7 +110,7 @@ async fn live(mut client: Client<impl Venue>, shared: &Shared) {
         .be_content(|| shared.phase.get() == Phase::Recovery)
         .await;
     shared.content.set(shared.content.get() + 1);
-    shared.until(Phase::Further).await;
+    shared.wait_for_phase(Phase::Further).await;
     while shared.phase.get() == Phase::Further {
         client.step(parameters.writes_percent).await;
     }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::history::{End, Event};
 use crate::report::Report;
-use crate::story::Life;
+use crate::timeline::NodeState;
 
 /// A line of the story.
 type Line = (Duration, String);
@@ -48,7 +48,7 @@ fn lines(report: &Report) -> Vec<Line> {
         lines.push((*at, format!("==== {phase}")));
     }
     for (node, lives) in &report.story.lives {
-        let mut before = Life::Down;
+        let mut before = NodeState::Down;
         for (at, life) in lives {
             if let Some(change) = change(before, *life) {
                 lines.push((*at, format!("node {node} {change}")));
@@ -72,16 +72,18 @@ fn lines(report: &Report) -> Vec<Line> {
     lines
 }
 
-fn change(before: Life, now: Life) -> Option<String> {
+fn change(before: NodeState, now: NodeState) -> Option<String> {
     match (before, now) {
-        (_, Life::Leads(term)) => Some(format!("leads in term {term}")),
-        (Life::Down, Life::Down) => None,
-        (_, Life::Down) => Some("is down".to_owned()),
-        (Life::Down, Life::Follows(term)) => Some(format!("is up, its vote is of term {term}")),
-        (Life::Leads(_), Life::Follows(term)) => {
+        (_, NodeState::Leads(term)) => Some(format!("leads in term {term}")),
+        (NodeState::Down, NodeState::Down) => None,
+        (_, NodeState::Down) => Some("is down".to_owned()),
+        (NodeState::Down, NodeState::Follows(term)) => {
+            Some(format!("is up, its vote is of term {term}"))
+        }
+        (NodeState::Leads(_), NodeState::Follows(term)) => {
             Some(format!("leads no longer, its vote is of term {term}"))
         }
         // The leader's own line already shows the new term.
-        (Life::Follows(_), Life::Follows(_)) => None,
+        (NodeState::Follows(_), NodeState::Follows(_)) => None,
     }
 }

@@ -175,7 +175,7 @@ impl Host {
     }
 
     /// Asks the node to stop or to start again, as a supervisor does.
-    pub fn want(&self, wanted: bool) {
+    pub fn set_running(&self, wanted: bool) {
         self.wanted.set(wanted);
         self.decided.notify_one();
     }
@@ -334,7 +334,7 @@ impl Host {
     ///
     /// # Errors
     /// Errors of the file system.
-    pub fn joins_by(&self, token: &str) -> io::Result<()> {
+    pub fn set_join_token(&self, token: &str) -> io::Result<()> {
         let paper = scratch()?;
         let mut open = fs::OpenOptions::new();
         open.write(true).create_new(true).mode(0o600);
@@ -504,7 +504,7 @@ impl Host {
             requests: None,
             offload: world,
             storage: self.storage(),
-            standards: SyncStandards::of_this_binary(),
+            standards: SyncStandards::from_this_binary(),
             http_date: false,
         }
     }

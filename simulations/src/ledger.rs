@@ -11,9 +11,9 @@ use placement_model::types::{PartitionId, Timestamp};
 use placement_model::{Change, Changes, Cluster, Outcome, Stamped};
 use placement_raft_store::{Applier, LogEvent, LogObserver};
 
-use crate::invariants::members_change_as_ordered::Ordered;
-use crate::invariants::{self, Applied, Hint, Invariant, LogInvariant};
-use crate::logs::{Happened, Logs};
+use crate::invariants::members_change_as_ordered::OrderedChanges;
+use crate::invariants::{self, Applied, Invariant, LogInvariant, LogObservation};
+use crate::logs::{LogChange, Logs};
 
 /// All commands that the nodes have applied.
 pub struct Ledger {
@@ -34,7 +34,7 @@ pub struct Ledger {
     last: BTreeMap<u64, u64>,
     starts: BTreeMap<u64, u64>,
     logs: Logs,
-    ordered: Ordered,
+    ordered: OrderedChanges,
     invariants: Vec<Box<dyn Invariant + Send>>,
     log_invariants: Vec<Box<dyn LogInvariant + Send>>,
 }
@@ -46,7 +46,7 @@ pub struct SharedLedger(Arc<Mutex<Ledger>>);
 impl SharedLedger {
     /// A ledger before the first command.
     pub fn new() -> Self {
-        let ordered = Ordered::default();
+        let ordered = OrderedChanges::default();
         let ledger = Ledger {
             log: BTreeMap::new(),
             changed: BTreeMap::new(),
@@ -58,7 +58,7 @@ impl SharedLedger {
             starts: BTreeMap::new(),
             logs: Logs::default(),
             invariants: invariants::all(),
-            log_invariants: invariants::of_logs(&ordered),
+            log_invariants: invariants::log_invariants(&ordered),
             ordered,
         };
         Self(Arc::new(Mutex::new(ledger)))
@@ -100,9 +100,9 @@ impl Ledger {
         self.changed.retain(|index, _| *index <= behind);
         self.life += 1;
         self.last.values_mut().for_each(|last| *last = behind);
-        self.logs = Logs::behind(behind, voters);
+        self.logs = Logs::starting_at(behind, voters);
         self.invariants = invariants::all();
-        self.log_invariants = invariants::of_logs(&self.ordered);
+        self.log_invariants = invariants::log_invariants(&self.ordered);
         before
     }
 
@@ -120,7 +120,7 @@ impl Ledger {
     }
 
     /// The permissions for membership changes, which operators update.
-    pub fn ordered(&self) -> Ordered {
+    pub fn ordered(&self) -> OrderedChanges {
         self.ordered.clone()
     }
 }
@@ -244,15 +244,15 @@ fn value(row: Change) -> Option<Change> {
 }
 
 impl Ledger {
-    fn happened(&mut self, node: u64, happened: &Happened) {
+    fn happened(&mut self, node: u64, happened: &LogChange) {
         let committed = self.logs.note(node, happened);
-        let hint = Hint {
+        let hint = LogObservation {
             node,
             happened,
             committed,
         };
         for invariant in &mut self.log_invariants {
-            if let Err(wrong) = invariant.noted(&self.logs, &hint) {
+            if let Err(wrong) = invariant.check_change(&self.logs, &hint) {
                 self.violations
                     .push(format!("{}: {wrong}", invariant.name()));
             }

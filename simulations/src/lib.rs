@@ -5,8 +5,8 @@
 //! * [`parameters`]: the parameters of a run, derived from its [`seed`]. [`regions`] and
 //!   [`places`]: the sites of its machines.
 //! * [`run`]: one run: cluster, clients, fault phase, recovery phase (`world`) and checks.
-//!   [`campaign`] and [`swarm`]: many runs. [`less`]: the faults that a failure needs.
-//! * [`report`] with [`story`]: results of a run; [`explain`] prints them.
+//!   [`campaign`] and [`swarm`]: many runs. [`fault_subset`]: the faults that a failure needs.
+//! * [`report`] with [`timeline`]: results of a run; [`explain`] prints them.
 //! * [`host`], [`net`], [`outside`]: the environment of a simulated node.
 //! * [`faults`]: which faults happen, and when. [`mutant`]: injected bugs.
 //! * [`client`], [`scan`], [`shared`] with [`http`]: clients on the simulated network. Their
@@ -27,12 +27,12 @@ pub mod campaign;
 mod choice;
 pub mod client;
 pub mod explain;
+pub mod fault_subset;
 pub mod faults;
 pub mod host;
 pub mod http;
 pub mod invariants;
 pub mod ledger;
-pub mod less;
 pub mod library;
 pub mod logs;
 mod mirror;
@@ -51,8 +51,8 @@ mod rot;
 pub mod run;
 pub mod scan;
 pub mod shared;
-pub mod story;
 pub mod swarm;
+pub mod timeline;
 pub mod trace;
 pub mod watcher;
 mod world;

@@ -27,12 +27,12 @@ pub(crate) struct Library {
     client: placement_client::Client,
     repeats_unknown: bool,
     shared: Rc<Shared>,
-    under_way: Rc<RefCell<UnderWay>>,
+    under_way: Rc<RefCell<CurrentOperation>>,
 }
 
 /// The current operation, and the indexes of its requests in the history.
 #[derive(Default)]
-struct UnderWay {
+struct CurrentOperation {
     operation: Option<Operation>,
     requests: Vec<usize>,
 }
@@ -85,7 +85,7 @@ impl Library {
         if repeats_unknown {
             client = client.repeating_unknown();
         }
-        let under_way = Rc::<RefCell<UnderWay>>::default();
+        let under_way = Rc::<RefCell<CurrentOperation>>::default();
         let (task_shared, task_under_way) = (shared.clone(), under_way.clone());
         tokio::task::spawn_local(async move {
             while let Some((request, reply)) = sent.recv().await {
@@ -103,7 +103,7 @@ impl Library {
     /// Performs an operation and records the reported result. Returns the last answer.
     pub(crate) async fn perform(&self, operation: Operation) -> Option<Answer> {
         let request = request(&operation);
-        *self.under_way.borrow_mut() = UnderWay {
+        *self.under_way.borrow_mut() = CurrentOperation {
             operation: Some(operation),
             requests: Vec::new(),
         };
@@ -156,7 +156,7 @@ fn request(operation: &Operation) -> ApiRequest {
 async fn attempt(
     number: usize,
     shared: &Shared,
-    under_way: &RefCell<UnderWay>,
+    under_way: &RefCell<CurrentOperation>,
     request: Request<Full<Bytes>>,
     mut reply: Reply,
     lies: bool,

@@ -24,7 +24,7 @@ pub type Members = BTreeMap<u64, bool>;
 
 /// The checked parts of an entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Written {
+pub struct WrittenEntry {
     /// Identity of the entry.
     pub id: EntryId,
     /// Digest of the content.
@@ -37,13 +37,13 @@ pub struct Written {
 
 /// An event of a node's log.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Happened {
+pub enum LogChange {
     /// The log was opened: the last purged entry, and the entries after it.
-    Opened(Option<EntryId>, Vec<Written>),
+    Opened(Option<EntryId>, Vec<WrittenEntry>),
     /// The node voted: term and node of the candidate.
     Voted((u64, u64)),
     /// An entry was appended.
-    Appended(Written),
+    Appended(WrittenEntry),
     /// The entries after this one were removed.
     Truncated(Option<EntryId>),
     /// The entries up to here were removed, as the state covers them.
@@ -113,7 +113,7 @@ impl From<&LogId> for EntryId {
     }
 }
 
-impl From<&Entry> for Written {
+impl From<&Entry> for WrittenEntry {
     fn from(entry: &Entry) -> Self {
         let (content, voters, members) = match &entry.payload {
             Payload::Blank => ("blank".to_owned(), None, None),
@@ -135,15 +135,15 @@ impl From<&Entry> for Written {
     }
 }
 
-impl From<LogEvent<'_>> for Happened {
+impl From<LogEvent<'_>> for LogChange {
     fn from(event: LogEvent<'_>) -> Self {
         let id = |id: Option<LogId>| id.as_ref().map(EntryId::from);
         match event {
             LogEvent::Opened { purged, entries } => {
-                Self::Opened(id(purged), entries.iter().map(Written::from).collect())
+                Self::Opened(id(purged), entries.iter().map(WrittenEntry::from).collect())
             }
             LogEvent::Voted(vote) => Self::Voted((vote.leader_id.term, vote.leader_id.node_id)),
-            LogEvent::Appended(entry) => Self::Appended(Written::from(entry)),
+            LogEvent::Appended(entry) => Self::Appended(WrittenEntry::from(entry)),
             LogEvent::Truncated(last) => Self::Truncated(id(last)),
             LogEvent::Purged(upto) => Self::Purged(EntryId::from(&upto)),
             LogEvent::Synced(last) => Self::Synced(id(last)),
@@ -170,7 +170,7 @@ impl NodeLog {
         in_the_state || (in_the_log && self.durable >= Some(id.index))
     }
 
-    fn take(&mut self, written: &Written) {
+    fn take(&mut self, written: &WrittenEntry) {
         self.entries.insert(written.id.index, written.id);
         if let Some(voters) = &written.voters {
             self.voters.insert(written.id.index, voters.clone());
@@ -180,9 +180,9 @@ impl NodeLog {
         }
     }
 
-    fn note(&mut self, happened: &Happened) {
+    fn note(&mut self, happened: &LogChange) {
         match happened {
-            Happened::Opened(purged, entries) => {
+            LogChange::Opened(purged, entries) => {
                 *self = Self {
                     purged: *purged,
                     durable: entries.last().map(|last| last.id.index),
@@ -192,38 +192,38 @@ impl NodeLog {
                     self.take(written);
                 }
             }
-            Happened::Appended(written) => self.take(written),
-            Happened::Truncated(last) => {
+            LogChange::Appended(written) => self.take(written),
+            LogChange::Truncated(last) => {
                 let end = last.map_or(0, |last| last.index + 1);
                 self.truncated = self.entries.split_off(&end);
                 self.voters.split_off(&end);
                 self.members.split_off(&end);
                 self.durable = self.durable.min(last.map(|last| last.index));
             }
-            Happened::Purged(upto) => {
+            LogChange::Purged(upto) => {
                 self.entries = self.entries.split_off(&(upto.index + 1));
                 self.purged = self.purged.max(Some(*upto));
             }
-            Happened::Synced(last) => {
+            LogChange::Synced(last) => {
                 // The entry may have been truncated since.
                 let there = last.filter(|last| self.entries.get(&last.index) == Some(last));
                 self.durable = self.durable.max(there.map(|last| last.index));
             }
-            Happened::VoteSynced(vote) => self.vote = Some(*vote),
-            Happened::SnapshotReceived(upto) => {
+            LogChange::VoteSynced(vote) => self.vote = Some(*vote),
+            LogChange::SnapshotReceived(upto) => {
                 self.received.insert(*upto);
             }
-            Happened::SnapshotGivenUp(upto) => {
+            LogChange::SnapshotGivenUp(upto) => {
                 self.received.remove(upto);
             }
-            Happened::Voted(_) | Happened::Committed(_) => {}
+            LogChange::Voted(_) | LogChange::Committed(_) => {}
         }
     }
 }
 
 impl Logs {
     /// The logs of a cluster whose nodes all start with the state at `index`, with these voters.
-    pub fn behind(index: u64, voters: BTreeSet<u64>) -> Self {
+    pub fn starting_at(index: u64, voters: BTreeSet<u64>) -> Self {
         Self {
             voters: BTreeMap::from([(index, vec![voters])]),
             ..Self::default()
@@ -231,7 +231,7 @@ impl Logs {
     }
 
     /// The log of a node; empty if the node is unknown.
-    pub fn of(&self, node: u64) -> &NodeLog {
+    pub fn node(&self, node: u64) -> &NodeLog {
         const NONE: &NodeLog = &NodeLog {
             entries: BTreeMap::new(),
             purged: None,
@@ -252,13 +252,13 @@ impl Logs {
 
     /// Records an event of a node's log. Returns the entries that are now known to be committed for
     /// the first time.
-    pub fn note(&mut self, node: u64, happened: &Happened) -> Vec<EntryId> {
+    pub fn note(&mut self, node: u64, happened: &LogChange) -> Vec<EntryId> {
         let log = self.nodes.entry(node).or_default();
-        if let Happened::Opened(..) = happened {
+        if let LogChange::Opened(..) = happened {
             self.before.insert(node, log.clone());
         }
         log.note(happened);
-        let Happened::Committed(upto) = happened else {
+        let LogChange::Committed(upto) = happened else {
             return Vec::new();
         };
         let mut fresh = Vec::new();

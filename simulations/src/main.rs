@@ -8,9 +8,9 @@ use std::time::{Duration, Instant};
 use anyhow::bail;
 use clap::{Args, Parser, Subcommand};
 use placement_raft_store::Rules;
-use placement_simulations::campaign::{Subject, Summary};
+use placement_simulations::campaign::{Summary, TestedProgram};
 use placement_simulations::explain::explain;
-use placement_simulations::less::Less;
+use placement_simulations::fault_subset::FaultSubset;
 use placement_simulations::mutant::Mutant;
 use placement_simulations::replay;
 use placement_simulations::report::Report;
@@ -62,7 +62,7 @@ struct One {
     #[command(flatten)]
     bug: Bug,
     #[command(flatten)]
-    less: Less,
+    less: FaultSubset,
 }
 
 #[derive(Debug, Args)]
@@ -158,13 +158,13 @@ fn run(action: Action) -> anyhow::Result<bool> {
 }
 
 impl Bug {
-    fn subject(&self) -> anyhow::Result<Subject> {
+    fn subject(&self) -> anyhow::Result<TestedProgram> {
         let Some(name) = &self.mutant else {
-            return Ok(Subject::Product);
+            return Ok(TestedProgram::Product);
         };
         match Mutant::named(name) {
-            Some(mutant) if self.control => Ok(Subject::Control(mutant)),
-            Some(mutant) => Ok(Subject::Mutant(mutant)),
+            Some(mutant) if self.control => Ok(TestedProgram::Control(mutant)),
+            Some(mutant) => Ok(TestedProgram::Mutant(mutant)),
             None => bail!("unknown mutant {name:?}; `scripts/simulate mutants` lists them"),
         }
     }
@@ -218,8 +218,8 @@ impl Run {
             println!("  and {} more", report.violations.len() - 20);
         }
         Ok(match self.one.bug.subject()? {
-            Subject::Mutant(mutant) => mutant.is_caught_by(&report),
-            Subject::Product | Subject::Control(_) => report.violations.is_empty(),
+            TestedProgram::Mutant(mutant) => mutant.is_caught_by(&report),
+            TestedProgram::Product | TestedProgram::Control(_) => report.violations.is_empty(),
         })
     }
 
@@ -250,7 +250,7 @@ impl Many {
         let processors = std::thread::available_parallelism().map_or(1, |count| count.get());
         let swarm = Swarm {
             subject,
-            seeds: self.seeds.clone().unwrap_or_else(of_this_moment),
+            seeds: self.seeds.clone().unwrap_or_else(fresh_seeds),
             in_regions: self.in_regions,
             until,
             jobs: self.jobs.unwrap_or(processors),
@@ -260,7 +260,7 @@ impl Many {
         let summary = swarm.run(PAUSE, |report, summary| {
             if let Some(report) = &report
                 && let Some(first) = report.violations.first()
-                && subject == Subject::Product
+                && subject == TestedProgram::Product
             {
                 println!(
                     "FAILED {}\n    {first}",
@@ -274,7 +274,7 @@ impl Many {
         });
         let took = began.elapsed();
         print!("{summary}");
-        if subject == Subject::Product {
+        if subject == TestedProgram::Product {
             let speed = summary.totals.simulated.as_secs_f64() / took.as_secs_f64();
             print!("{}", summary.totals);
             println!(
@@ -283,7 +283,7 @@ impl Many {
                 swarm.jobs
             );
         }
-        Ok(summary.is_well())
+        Ok(summary.succeeded())
     }
 }
 
@@ -300,7 +300,7 @@ fn progress(summary: &Summary, began: Instant, until: Option<Instant>) -> String
 }
 
 /// A range of seeds that most likely never ran before.
-fn of_this_moment() -> Range<u64> {
+fn fresh_seeds() -> Range<u64> {
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
     let first = now.map_or(0, |now| now.as_secs()) * 1_000;
     first..u64::MAX
@@ -327,7 +327,7 @@ impl Shrunk {
         println!("searching for the fewest faults with this violation: {name}");
         let (_, faults) = subject.course(seed);
         let mut runs = 0;
-        let least = Less::search(faults.len(), |less| {
+        let least = FaultSubset::search(faults.len(), |less| {
             runs += 1;
             let report = subject.run_less(seed, less);
             let fails = report.violations.iter().any(|one| name_of(one) == name);

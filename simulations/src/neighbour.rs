@@ -13,7 +13,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use placement_base::backend::{Consistency, ReadBackend, Unavailable, WriteBackend, Written};
+use placement_base::backend::{AppliedWrite, Consistency, ReadBackend, Unavailable, WriteBackend};
 use placement_model::command::{CreatePartition, DeletePartition, RoutePartition};
 use placement_model::types::{PartitionName, Route, Routes};
 use placement_model::{Command, Outcome, Refusal};
@@ -154,7 +154,7 @@ impl Neighbour {
         })
     }
 
-    async fn delete_third(&self) -> Result<Written, Unavailable> {
+    async fn delete_third(&self) -> Result<AppliedWrite, Unavailable> {
         let delete = DeletePartition {
             name: name(THIRD),
             force: true,
@@ -165,7 +165,7 @@ impl Neighbour {
 
     /// Recreates the third partition and copies the default one into it. Other nodes may do the
     /// same concurrently, and faults may interrupt it at any command.
-    async fn refill(&mut self) -> Result<Written, Unavailable> {
+    async fn refill(&mut self) -> Result<AppliedWrite, Unavailable> {
         let from = self.read.view(Consistency::Local).await?;
         let bytes = self.random.random_range(500..20_000);
         let mut last = self.delete_third().await?;

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use tokio::time::{sleep, timeout};
 
 use crate::http::node_name;
-use crate::invariants::members_change_as_ordered::{Change, Ordered};
+use crate::invariants::members_change_as_ordered::{Change, OrderedChanges};
 
 /// Operators' port of every simulated node.
 pub const ADMIN_PORT: u16 = 8780;
@@ -68,7 +68,7 @@ pub enum Done {
 
 /// Queue of orders, with their outcomes. Orders that must succeed are retried until they do.
 #[derive(Debug)]
-pub struct Desk {
+pub struct OrderQueue {
     orders: RefCell<VecDeque<Order>>,
     /// Nodes that receive requests: the initial members, and the nodes that either operator has
     /// added.
@@ -79,7 +79,7 @@ pub struct Desk {
     /// Nodes that were drained at some time.
     drained: RefCell<BTreeSet<u64>>,
     tokens: Rc<Tokens>,
-    ordered: Ordered,
+    ordered: OrderedChanges,
 }
 
 /// Data shared by the operators.
@@ -135,9 +135,9 @@ impl Order {
     }
 }
 
-impl Desk {
+impl OrderQueue {
     /// The desks of two operators, for a cluster with `nodes` initial nodes.
-    pub fn two(nodes: u64, ordered: &Ordered) -> [Rc<Self>; 2] {
+    pub fn two(nodes: u64, ordered: &OrderedChanges) -> [Rc<Self>; 2] {
         let asked = Rc::new(RefCell::new((1..=nodes).collect()));
         let tokens = Rc::<Tokens>::default();
         [(); 2].map(|()| {

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use placement_base::runtime::Limits;
-use placement_machine::Lateness;
+use placement_machine::SchedulingDelay;
 use placement_model::types::PartitionId;
 use placement_node::Config;
 use rand::Rng;
@@ -101,7 +101,7 @@ pub struct Parameters {
     /// Which partitions the cluster has.
     pub clouds: Clouds,
     /// Sizes and times of the nodes that matter only if they are small.
-    pub knobs: Knobs,
+    pub knobs: NodeTuning,
     /// Sites of the machines; `None`: all at one place.
     pub regions: Option<Regions>,
 }
@@ -159,7 +159,7 @@ pub enum OurClient {
 
 /// Settings of the nodes, smaller than an operator would set them.
 #[derive(Debug, Clone)]
-pub struct Knobs {
+pub struct NodeTuning {
     /// Bytes of log entries in one message.
     pub append_bytes: usize,
     /// Log entries in one message.
@@ -184,10 +184,10 @@ pub struct Knobs {
     /// Sizes that are constants in the product.
     pub limits: Limits,
     /// Scheduling delay of threads.
-    pub lateness: Lateness,
+    pub lateness: SchedulingDelay,
 }
 
-impl Default for Knobs {
+impl Default for NodeTuning {
     /// The product's defaults, with a smaller log cache so that entries are also read from disk.
     fn default() -> Self {
         let config = Config::default();
@@ -203,12 +203,12 @@ impl Default for Knobs {
             ledger_behind: 8 << 20,
             ledger_bytes: 16 << 10,
             limits: Limits::PRODUCT,
-            lateness: Lateness::default(),
+            lateness: SchedulingDelay::default(),
         }
     }
 }
 
-impl Knobs {
+impl NodeTuning {
     /// Draws the settings from `seed`.
     pub fn from_seed(seed: Seed) -> Self {
         let random = &mut seed.stream("knobs");
@@ -226,7 +226,7 @@ impl Knobs {
             ledger_behind: one_of(&mut seed.stream("ledger-behind"), &[1, 1 << 10, 8 << 20]),
             ledger_bytes: one_of(&mut seed.stream("ledger"), &[0, 2 << 10, 16 << 10, 1 << 20]),
             limits: limits(seed),
-            lateness: Lateness::default(),
+            lateness: SchedulingDelay::default(),
         }
     }
 }
@@ -402,7 +402,7 @@ impl Parameters {
             is_lost: false,
             faults_from_the_start,
             clouds: Clouds::from_seed(seed),
-            knobs: Knobs::from_seed(seed),
+            knobs: NodeTuning::from_seed(seed),
             regions: None,
         };
         // A shorter wait than the longest request would never succeed.

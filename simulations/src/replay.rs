@@ -63,7 +63,7 @@ impl fmt::Display for Counts {
 }
 
 /// The product and the naive model, side by side.
-pub struct Pair<'a> {
+pub struct ModelPair<'a> {
     applier: &'a dyn Applier,
     cluster: Cluster,
     naive: NaiveCluster,
@@ -71,12 +71,12 @@ pub struct Pair<'a> {
     pub counts: Counts,
 }
 
-impl<'a> Pair<'a> {
+impl<'a> ModelPair<'a> {
     /// Starts both from this state; `applier` decides for the product.
     pub fn new(cluster: Cluster, applier: &'a dyn Applier) -> Self {
         Self {
             applier,
-            naive: NaiveCluster::of(&cluster),
+            naive: NaiveCluster::from_cluster(&cluster),
             cluster,
             counts: Counts::default(),
         }
@@ -97,7 +97,7 @@ impl<'a> Pair<'a> {
         let naive = self.naive.apply(stamped);
         self.counts.commands += 1;
         self.counts.refused += u64::from(matches!(outcome, Outcome::Refused(_)));
-        if outcome == naive || is_of_joining(&stamped.command) {
+        if outcome == naive || is_join_command(&stamped.command) {
             return Ok(());
         }
         Err(Difference {
@@ -113,7 +113,10 @@ impl<'a> Pair<'a> {
     /// # Errors
     /// The first difference.
     pub fn compare_rows(&mut self, index: u64) -> Result<(), Difference> {
-        let (product, naive) = (NaiveCluster::of(&self.cluster).rows(), self.naive.rows());
+        let (product, naive) = (
+            NaiveCluster::from_cluster(&self.cluster).rows(),
+            self.naive.rows(),
+        );
         self.counts.rows = product.len();
         let names: BTreeSet<_> = product.keys().chain(naive.keys()).collect();
         let mut names = names.into_iter();
@@ -146,7 +149,7 @@ impl<'a> Pair<'a> {
 }
 
 /// The naive model does not implement joining nodes.
-fn is_of_joining(command: &Command) -> bool {
+fn is_join_command(command: &Command) -> bool {
     matches!(
         command,
         Command::IssueJoinToken(_)
@@ -157,7 +160,7 @@ fn is_of_joining(command: &Command) -> bool {
 }
 
 /// The initial state of a replay.
-struct Beginning {
+struct InitialState {
     cluster: Cluster,
     /// The first entry after the state.
     next: u64,
@@ -176,15 +179,15 @@ pub fn replay(
     mut progress: impl FnMut(u64),
 ) -> anyhow::Result<Counts> {
     let backups = backups(dir).with_context(|| dir.display().to_string())?;
-    let Beginning {
+    let InitialState {
         cluster,
         mut next,
         mut digests,
     } = match backups.is_empty() {
-        true => of_a_node(dir)?,
-        false => of_backups(dir, &backups)?,
+        true => load_node(dir)?,
+        false => load_backups(dir, &backups)?,
     };
-    let mut pair = Pair::new(cluster, applier);
+    let mut pair = ModelPair::new(cluster, applier);
     let (from, mut done) = (next, Ok(()));
     let each = |line: LogLine| {
         if done.is_ok() && line.index >= next {
@@ -204,7 +207,7 @@ pub fn replay(
 }
 
 fn one(
-    pair: &mut Pair<'_>,
+    pair: &mut ModelPair<'_>,
     line: &LogLine,
     next: u64,
     digests: &mut BTreeMap<u64, String>,
@@ -230,14 +233,14 @@ fn backups(dir: &Path) -> io::Result<Vec<KeptFile>> {
     let mut found = Vec::new();
     for entry in fs::read_dir(dir)? {
         let name = entry?.file_name();
-        found.extend(name.to_str().and_then(|name| KeptFile::of(name, 0)));
+        found.extend(name.to_str().and_then(|name| KeptFile::parse(name, 0)));
     }
     found.retain(|file| file.is_backup);
     found.sort_by_key(|file| file.index);
     Ok(found)
 }
 
-fn of_backups(dir: &Path, backups: &[KeptFile]) -> anyhow::Result<Beginning> {
+fn load_backups(dir: &Path, backups: &[KeptFile]) -> anyhow::Result<InitialState> {
     let oldest = Backup::read(&dir.join(&backups[0].name), Until::End, &Rules)?;
     let mut digests = BTreeMap::new();
     for later in &backups[1..] {
@@ -245,14 +248,14 @@ fn of_backups(dir: &Path, backups: &[KeptFile]) -> anyhow::Result<Beginning> {
         let info = info.with_context(|| later.name.clone())?;
         digests.insert(info.index, info.digest);
     }
-    Ok(Beginning {
+    Ok(InitialState {
         next: oldest.info.index + 1,
         cluster: Cluster::clone(&oldest.applied.cluster),
         digests,
     })
 }
 
-fn of_a_node(dir: &Path) -> anyhow::Result<Beginning> {
+fn load_node(dir: &Path) -> anyhow::Result<InitialState> {
     let found = inspect(dir)?;
     if let Some(problem) = found.problems.first() {
         bail!("{}: {}: {}", dir.display(), problem.part, problem.words);
@@ -267,7 +270,7 @@ fn of_a_node(dir: &Path) -> anyhow::Result<Beginning> {
     }
     let state = found.state.into_iter();
     let digests = state.filter_map(|state| Some((state.applied?.index, state.digest)));
-    Ok(Beginning {
+    Ok(InitialState {
         cluster: Cluster::default(),
         next: 0,
         digests: digests.collect(),

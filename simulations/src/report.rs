@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use placement_machine::coverage::Counted;
 
-use crate::faults::{Happened, Kinds};
+use crate::faults::{FaultRecord, Kinds};
 use crate::history::History;
 use crate::operator::{Done, Order};
 use crate::parameters::Parameters;
-use crate::story::Story;
+use crate::timeline::Timeline;
 
 /// Results of a run.
 #[derive(Debug)]
@@ -32,9 +32,9 @@ pub struct Report {
     /// Orders of the operators, with outcomes.
     pub orders: Vec<(Order, Done)>,
     /// Faults that happened, with start and end.
-    pub faults: Vec<Happened>,
+    pub faults: Vec<FaultRecord>,
     /// Phases, and the roles of each node over time.
-    pub story: Story,
+    pub story: Timeline,
     /// Executions of the product's rare paths.
     pub rare: Counted,
 }

@@ -7,7 +7,7 @@ use placement_machine::{coverage, simulate_within};
 use placement_model::Stamped;
 use placement_model::mutant::inject;
 
-use crate::faults::{Happened, Planned};
+use crate::faults::{FaultRecord, Planned};
 use crate::history::{Event, History};
 use crate::invariants::{no_503_without_a_fault, staleness};
 use crate::ledger::SharedLedger;
@@ -17,7 +17,7 @@ use crate::parameters::{Clouds, IN_THE_NEIGHBOUR, Parameters};
 use crate::report::{Counts, Reads, Report, seen_at};
 use crate::shared::Shared;
 use crate::witness::Finding;
-use crate::world::{Course, World};
+use crate::world::{RunObservations, World};
 use crate::{net, trace, wgl, witness};
 
 /// Runs a simulation with these faults: those of [`crate::faults::drawn`] for a seed, or those of a
@@ -32,7 +32,7 @@ pub fn run_with(parameters: &Parameters, mutant: Option<Mutant>, faults: Vec<Pla
             Some(_) => Clouds::Alone,
         },
         watchers: match mutant {
-            Some(mutant) if !mutant.is_of_watchers() => 0,
+            Some(mutant) if !mutant.is_caught_by_watchers() => 0,
             _ => parameters.watchers,
         },
         ..parameters.clone()
@@ -44,7 +44,7 @@ pub fn run_with(parameters: &Parameters, mutant: Option<Mutant>, faults: Vec<Pla
     net::connections();
     let shared = Shared::new(parameters.clone(), mutant);
     let ledger = SharedLedger::new();
-    let mut course = Course::default();
+    let mut course = RunObservations::default();
     let outcome = catch_unwind(AssertUnwindSafe(|| {
         let _injection = mutant.map(|mutant| inject(mutant.bug()));
         let mut world = World::new(parameters, mutant, shared.clone(), ledger.clone())?;
@@ -72,23 +72,23 @@ fn judge(
     parameters: &Parameters,
     shared: &Shared,
     ledger: &SharedLedger,
-    course: Course,
+    course: RunObservations,
 ) -> Report {
     let history = shared.history.borrow().clone();
     let ledger = ledger.lock();
     let finding = witness::check(&history, &ledger.log);
     // The history of consumers before the backup is unknown.
     let opinion = match course.lost {
-        Some(_) => wgl::Opinion::default(),
+        Some(_) => wgl::LinearizabilityReport::default(),
         None => wgl::check(&history, &finding),
     };
     let mut violations = course.violations;
     if let Some((before, log)) = &course.lost {
-        violations.extend(wrong_with(before, log));
+        violations.extend(find_violations(before, log));
     }
     if parameters.clouds.neighbour().is_some() {
         let neighbours = &*shared.neighbours.borrow();
-        let wrong = wrong_with(neighbours, &ledger.log).into_iter();
+        let wrong = find_violations(neighbours, &ledger.log).into_iter();
         let refused = no_503_without_a_fault::check(neighbours, course.healthy_since);
         let all = wrong.chain(refused);
         violations.extend(all.map(|wrong| format!("{wrong}\n    {IN_THE_NEIGHBOUR}")));
@@ -108,7 +108,7 @@ fn judge(
     let others = ledger
         .log
         .values()
-        .filter(|one| one.partition != history.partition && !one.command.is_of_the_cluster());
+        .filter(|one| one.partition != history.partition && !one.command.is_cluster_wide());
     counts.neighbours = others.count();
     counts.applied = ledger.applied;
     counts.snapshots = ledger.snapshots;
@@ -140,7 +140,7 @@ fn judge(
 }
 
 /// Violations in a history that is checked on its own.
-fn wrong_with(history: &History, log: &BTreeMap<u64, Stamped>) -> Vec<String> {
+fn find_violations(history: &History, log: &BTreeMap<u64, Stamped>) -> Vec<String> {
     let finding = witness::check(history, log);
     let mut violations = wgl::check(history, &finding).violations;
     violations.extend(finding.violations);
@@ -149,7 +149,7 @@ fn wrong_with(history: &History, log: &BTreeMap<u64, Stamped>) -> Vec<String> {
     violations
 }
 
-fn count(history: &History, finding: &Finding, faults: &[Happened]) -> Counts {
+fn count(history: &History, finding: &Finding, faults: &[FaultRecord]) -> Counts {
     let mut counts = Counts {
         repeated: finding.repeated,
         resolved: finding.resolved,
@@ -189,7 +189,7 @@ impl Reads {
 }
 
 /// Whether a single fault lasted from the request to the answer.
-fn in_fault(event: &Event, faults: &[Happened]) -> bool {
+fn in_fault(event: &Event, faults: &[FaultRecord]) -> bool {
     event
         .ended
         .is_some_and(|ended| faults.iter().any(|fault| fault.spans(event.sent, ended)))

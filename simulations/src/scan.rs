@@ -16,7 +16,7 @@ use crate::shared::{Phase, Shared};
 /// # Errors
 /// None; turmoil requires the signature.
 pub async fn scan(shared: Rc<Shared>) -> turmoil::Result {
-    shared.until(Phase::Scan).await;
+    shared.wait_for_phase(Phase::Scan).await;
     let (nodes, questions) = (
         shared.nodes.borrow().clone(),
         shared.questions.borrow().clone(),

@@ -132,7 +132,7 @@ impl Shared {
     }
 
     /// Waits until the run reaches `phase`.
-    pub(crate) async fn until(&self, phase: Phase) {
+    pub(crate) async fn wait_for_phase(&self, phase: Phase) {
         while self.phase.get() < phase {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
-use crate::campaign::{Subject, Summary};
+use crate::campaign::{Summary, TestedProgram};
 use crate::report::Report;
 use crate::seed::Seed;
 
@@ -13,7 +13,7 @@ use crate::seed::Seed;
 #[derive(Debug, Clone)]
 pub struct Swarm {
     /// What each seed runs.
-    pub subject: Subject,
+    pub subject: TestedProgram,
     /// Range of seeds, without its end.
     pub seeds: Range<u64>,
     /// Run only the seeds whose clusters span regions.

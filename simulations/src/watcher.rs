@@ -33,14 +33,14 @@ const PAUSE: Duration = Duration::from_millis(100);
 
 /// The values at each index at which something changed, as the watchers know them.
 #[derive(Default)]
-struct Moments(RefCell<BTreeMap<u64, Rc<Values>>>);
+struct ValuesByIndex(RefCell<BTreeMap<u64, Rc<Values>>>);
 
 /// A client of the change stream.
 struct Watcher {
     number: usize,
     shared: Rc<Shared>,
     ledger: SharedLedger,
-    moments: Rc<Moments>,
+    moments: Rc<ValuesByIndex>,
     random: SmallRng,
     /// Epoch of its tokens.
     epoch: u64,
@@ -57,8 +57,8 @@ struct Watcher {
 /// # Errors
 /// None; turmoil requires the signature.
 pub async fn watch(shared: Rc<Shared>, ledger: SharedLedger) -> turmoil::Result {
-    shared.until(Phase::Faults).await;
-    let (moments, life) = (Rc::new(Moments::default()), Rc::default());
+    shared.wait_for_phase(Phase::Faults).await;
+    let (moments, life) = (Rc::new(ValuesByIndex::default()), Rc::default());
     let watchers = (0..shared.parameters.watchers).map(|number| {
         let watcher = Watcher {
             number,
@@ -98,10 +98,10 @@ impl Watcher {
                 continue;
             };
             if self.random.random_ratio(1, 4) {
-                self.look_back(node).await;
+                self.read_earlier_state(node).await;
             }
             if self.random.random_ratio(1, 6) {
-                self.go_back();
+                self.resume_earlier();
             }
             let stay = Duration::from_millis(self.random.random_range(50..STAY_MAX));
             if !self.follow(node, "", Instant::now() + stay).await {
@@ -113,7 +113,7 @@ impl Watcher {
             self.until_done(node).await;
             self.mirror = None;
             self.until_done(node).await;
-            self.look_back(node).await;
+            self.read_earlier_state(node).await;
         }
     }
 
@@ -278,7 +278,7 @@ impl Watcher {
     }
 
     /// Resumes at an earlier moment, like a client that lost its latest token.
-    fn go_back(&mut self) {
+    fn resume_earlier(&mut self) {
         if self.begin_again_if_lost() {
             self.mirror = None;
         } else if let Some((place, values)) = self.any_moment() {
@@ -287,7 +287,7 @@ impl Watcher {
     }
 
     /// Reads the state of an earlier moment.
-    async fn look_back(&mut self, node: u64) {
+    async fn read_earlier_state(&mut self, node: u64) {
         self.begin_again_if_lost();
         let Some((place, values)) = self.any_moment() else {
             return;

@@ -12,11 +12,11 @@ use http_body_util::Full;
 use placement_client::{Loss, Reads, Topology};
 use placement_simulations::host::Host;
 use placement_simulations::http::{API_PORT, node_name};
-use placement_simulations::invariants::members_change_as_ordered::Ordered;
+use placement_simulations::invariants::members_change_as_ordered::OrderedChanges;
 use placement_simulations::ledger::SharedLedger;
-use placement_simulations::operator::{ADMIN_PORT, Desk, Order};
+use placement_simulations::operator::{ADMIN_PORT, Order, OrderQueue};
 use placement_simulations::outside;
-use placement_simulations::parameters::{Knobs, OurClient, Parameters};
+use placement_simulations::parameters::{NodeTuning, OurClient, Parameters};
 use placement_simulations::places::in_regions;
 use placement_simulations::regions::Regions;
 use placement_simulations::seed::Seed;
@@ -86,7 +86,7 @@ struct Cluster {
     sim: Sim<'static>,
     hosts: BTreeMap<u64, Rc<Host>>,
     asked: Rc<RefCell<Asked>>,
-    desk: Rc<Desk>,
+    desk: Rc<OrderQueue>,
     number: u64,
 }
 
@@ -103,7 +103,7 @@ impl Cluster {
             wait: ms(800),
             our_client: OurClient::Absent,
             spares: 0,
-            knobs: Knobs::default(),
+            knobs: NodeTuning::default(),
             ..Parameters::from_seed(Seed(1))
         };
         let parameters = in_regions(parameters, regions.clone());
@@ -126,7 +126,7 @@ impl Cluster {
             sim.host(host.name.clone(), move || software.clone().run());
         }
         let asked = Rc::<RefCell<Asked>>::default();
-        let [desk, _] = Desk::two(parameters.nodes, &Ordered::default());
+        let [desk, _] = OrderQueue::two(parameters.nodes, &OrderedChanges::default());
         sim.client("operator", desk.clone().work());
         sim.client("asker", ask(asked.clone()));
         for (a, one) in &hosts {
@@ -162,7 +162,7 @@ impl Cluster {
             let host = &self.hosts[&node];
             self.sim.crash(host.name.as_str());
             host.forget();
-            host.joins_by(&token).expect("a file");
+            host.set_join_token(&token).expect("a file");
             self.sim.bounce(host.name.as_str());
         }
     }

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::sync::Mutex;
 
-use placement_simulations::campaign::Subject;
+use placement_simulations::campaign::TestedProgram;
 use placement_simulations::invariants::names;
 use placement_simulations::mutant::Mutant;
 use placement_simulations::seed::Seed;
@@ -18,7 +18,7 @@ static HELD: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
 
 fn is_caught(mutant: Mutant, first: u64) {
     for seed in (first..first + SEEDS).map(Seed) {
-        if mutant.is_caught_by(&Subject::Mutant(mutant).run(seed)) {
+        if mutant.is_caught_by(&TestedProgram::Mutant(mutant).run(seed)) {
             return holds_without(mutant, seed);
         }
     }
@@ -30,7 +30,7 @@ fn is_caught(mutant: Mutant, first: u64) {
 }
 
 fn holds_without(mutant: Mutant, seed: Seed) {
-    let control = Subject::Control(mutant);
+    let control = TestedProgram::Control(mutant);
     let course = format!("{:?}", control.course(seed));
     if HELD.lock().unwrap().contains(&course) {
         return;

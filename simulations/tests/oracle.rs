@@ -7,7 +7,7 @@ use placement_model::types::{PartitionId, Timestamp};
 use placement_model::{Outcome, Stamped};
 use placement_simulations::beliefs::Beliefs;
 use placement_simulations::history::Answer;
-use placement_simulations::operation::{Asked, Level, Operation, Write};
+use placement_simulations::operation::{Level, Operation, QuestionKind, Write};
 use placement_simulations::oracle::Oracle;
 use placement_simulations::parameters::Parameters;
 use placement_simulations::seed::Seed;
@@ -67,11 +67,11 @@ impl Client {
         let (kind, providers) = self.workload.kind(&self.names);
         if kind != Kind::Grow || self.workload_looks() {
             for uuid in &providers {
-                self.look(Asked::Inventories(*uuid));
+                self.look(QuestionKind::Inventories(*uuid));
             }
         }
         for consumer in self.names.consumers.clone() {
-            self.look(Asked::Allocations(consumer));
+            self.look(QuestionKind::Allocations(consumer));
         }
         self.workload
             .write(kind, &providers, &self.names, &self.beliefs)
@@ -84,7 +84,7 @@ impl Client {
         )
     }
 
-    fn look(&mut self, asked: Asked) {
+    fn look(&mut self, asked: QuestionKind) {
         let question = asked.newest();
         let right = self.oracle.answer(&question);
         let body = right.body.as_ref().map(Value::to_string);
@@ -141,7 +141,7 @@ fn clients_ask_every_question_at_every_microversion() {
     let mut workload = Workload::new(0, &parameters.choices());
     let questions: Vec<_> = (0..3000).map(|_| workload.question(&names)).collect();
     let kinds: BTreeSet<&str> = questions.iter().map(|one| one.asked.kind()).collect();
-    assert_eq!(kinds, BTreeSet::from(Asked::KINDS));
+    assert_eq!(kinds, BTreeSet::from(QuestionKind::KINDS));
     let minors: BTreeSet<u8> = questions.iter().map(|one| one.minor).collect();
     assert_eq!(minors, (0..=39).collect());
 }

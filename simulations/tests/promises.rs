@@ -12,14 +12,14 @@ use placement_model::command::{
 use placement_model::types::{PartitionId, Timestamp};
 use placement_raft_store::Vote;
 use placement_simulations::history::{Answer, End, History};
-use placement_simulations::invariants::members_change_as_ordered::{self, Change, Ordered};
+use placement_simulations::invariants::members_change_as_ordered::{self, Change, OrderedChanges};
 use placement_simulations::invariants::{
-    Hint, Leadership, LogInvariant, Role, applied_never_falls, commit_on_a_quorum, of_logs,
-    votes_rise,
+    Leadership, LogInvariant, LogObservation, Role, applied_never_falls, commit_on_a_quorum,
+    log_invariants, votes_rise,
 };
 use placement_simulations::ledger::SharedLedger;
-use placement_simulations::logs::{EntryId, Happened, Logs, Written};
-use placement_simulations::operation::{Asked, Level, Operation, Token, Write};
+use placement_simulations::logs::{EntryId, LogChange, Logs, WrittenEntry};
+use placement_simulations::operation::{Level, Operation, QuestionKind, Token, Write};
 use placement_simulations::witness::Finding;
 use placement_simulations::{wgl, witness};
 use uuid::Uuid;
@@ -27,47 +27,47 @@ use uuid::Uuid;
 /// Voters 1, 2 and 3, and the violations in their logs.
 struct Cluster {
     logs: Logs,
-    ordered: Ordered,
+    ordered: OrderedChanges,
     invariants: Vec<Box<dyn LogInvariant + Send>>,
     wrong: Vec<String>,
 }
 
 impl Cluster {
     fn new() -> Self {
-        let ordered = Ordered::default();
+        let ordered = OrderedChanges::default();
         let mut cluster = Self {
             logs: Logs::default(),
-            invariants: of_logs(&ordered),
+            invariants: log_invariants(&ordered),
             ordered,
             wrong: Vec::new(),
         };
         for node in 1..=3 {
-            cluster.notes(node, Happened::Opened(None, Vec::new()));
-            cluster.notes(node, Happened::VoteSynced(Vote::new(1, 1)));
+            cluster.notes(node, LogChange::Opened(None, Vec::new()));
+            cluster.notes(node, LogChange::VoteSynced(Vote::new(1, 1)));
         }
         let three = [1, 2, 3].map(|node| (node, true));
         cluster.takes(&[1, 2, 3], &members(0, &three));
         cluster
     }
 
-    fn notes(&mut self, node: u64, happened: Happened) {
+    fn notes(&mut self, node: u64, happened: LogChange) {
         let committed = self.logs.note(node, &happened);
-        let hint = Hint {
+        let hint = LogObservation {
             node,
             happened: &happened,
             committed,
         };
         for invariant in &mut self.invariants {
-            if let Err(wrong) = invariant.noted(&self.logs, &hint) {
+            if let Err(wrong) = invariant.check_change(&self.logs, &hint) {
                 self.wrong.push(format!("{}: {wrong}", invariant.name()));
             }
         }
     }
 
-    fn takes(&mut self, nodes: &[u64], written: &Written) {
+    fn takes(&mut self, nodes: &[u64], written: &WrittenEntry) {
         for node in nodes {
-            self.notes(*node, Happened::Appended(written.clone()));
-            self.notes(*node, Happened::Synced(Some(written.id)));
+            self.notes(*node, LogChange::Appended(written.clone()));
+            self.notes(*node, LogChange::Synced(Some(written.id)));
         }
     }
 
@@ -78,9 +78,9 @@ impl Cluster {
 }
 
 /// A membership entry of node 1; each member is paired with whether it is a voter.
-fn members(index: u64, members: &[(u64, bool)]) -> Written {
+fn members(index: u64, members: &[(u64, bool)]) -> WrittenEntry {
     let voters = members.iter().filter(|(_, votes)| *votes);
-    Written {
+    WrittenEntry {
         id: EntryId {
             leader: (1, 1),
             index,
@@ -109,7 +109,7 @@ fn membership_changes_one_node_at_a_time_as_ordered() {
             assert_eq!(cluster.wrong, Vec::<String>::new());
             let written = members(index, &[three.to_vec(), more].concat());
             cluster.takes(&[1, 2, 3], &written);
-            cluster.notes(1, Happened::Committed(written.id));
+            cluster.notes(1, LogChange::Committed(written.id));
         }
         assert_ne!(cluster.breaks(members_change_as_ordered::NAME), right);
     }
@@ -119,13 +119,13 @@ fn membership_changes_one_node_at_a_time_as_ordered() {
 fn joint_membership_commits_on_a_majority_of_both_sets() {
     for (there, right) in [(vec![1, 2, 4, 5], true), (vec![1, 2, 4], false)] {
         let mut cluster = Cluster::new();
-        let joint = Written {
+        let joint = WrittenEntry {
             voters: Some(vec![BTreeSet::from([1, 2, 3]), BTreeSet::from([3, 4, 5])]),
             members: None,
             ..members(1, &[])
         };
         cluster.takes(&there, &joint);
-        cluster.notes(1, Happened::Committed(joint.id));
+        cluster.notes(1, LogChange::Committed(joint.id));
         assert_eq!(cluster.wrong.is_empty(), right, "{:?}", cluster.wrong);
         assert_ne!(cluster.breaks(commit_on_a_quorum::NAME), right);
     }
@@ -201,7 +201,12 @@ fn stale_read_of_a_consumer_is_not_linearizable() {
         generation: ConsumerGeneration::New,
         consumer_type: ConsumerTypeUpdate::Keep,
     };
-    let read = || Operation::Read(Asked::Allocations(ALICE).newest(), Level::Linearizable);
+    let read = || {
+        Operation::Read(
+            QuestionKind::Allocations(ALICE).newest(),
+            Level::Linearizable,
+        )
+    };
     let held = r#"{"consumer_generation":1,"user_id":"u1"}"#;
     let linearizable = |sent, body| {
         let mut history = History::default();
@@ -295,7 +300,7 @@ fn identical_unanswered_writes_match_the_log_in_the_order_of_sending() {
     alike.asked((50, 55), lost());
     for index in 2..=3 {
         alike.committed(index, index);
-        let name = Asked::Trait("CUSTOM_X".to_owned()).newest();
+        let name = QuestionKind::Trait("CUSTOM_X".to_owned()).newest();
         let read = Operation::Read(name, Level::Default);
         let span = [(40, 45), (60, 65)][usize::try_from(index - 2).unwrap()];
         happens(&mut alike.history, span, read, answer(204, index, ""));

@@ -3,17 +3,17 @@
 
 use std::time::Duration;
 
-use placement_simulations::faults::{Fault, Happened, Nodes, Planned};
+use placement_simulations::faults::{Fault, FaultRecord, Nodes, Planned};
 use placement_simulations::history::Event;
 use placement_simulations::operation::{Level, Operation};
-use placement_simulations::parameters::{Knobs, OurClient, Parameters};
+use placement_simulations::parameters::{NodeTuning, OurClient, Parameters};
 use placement_simulations::places::in_regions;
 use placement_simulations::regions::Regions;
 use placement_simulations::report::Report;
 use placement_simulations::seed::Seed;
-use placement_simulations::story::Life;
+use placement_simulations::timeline::NodeState;
 
-use crate::common::{answered, goes_well, is_write, ms, written};
+use crate::common::{answered, is_write, ms, run_without_violations, written};
 
 /// A healthy cluster in these regions. Its clients do not wait long for a node that cannot answer.
 fn quiet(seed: u64, fault_phase: u64, regions: Regions) -> Parameters {
@@ -34,7 +34,7 @@ fn quiet(seed: u64, fault_phase: u64, regions: Regions) -> Parameters {
         fault_phase: ms(fault_phase),
         minority_stays_down: false,
         spares: 0,
-        knobs: Knobs::default(),
+        knobs: NodeTuning::default(),
         ..Parameters::from_seed(Seed(seed))
     };
     in_regions(parameters, regions)
@@ -45,7 +45,7 @@ fn nodes(these: &[u64]) -> Nodes {
 }
 
 /// Whether it is a read that needs no other node.
-fn is_of_its_own(event: &Event) -> bool {
+fn is_local_read(event: &Event) -> bool {
     matches!(
         event.operation,
         Operation::Read(_, Level::Local | Level::Session(_))
@@ -58,8 +58,8 @@ fn leader(report: &Report, moment: Duration) -> Option<u64> {
     let lives = lives.filter_map(|(node, lives)| {
         let life = lives.iter().rfind(|(from, _)| *from <= moment)?.1;
         match life {
-            Life::Leads(term) => Some((term, *node)),
-            Life::Down | Life::Follows(_) => None,
+            NodeState::Leads(term) => Some((term, *node)),
+            NodeState::Down | NodeState::Follows(_) => None,
         }
     });
     lives.max().map(|(_, node)| node)
@@ -70,7 +70,7 @@ fn leaders(report: &Report) -> Vec<(Duration, u64)> {
     let lives = report.story.lives.iter();
     let mut leaders: Vec<_> = lives
         .flat_map(|(node, lives)| lives.iter().map(move |(from, life)| (*from, *node, *life)))
-        .filter(|(_, _, life)| matches!(life, Life::Leads(_)))
+        .filter(|(_, _, life)| matches!(life, NodeState::Leads(_)))
         .map(|(from, node, _)| (from, node))
         .collect();
     leaders.sort_unstable();
@@ -78,7 +78,7 @@ fn leaders(report: &Report) -> Vec<(Duration, u64)> {
 }
 
 /// The first fault that happened.
-fn first(report: &Report) -> Happened {
+fn first(report: &Report) -> FaultRecord {
     *report.faults.first().expect("a fault happened")
 }
 
@@ -95,7 +95,7 @@ fn other_regions_accept_writes_after_the_leaders_region_is_lost() {
         let regions = Regions::new(&[2, 2, 1], 0, ms(60));
         let parameters = quiet(seed, 8000, regions.clone());
         let election_max = 2 * parameters.election;
-        let report = goes_well(parameters, vec![Planned::at(2000, 5000, fault)]);
+        let report = run_without_violations(parameters, vec![Planned::new(2000, 5000, fault)]);
         let lost = first(&report);
         let led = leader(&report, lost.from).expect("a node led");
         let site = regions.site(led);
@@ -127,12 +127,12 @@ fn leadership_leaves_a_drained_region_and_returns_after_the_drain() {
             preference: vec![1],
             ..Regions::new(&[1, 2, 2], 0, ms(30))
         };
-        let faults = vec![Planned::at(14_000, 9000, Fault::DrainSite(nodes(&[2, 3])))];
+        let faults = vec![Planned::new(14_000, 9000, Fault::DrainSite(nodes(&[2, 3])))];
         let parameters = Parameters {
             pause_max: ms(400),
             ..quiet(seed, 28_000, regions.clone())
         };
-        let report = goes_well(parameters, faults);
+        let report = run_without_violations(parameters, faults);
         let drained = first(&report);
         let changes = leaders(&report);
         let is_preferred = |node: &u64| regions.site(*node) == 1;
@@ -171,13 +171,16 @@ fn edge_site_serves_reads_while_cut_off_and_then_gets_a_snapshot() {
             writes_percent: 25,
             ..quiet(seed, 13_000, Regions::new(&[1, 1, 1], 1, ms(60)))
         };
-        let report = goes_well(parameters, vec![Planned::at(3000, 9000, Fault::CutSite(3))]);
+        let report = run_without_violations(
+            parameters,
+            vec![Planned::new(3000, 9000, Fault::CutSite(3))],
+        );
         let cut = first(&report);
         let from = cut.from + ms(100);
         let there = answered(&report, from, cut.to, |node| node == 4);
         let read = there
             .iter()
-            .filter(|(event, answer)| is_of_its_own(event) && answer.status < 500);
+            .filter(|(event, answer)| is_local_read(event) && answer.status < 500);
         let oldest = read
             .clone()
             .filter_map(|(_, answer)| answer.staleness)
@@ -219,10 +222,10 @@ fn one_way_partition_between_regions_causes_no_elections() {
     for (seed, regions) in [(1, [2, 2, 1]), (2, [1, 2, 2])] {
         let ways = [(0, 1), (1, 0), (1, 2), (2, 1), (2, 0), (0, 2)];
         let faults = (0..).zip(ways).map(|(number, (from, to))| {
-            Planned::at(1000 + 3500 * number, 3000, Fault::CutSiteWay(from, to))
+            Planned::new(1000 + 3500 * number, 3000, Fault::CutSiteWay(from, to))
         });
         let parameters = quiet(seed, 22_500, Regions::new(&regions, 0, ms(60)));
-        let report = goes_well(parameters, faults.collect());
+        let report = run_without_violations(parameters, faults.collect());
         for cut in &report.faults {
             let written = written(&report, cut.from, cut.to, |_| true);
             assert!(
@@ -242,10 +245,10 @@ fn two_regions_survive_a_loss_that_leaves_a_majority() {
     for (seed, voters, survives) in [(1, [2, 2], [false, false]), (2, [3, 2], [false, true])] {
         let regions = Regions::new(&voters, 0, ms(30));
         let faults = vec![
-            Planned::at(1000, 4000, Fault::PowerCutSite(regions.nodes(0))),
-            Planned::at(7000, 4000, Fault::PowerCutSite(regions.nodes(1))),
+            Planned::new(1000, 4000, Fault::PowerCutSite(regions.nodes(0))),
+            Planned::new(7000, 4000, Fault::PowerCutSite(regions.nodes(1))),
         ];
-        let report = goes_well(quiet(seed, 12_000, regions.clone()), faults);
+        let report = run_without_violations(quiet(seed, 12_000, regions.clone()), faults);
         for (site, survives) in survives.into_iter().enumerate() {
             let lost = report.faults.iter().find(
                 |one| matches!(one.fault, Fault::PowerCut(node) if regions.site(node) == site),
@@ -259,7 +262,7 @@ fn two_regions_survive_a_loss_that_leaves_a_majority() {
                 "{voters:?} without r{site}: {written} writes"
             );
             let read = answered(&report, lost.from, lost.to, others).into_iter();
-            let read = read.filter(|(event, answer)| is_of_its_own(event) && answer.status < 500);
+            let read = read.filter(|(event, answer)| is_local_read(event) && answer.status < 500);
             assert!(read.count() > 0, "{voters:?} without r{site}: no reads");
         }
     }
@@ -271,11 +274,11 @@ fn two_regions_survive_a_loss_that_leaves_a_majority() {
 fn older_copy_is_refused_across_distant_regions() {
     for seed in 1..=2 {
         let faults = vec![
-            Planned::at(1500, 300, Fault::Copy(2)),
-            Planned::at(4000, 300, Fault::PowerCut(2)),
+            Planned::new(1500, 300, Fault::Copy(2)),
+            Planned::new(4000, 300, Fault::PowerCut(2)),
         ];
         let regions = Regions::new(&[1, 1, 1], 0, ms(200));
-        let report = goes_well(quiet(seed, 7000, regions), faults);
+        let report = run_without_violations(quiet(seed, 7000, regions), faults);
         let [words] = report.refused.as_slice() else {
             panic!("seed {seed}: {:?}", report.refused);
         };

@@ -8,7 +8,7 @@ use placement_model::command::{
 use placement_model::types::{Given, Inventory, PartitionId, Route, Routes, Timestamp};
 use placement_model::{Cluster, standard};
 use placement_simulations::mutant::{self, Mutant};
-use placement_simulations::replay::{Counts, Difference, Pair};
+use placement_simulations::replay::{Counts, Difference, ModelPair};
 
 const NORTH: PartitionId = PartitionId(1);
 const HOST: &str = "11111111-1111-1111-1111-111111111111";
@@ -112,10 +112,10 @@ fn log() -> Vec<Stamped> {
 /// second half starts from the rows of the first.
 fn replayed(bug: Option<Mutant>) -> Result<Counts, Difference> {
     let rules = mutant::rules(bug, 2);
-    let mut pair = Pair::new(Cluster::default(), &*rules);
+    let mut pair = ModelPair::new(Cluster::default(), &*rules);
     for (index, stamped) in (1..).zip(&log()) {
         if index == 8 {
-            pair = Pair::new(pair.cluster().clone(), &*rules);
+            pair = ModelPair::new(pair.cluster().clone(), &*rules);
         }
         pair.carry_out(index, stamped)?;
         pair.compare_rows(index)?;

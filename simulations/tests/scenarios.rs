@@ -4,14 +4,14 @@ use std::time::Duration;
 
 use placement_base::coverage::RarePath;
 use placement_machine::{POINTS, START_POINTS};
-use placement_simulations::faults::{Fault, Happened, Planned, drawn};
+use placement_simulations::faults::{Fault, FaultRecord, Planned, drawn};
 use placement_simulations::operation::{Level, Operation};
 use placement_simulations::operator::{Done, Order};
-use placement_simulations::parameters::{Clouds, Knobs, OurClient, Parameters};
+use placement_simulations::parameters::{Clouds, NodeTuning, OurClient, Parameters};
 use placement_simulations::report::Report;
 use placement_simulations::seed::Seed;
 
-use crate::common::{answered, goes_well, ms, written};
+use crate::common::{answered, ms, run_without_violations, written};
 
 /// A healthy cluster of three nodes with fast disks and a fast network.
 fn quiet(seed: u64) -> Parameters {
@@ -33,7 +33,7 @@ fn quiet(seed: u64) -> Parameters {
         minority_stays_down: false,
         spares: 0,
         faults_from_the_start: false,
-        knobs: Knobs::default(),
+        knobs: NodeTuning::default(),
         clouds: Clouds::Alone,
         is_lost: false,
         two_operators: false,
@@ -52,7 +52,7 @@ fn impatient(seed: u64) -> Parameters {
 
 #[test]
 fn run_without_faults_has_one_leader_and_no_503() {
-    let report = goes_well(quiet(1), Vec::new());
+    let report = run_without_violations(quiet(1), Vec::new());
     assert_eq!(report.counts.unavailable, 0, "{:?}", report.counts);
     assert_eq!(report.counts.elections, 1, "{:?}", report.counts);
 }
@@ -69,11 +69,11 @@ fn second_partition_is_isolated_from_the_default_one() {
         ..quiet(3)
     };
     let faults = vec![
-        Planned::at(2000, 1500, Fault::IsolateLeader),
-        Planned::at(5000, 300, Fault::PowerCutAll),
-        Planned::at(7500, 1500, Fault::PowerCutFollowers),
+        Planned::new(2000, 1500, Fault::IsolateLeader),
+        Planned::new(5000, 300, Fault::PowerCutAll),
+        Planned::new(7500, 1500, Fault::PowerCutFollowers),
     ];
-    let report = goes_well(parameters, faults);
+    let report = run_without_violations(parameters, faults);
     assert!(report.counts.neighbours > 30, "{:?}", report.counts);
     assert!(report.counts.elections > 1, "{:?}", report.counts);
 }
@@ -90,15 +90,15 @@ fn isolated_leader_with_restarted_followers_answers_no_stale_reads() {
         };
         // Longer than a node waits for a leader before it refuses a read.
         let faults = vec![
-            Planned::at(1000, 6500, Fault::IsolateLeader),
-            Planned::at(1010, 100, Fault::PowerCutFollowers),
-            Planned::at(8500, 6500, Fault::IsolateLeader),
-            Planned::at(8510, 50, Fault::PowerCutFollowers),
+            Planned::new(1000, 6500, Fault::IsolateLeader),
+            Planned::new(1010, 100, Fault::PowerCutFollowers),
+            Planned::new(8500, 6500, Fault::IsolateLeader),
+            Planned::new(8510, 50, Fault::PowerCutFollowers),
         ];
-        let report = goes_well(parameters, faults);
+        let report = run_without_violations(parameters, faults);
         let elections = report.counts.elections;
         assert!(elections >= 3, "seed {seed}: {:?}", report.counts);
-        let isolated: Vec<&Happened> = report
+        let isolated: Vec<&FaultRecord> = report
             .faults
             .iter()
             .filter(|one| matches!(one.fault, Fault::Isolate(_)))
@@ -113,7 +113,7 @@ fn isolated_leader_with_restarted_followers_answers_no_stale_reads() {
 }
 
 /// Number of linearizable reads that the isolated node answered with 503.
-fn linearizable_reads_refused(report: &Report, cut: &Happened) -> usize {
+fn linearizable_reads_refused(report: &Report, cut: &FaultRecord) -> usize {
     let is_cut = |node| Fault::Isolate(node) == cut.fault;
     let answered = answered(report, cut.from, cut.to, is_cut).into_iter();
     let refused = answered.filter(|(event, answer)| {
@@ -137,11 +137,11 @@ fn loses_power_at(seed: u64, points: &[&str], away_before: u64) -> Report {
         let point = POINTS.iter().position(|one| one == point);
         let point = point.expect("a point in POINTS");
         let begins = 300 + time * (2500 + away_before);
-        let away = (away_before > 0).then(|| Planned::at(begins, away_before, Fault::Isolate(1)));
-        let cut = Planned::at(begins + away_before, 1000, Fault::PowerCutAt(1, point));
+        let away = (away_before > 0).then(|| Planned::new(begins, away_before, Fault::Isolate(1)));
+        let cut = Planned::new(begins + away_before, 1000, Fault::PowerCutAt(1, point));
         away.into_iter().chain([cut])
     });
-    let report = goes_well(parameters, faults.collect());
+    let report = run_without_violations(parameters, faults.collect());
     for point in points {
         assert!(
             report.points.contains(point),
@@ -192,11 +192,11 @@ fn power_may_fail_in_the_middle_of_an_installation() {
 #[test]
 fn leader_with_a_full_or_failing_disk_loses_leadership_only() {
     let faults = vec![
-        Planned::at(1000, 2500, Fault::FullDiskLeader),
-        Planned::at(4000, 2000, Fault::DiskErrorLeader),
-        Planned::at(7000, 2500, Fault::FullDiskLeader),
+        Planned::new(1000, 2500, Fault::FullDiskLeader),
+        Planned::new(4000, 2000, Fault::DiskErrorLeader),
+        Planned::new(7000, 2500, Fault::FullDiskLeader),
     ];
-    let report = goes_well(impatient(24), faults);
+    let report = run_without_violations(impatient(24), faults);
     assert_eq!(report.faults.len(), 3, "{:?}", report.faults);
     assert!(report.counts.elections >= 4, "{:?}", report.counts);
     for fault in &report.faults {
@@ -210,15 +210,15 @@ fn leader_with_a_full_or_failing_disk_loses_leadership_only() {
 fn leader_with_a_hanging_disk_hands_over() {
     let parameters = Parameters {
         fault_phase: ms(14_000),
-        knobs: Knobs {
+        knobs: NodeTuning {
             hung_after: ms(30_000),
-            ..Knobs::default()
+            ..NodeTuning::default()
         },
         ..impatient(25)
     };
-    let report = goes_well(
+    let report = run_without_violations(
         parameters,
-        vec![Planned::at(1000, 9000, Fault::HungDiskLeader)],
+        vec![Planned::new(1000, 9000, Fault::HungDiskLeader)],
     );
     let hung = report.faults[0];
     assert!(report.counts.elections > 1, "{:?}", report.counts);
@@ -232,7 +232,8 @@ fn leader_with_a_hanging_disk_hands_over() {
 #[test]
 fn node_refuses_a_rotten_log() {
     let refused = (26..29).flat_map(|seed| {
-        let report = goes_well(quiet(seed), vec![Planned::at(4000, 500, Fault::RotLog(2))]);
+        let report =
+            run_without_violations(quiet(seed), vec![Planned::new(4000, 500, Fault::RotLog(2))]);
         report.refused
     });
     let refused: Vec<String> = refused.collect();
@@ -254,7 +255,8 @@ fn node_refuses_rotten_rows() {
             snapshot_every: 20,
             ..quiet(seed)
         };
-        let report = goes_well(parameters, vec![Planned::at(4000, 500, Fault::RotRow(2))]);
+        let report =
+            run_without_violations(parameters, vec![Planned::new(4000, 500, Fault::RotRow(2))]);
         assert!(report.kinds.contains("rot-row"), "{:?}", report.kinds);
         refused += ran(&report, RarePath::RowsRefused).min(1);
         for words in &report.refused {
@@ -271,10 +273,10 @@ fn node_refuses_rotten_rows() {
 fn node_refuses_an_older_copy_of_its_disk() {
     for seed in 48..51 {
         let faults = vec![
-            Planned::at(1500, 300, Fault::Copy(2)),
-            Planned::at(4000, 300, Fault::PowerCut(2)),
+            Planned::new(1500, 300, Fault::Copy(2)),
+            Planned::new(4000, 300, Fault::PowerCut(2)),
         ];
-        let report = goes_well(quiet(seed), faults);
+        let report = run_without_violations(quiet(seed), faults);
         let [words] = report.refused.as_slice() else {
             panic!("{:?}", report.refused);
         };
@@ -296,15 +298,15 @@ fn cluster_forms_during_faults() {
             ..impatient(seed)
         };
         let faults = vec![
-            Planned::at(5, 300, Fault::PowerCutAt(1, 1)),
-            Planned::at(100, 500, Fault::PowerCut(2)),
-            Planned::at(250, 400, Fault::PowerCut(1)),
-            Planned::at(700, 600, Fault::PowerCutAt(3, 4)),
-            Planned::at(900, 700, Fault::Mute(2)),
-            Planned::at(1800, 300, Fault::PowerCutAll),
-            Planned::at(2300, 900, Fault::PauseLeader),
+            Planned::new(5, 300, Fault::PowerCutAt(1, 1)),
+            Planned::new(100, 500, Fault::PowerCut(2)),
+            Planned::new(250, 400, Fault::PowerCut(1)),
+            Planned::new(700, 600, Fault::PowerCutAt(3, 4)),
+            Planned::new(900, 700, Fault::Mute(2)),
+            Planned::new(1800, 300, Fault::PowerCutAll),
+            Planned::new(2300, 900, Fault::PauseLeader),
         ];
-        goes_well(parameters, faults);
+        run_without_violations(parameters, faults);
     }
 }
 
@@ -312,10 +314,10 @@ fn cluster_forms_during_faults() {
 #[test]
 fn leader_that_receives_nothing_steps_down() {
     let faults = vec![
-        Planned::at(1000, 4000, Fault::DeafenLeader),
-        Planned::at(6000, 3500, Fault::DeafenLeader),
+        Planned::new(1000, 4000, Fault::DeafenLeader),
+        Planned::new(6000, 3500, Fault::DeafenLeader),
     ];
-    let report = goes_well(quiet(5), faults);
+    let report = run_without_violations(quiet(5), faults);
     assert!(report.counts.elections > 1, "{:?}", report.counts);
 }
 
@@ -328,11 +330,11 @@ fn node_that_missed_purged_entries_gets_a_snapshot() {
             ..quiet(seed)
         };
         let faults = vec![
-            Planned::at(500, 2500, Fault::Isolate(1)),
-            Planned::at(3500, 2500, Fault::PowerCut(2)),
-            Planned::at(6500, 2500, Fault::Isolate(3)),
+            Planned::new(500, 2500, Fault::Isolate(1)),
+            Planned::new(3500, 2500, Fault::PowerCut(2)),
+            Planned::new(6500, 2500, Fault::Isolate(3)),
         ];
-        let report = goes_well(parameters, faults);
+        let report = run_without_violations(parameters, faults);
         assert!(report.counts.snapshots > 0, "{:?}", report.counts);
     }
 }
@@ -343,10 +345,10 @@ fn node_that_missed_purged_entries_gets_a_snapshot() {
 #[test]
 fn refused_connections_are_retried_with_a_pause() {
     let faults = vec![
-        Planned::at(1000, 8000, Fault::Isolate(1)),
-        Planned::at(1000, 8000, Fault::CutClients(2)),
+        Planned::new(1000, 8000, Fault::Isolate(1)),
+        Planned::new(1000, 8000, Fault::CutClients(2)),
     ];
-    let report = goes_well(quiet(9), faults);
+    let report = run_without_violations(quiet(9), faults);
     assert!(report.counts.connections < 500, "{:?}", report.counts);
 }
 
@@ -362,13 +364,13 @@ fn silent_connections_are_closed() {
         ..quiet(10)
     };
     let faults = vec![
-        Planned::at(1000, 120, Fault::Mute(3)),
-        Planned::at(2000, 950, Fault::PowerCut(5)),
-        Planned::at(4000, 990, Fault::Deafen(4)),
-        Planned::at(6000, 720, Fault::Mute(5)),
-        Planned::at(8000, 800, Fault::IsolateLeader),
+        Planned::new(1000, 120, Fault::Mute(3)),
+        Planned::new(2000, 950, Fault::PowerCut(5)),
+        Planned::new(4000, 990, Fault::Deafen(4)),
+        Planned::new(6000, 720, Fault::Mute(5)),
+        Planned::new(8000, 800, Fault::IsolateLeader),
     ];
-    let report = goes_well(parameters, faults);
+    let report = run_without_violations(parameters, faults);
     assert!(report.counts.simulated < ms(25_000), "{:?}", report.counts);
 }
 
@@ -380,9 +382,9 @@ fn majority_continues_without_a_leader_in_the_minority() {
         skews: vec![Duration::ZERO; 5],
         ..impatient(11)
     };
-    let report = goes_well(
+    let report = run_without_violations(
         parameters,
-        vec![Planned::at(1000, 7000, Fault::SplitLeader)],
+        vec![Planned::new(1000, 7000, Fault::SplitLeader)],
     );
     let split = report.faults[0];
     let Fault::Split(side) = split.fault else {
@@ -401,11 +403,11 @@ fn majority_continues_without_a_leader_in_the_minority() {
 #[test]
 fn cut_between_two_nodes_keeps_the_majority() {
     let faults = vec![
-        Planned::at(1000, 2500, Fault::Bridge(1)),
-        Planned::at(4000, 2500, Fault::Bridge(2)),
-        Planned::at(7000, 2500, Fault::Bridge(3)),
+        Planned::new(1000, 2500, Fault::Bridge(1)),
+        Planned::new(4000, 2500, Fault::Bridge(2)),
+        Planned::new(7000, 2500, Fault::Bridge(3)),
     ];
-    let report = goes_well(impatient(12), faults);
+    let report = run_without_violations(impatient(12), faults);
     for bridge in &report.faults {
         let written = written(&report, bridge.from, bridge.to, |_| true);
         assert!(written > 0, "{written} writes during {}", bridge.fault);
@@ -416,7 +418,10 @@ fn cut_between_two_nodes_keeps_the_majority() {
 /// continues.
 #[test]
 fn leader_continued_after_a_stop_answers_no_stale_reads() {
-    let report = goes_well(quiet(15), vec![Planned::at(1000, 4000, Fault::PauseLeader)]);
+    let report = run_without_violations(
+        quiet(15),
+        vec![Planned::new(1000, 4000, Fault::PauseLeader)],
+    );
     let pause = report.faults[0];
     let Fault::Pause(node) = pause.fault else {
         panic!("{:?}", report.faults);
@@ -434,14 +439,14 @@ fn leader_continued_after_a_stop_answers_no_stale_reads() {
 fn killed_processes_lose_no_writes() {
     let faults = (1..6)
         .flat_map(|time| {
-            let kill = Planned::at(time * 1500, 300, Fault::KillLeader);
+            let kill = Planned::new(time * 1500, 300, Fault::KillLeader);
             [
                 kill,
-                Planned::at(time * 1500 + 700, 200, Fault::Kill(1 + time % 3)),
+                Planned::new(time * 1500 + 700, 200, Fault::Kill(1 + time % 3)),
             ]
         })
         .collect();
-    let report = goes_well(quiet(16), faults);
+    let report = run_without_violations(quiet(16), faults);
     assert!(report.faults.len() > 6, "{:?}", report.faults);
     assert_eq!(report.counts.lost_bytes, 0, "{:?}", report.counts);
     assert!(report.counts.applied > 3 * report.counts.commits);
@@ -456,11 +461,11 @@ fn rolling_restarts_cause_no_election_timeout() {
         ..quiet(17)
     };
     let faults = vec![
-        Planned::at(1000, 1500, Fault::RestartLeader),
-        Planned::at(4000, 1500, Fault::RestartLeader),
-        Planned::at(7000, 1500, Fault::RestartLeader),
+        Planned::new(1000, 1500, Fault::RestartLeader),
+        Planned::new(4000, 1500, Fault::RestartLeader),
+        Planned::new(7000, 1500, Fault::RestartLeader),
     ];
-    let report = goes_well(parameters, faults);
+    let report = run_without_violations(parameters, faults);
     assert_eq!(report.faults.len(), 3, "{:?}", report.faults);
     assert!(report.counts.elections >= 4, "{:?}", report.counts);
     let slow = report.history.events.iter();
@@ -481,10 +486,10 @@ fn two_of_five_may_lose_power_at_once() {
     };
     let two = |a, b| Fault::PowerCutSome([a, b].into_iter().collect());
     let faults = vec![
-        Planned::at(1000, 3500, two(1, 2)),
-        Planned::at(5500, 3500, two(3, 4)),
+        Planned::new(1000, 3500, two(1, 2)),
+        Planned::new(5500, 3500, two(3, 4)),
     ];
-    let report = goes_well(parameters, faults);
+    let report = run_without_violations(parameters, faults);
     for cut in &report.faults {
         let written = written(&report, cut.from, cut.to, |_| true);
         assert!(written > 0, "{written} writes while two are down");
@@ -497,11 +502,11 @@ fn two_of_five_may_lose_power_at_once() {
 fn clocks_of_a_majority_bound_the_timestamps_of_a_leader_ahead() {
     let hour = |node| Fault::ClockStep(node, 3_600_000);
     let faults = vec![
-        Planned::at(1000, 1500, hour(1)),
-        Planned::at(3000, 1500, hour(2)),
-        Planned::at(5000, 1500, hour(3)),
+        Planned::new(1000, 1500, hour(1)),
+        Planned::new(3000, 1500, hour(2)),
+        Planned::new(5000, 1500, hour(3)),
     ];
-    let report = goes_well(quiet(23), faults);
+    let report = run_without_violations(quiet(23), faults);
     let bounded = ran(&report, RarePath::ClockBounded);
     assert!(bounded > 0, "{:?}", report.rare);
 }
@@ -514,14 +519,14 @@ fn slow_voter_clock_does_not_bound_the_leader_while_another_voter_is_away() {
     // follower.
     for slow in [1, 2] {
         let faults = vec![
-            Planned::at(500, 21_000, Fault::Isolate(3)),
-            Planned::at(12_500, 7000, Fault::ClockStep(slow, -3_600_000)),
+            Planned::new(500, 21_000, Fault::Isolate(3)),
+            Planned::new(12_500, 7000, Fault::ClockStep(slow, -3_600_000)),
         ];
         let parameters = Parameters {
             fault_phase: ms(22_000),
             ..quiet(24)
         };
-        let report = goes_well(parameters, faults);
+        let report = run_without_violations(parameters, faults);
         let bounded = ran(&report, RarePath::ClockBounded);
         assert_eq!(bounded, 0, "the clock of node {slow} was slow");
     }
@@ -542,12 +547,12 @@ fn node_that_lost_its_disk_is_replaced_during_faults() {
         };
         let other = 1 + lost % 3;
         let faults = vec![
-            Planned::at(1000, 0, Fault::Replace(lost)),
-            Planned::at(2500, 300, Fault::PowerCut(other)),
-            Planned::at(4000, 500, Fault::IsolateLeader),
-            Planned::at(6000, 400, Fault::KillLeader),
+            Planned::new(1000, 0, Fault::Replace(lost)),
+            Planned::new(2500, 300, Fault::PowerCut(other)),
+            Planned::new(4000, 500, Fault::IsolateLeader),
+            Planned::new(6000, 400, Fault::KillLeader),
         ];
-        let report = goes_well(parameters, faults);
+        let report = run_without_violations(parameters, faults);
         let join = Order::Join {
             spare: 4,
             old: lost,
@@ -569,9 +574,9 @@ fn node_that_lost_its_disk_is_replaced_during_faults() {
 #[test]
 fn leadership_is_handed_from_node_to_node() {
     let faults = (0..6)
-        .map(|time| Planned::at(1000 + time * 1500, 0, Fault::Transfer(1 + time % 3)))
+        .map(|time| Planned::new(1000 + time * 1500, 0, Fault::Transfer(1 + time % 3)))
         .collect();
-    let report = goes_well(quiet(37), faults);
+    let report = run_without_violations(quiet(37), faults);
     let done = report.orders.iter().filter(|(_, done)| *done == Done::Yes);
     assert!(done.count() >= 5, "{:?}", report.orders);
     assert!(report.counts.elections >= 4, "{:?}", report.counts);
@@ -581,14 +586,14 @@ fn leadership_is_handed_from_node_to_node() {
 #[test]
 fn all_writes_of_a_batch_are_answered_when_replication_ends() {
     let (parameters, faults) = drawn(Seed(8_080_230_822));
-    goes_well(parameters, faults);
+    run_without_violations(parameters, faults);
 }
 
 /// Node 1 looks for a better site, loses leadership, and leads again before it gets the answer.
 #[test]
 fn leader_that_is_elected_again_does_not_hand_over_at_once() {
     let (parameters, faults) = drawn(Seed(920_001_967));
-    goes_well(parameters, faults);
+    run_without_violations(parameters, faults);
 }
 
 /// With a round trip of 150 ms a new leader needs a second to find the ends of its followers' logs,
@@ -596,7 +601,7 @@ fn leader_that_is_elected_again_does_not_hand_over_at_once() {
 #[test]
 fn writes_wait_during_a_move_to_a_preferred_site() {
     let (parameters, faults) = drawn(Seed(900_000_746));
-    goes_well(parameters, faults);
+    run_without_violations(parameters, faults);
 }
 
 /// A learner 200 ms away was sent a second snapshot after the first, as the log was purged during
@@ -605,7 +610,7 @@ fn writes_wait_during_a_move_to_a_preferred_site() {
 fn distant_learner_gets_only_one_snapshot() {
     let (mut parameters, faults) = drawn(Seed(930_101_761));
     parameters.keep_in_log = 0;
-    goes_well(parameters, faults);
+    run_without_violations(parameters, faults);
 }
 
 /// The removed node is first in the list of the joining node, and can only answer that it was
@@ -618,10 +623,10 @@ fn running_removed_node_does_not_prevent_a_join() {
         ..quiet(80)
     };
     let faults = vec![
-        Planned::at(500, 0, Fault::Retire(1)),
-        Planned::at(4000, 0, Fault::Grow(4)),
+        Planned::new(500, 0, Fault::Retire(1)),
+        Planned::new(4000, 0, Fault::Grow(4)),
     ];
-    let report = goes_well(parameters, faults);
+    let report = run_without_violations(parameters, faults);
     for order in [Order::Retire(1), Order::Add(4)] {
         let is_done = report.orders.contains(&(order, Done::Yes));
         assert!(is_done, "{:?}", report.orders);
@@ -638,18 +643,18 @@ fn node_joins_although_the_next_leader_reverted_its_admission() {
         fault_phase: ms(20_000),
         ..quiet(81)
     };
-    let hangs = |node| Planned::at(6000, 4600, Fault::HungDisk(node));
+    let hangs = |node| Planned::new(6000, 4600, Fault::HungDisk(node));
     let faults = vec![
         // The other nodes redeem its token, but it is not admitted yet.
-        Planned::at(100, 6000, Fault::CutLink(1, 4)),
-        Planned::at(200, 0, Fault::Grow(4)),
+        Planned::new(100, 6000, Fault::CutLink(1, 4)),
+        Planned::new(200, 0, Fault::Grow(4)),
         hangs(2),
         hangs(3),
-        Planned::at(10_500, 5000, Fault::PowerCut(1)),
-        Planned::at(10_500, 600, Fault::PowerCut(2)),
-        Planned::at(10_500, 600, Fault::PowerCut(3)),
+        Planned::new(10_500, 5000, Fault::PowerCut(1)),
+        Planned::new(10_500, 600, Fault::PowerCut(2)),
+        Planned::new(10_500, 600, Fault::PowerCut(3)),
     ];
-    let report = goes_well(parameters, faults);
+    let report = run_without_violations(parameters, faults);
     for order in [Order::Add(4), Order::Promote(4)] {
         let is_done = report.orders.contains(&(order, Done::Yes));
         assert!(is_done, "{:?}", report.orders);

@@ -13,9 +13,9 @@ use std::ops::Range;
 use std::time::{Duration, Instant};
 
 use placement_base::coverage::RarePath;
-use placement_simulations::campaign::{Subject, fresh};
+use placement_simulations::campaign::{TestedProgram, fresh};
 use placement_simulations::faults::Fault;
-use placement_simulations::operation::Asked;
+use placement_simulations::operation::QuestionKind;
 use placement_simulations::parameters::Clouds;
 use placement_simulations::report::{Counts, Report};
 use placement_simulations::swarm::Swarm;
@@ -76,7 +76,7 @@ fn hold(what: &str, seeds: Range<u64>, until: Option<Instant>) -> Vec<Report> {
         seeds.start, seeds.end
     ));
     let swarm = Swarm {
-        subject: Subject::Product,
+        subject: TestedProgram::Product,
         seeds: seeds.clone(),
         in_regions: false,
         until,
@@ -86,7 +86,7 @@ fn hold(what: &str, seeds: Range<u64>, until: Option<Instant>) -> Vec<Report> {
     let summary = swarm.run(PAUSE, |report, _| reports.extend(report));
     reports.sort_by_key(|report: &Report| report.parameters.seed.0);
     say(format!("{what}: {summary}"));
-    assert!(summary.is_well(), "{summary}");
+    assert!(summary.succeeded(), "{summary}");
     assert!(until.is_some() || summary.seeds as u64 == seeds.end - seeds.start);
     for report in &reports {
         something_happened(report);
@@ -102,11 +102,11 @@ fn runs_twice_alike(reports: &[Report]) {
     let some = (reports.iter()).filter(|one| one.parameters.seed.0.is_multiple_of(TWICE_ONE_IN));
     for first in some {
         let seed = first.parameters.seed;
-        let second = Subject::Product.run(seed);
+        let second = TestedProgram::Product.run(seed);
         assert!(
             first.history.digest() == second.history.digest(),
             "two runs of a seed differ: {}",
-            Subject::Product.replay(seed)
+            TestedProgram::Product.replay(seed)
         );
     }
 }
@@ -163,7 +163,7 @@ fn invariants_hold_whatever_fails() {
 /// Fails runs that prove nothing because too little happened.
 fn something_happened(report: &Report) {
     let counts = &report.counts;
-    let replay = Subject::Product.replay(report.parameters.seed);
+    let replay = TestedProgram::Product.replay(report.parameters.seed);
     let at_least = |what: &str, there: usize, least: usize| {
         assert!(there >= least, "hardly any {what}: {replay}: {counts:?}");
     };
@@ -296,7 +296,7 @@ fn everything_was_asked_for(reports: &[Report]) {
         "answered well: {done:?}\nrefused: {refused:?}\ncodes: {codes:?}"
     ));
     let lacking = |there: &BTreeMap<&str, usize>, but: &[&str]| -> Vec<&str> {
-        let all = WRITES.iter().chain(&Asked::KINDS).copied();
+        let all = WRITES.iter().chain(&QuestionKind::KINDS).copied();
         all.filter(|kind| !there.contains_key(kind) && !but.contains(kind))
             .collect()
     };

@@ -1,14 +1,14 @@
 //! Tools for analyzing a failing seed.
 
-use placement_simulations::campaign::Subject;
+use placement_simulations::campaign::TestedProgram;
 use placement_simulations::explain::explain;
-use placement_simulations::less::{Less, Numbers};
+use placement_simulations::fault_subset::{FaultSubset, Numbers};
 use placement_simulations::mutant::Mutant;
 use placement_simulations::seed::Seed;
 
 #[test]
 fn explain_names_each_fault_and_leader() {
-    let report = Subject::Product.run(Seed(3));
+    let report = TestedProgram::Product.run(Seed(3));
     assert!(report.faults.len() > 3, "{:?}", report.faults);
     let story = explain(&report);
     for happened in &report.faults {
@@ -27,7 +27,7 @@ fn violations_have_times() {
         Mutant::ForgetVotes,
         Mutant::AnsweredBeforeItIs,
     ] {
-        let mut runs = (1..10).map(|seed| Subject::Mutant(mutant).run(Seed(seed)));
+        let mut runs = (1..10).map(|seed| TestedProgram::Mutant(mutant).run(Seed(seed)));
         let report = runs.find(|report| mutant.is_caught_by(report)).unwrap();
         for wrong in &report.violations {
             let seen = wrong.contains("\n    seen at ");
@@ -38,18 +38,18 @@ fn violations_have_times() {
 
 #[test]
 fn shrinking_leaves_out_faults_that_a_failure_does_not_need() {
-    let subject = Subject::Mutant(Mutant::SkipCapacityCheck);
-    let fails = |seed, less: &Less| {
+    let subject = TestedProgram::Mutant(Mutant::SkipCapacityCheck);
+    let fails = |seed, less: &FaultSubset| {
         let report = subject.run_less(seed, less);
         Mutant::SkipCapacityCheck.is_caught_by(&report)
     };
     let mut seeds = (1..=20).map(Seed);
-    let none = Less {
+    let none = FaultSubset {
         only_faults: Some(Numbers::default()),
     };
     // A seed with faults that also fails without them.
-    let seed = seeds.find(|seed| fails(*seed, &Less::default()) && fails(*seed, &none));
+    let seed = seeds.find(|seed| fails(*seed, &FaultSubset::default()) && fails(*seed, &none));
     let seed = seed.unwrap();
-    let least = Less::search(subject.course(seed).1.len(), |less| fails(seed, less));
+    let least = FaultSubset::search(subject.course(seed).1.len(), |less| fails(seed, less));
     assert_eq!(least.only_faults.unwrap().to_string(), "none");
 }

@@ -17,7 +17,7 @@ use tempfile::TempDir;
 use crate::authority::Authority;
 use crate::binaries;
 use crate::layout::{NodePlace, initial_members, linked_members};
-use crate::link::{Link, Way, Ways};
+use crate::link::{Direction, Directions, Link};
 use crate::node_process::{NodeProcess, StartOptions, log_tail};
 use crate::ports::Ports;
 use crate::private;
@@ -40,7 +40,7 @@ pub struct Cluster {
     links: Vec<Link>,
     /// Bandwidth of each link, in bits per second; `None` does not limit it.
     bits_per_s: Option<u32>,
-    ways: Ways,
+    ways: Directions,
     /// Node id of each process that was started, to find the owner of a connection.
     pids: Arc<Mutex<BTreeMap<u32, u64>>>,
 }
@@ -102,8 +102,8 @@ impl Cluster {
         Self::prepare_links(nodes, config, Some(bits_per_s))
     }
 
-    /// Prepares a cluster over links of unlimited bandwidth, whose length [`Cluster::stretch`]
-    /// sets. Starts no node.
+    /// Prepares a cluster over links of unlimited bandwidth, whose delays
+    /// [`Cluster::set_round_trips`] sets. Starts no node.
     pub fn prepare_far(nodes: u64, config: &str) -> anyhow::Result<Self> {
         Self::prepare_links(nodes, config, None)
     }
@@ -168,7 +168,7 @@ impl Cluster {
             secured: None,
             links: Vec::new(),
             bits_per_s: None,
-            ways: Ways::default(),
+            ways: Directions::default(),
             pids: Arc::default(),
         })
     }
@@ -329,24 +329,24 @@ impl Cluster {
     }
 
     /// Cuts links between nodes of a linked cluster, each in one direction.
-    pub fn cut(&self, ways: impl IntoIterator<Item = Way>) {
+    pub fn cut(&self, ways: impl IntoIterator<Item = Direction>) {
         assert!(!self.links.is_empty(), "the nodes have no links");
         self.ways.cut(ways);
     }
 
     /// Sets the round-trip times between nodes of a linked cluster, from now on.
-    pub fn stretch(&self, round_trip: impl Fn(u64, u64) -> Duration) {
+    pub fn set_round_trips(&self, round_trip: impl Fn(u64, u64) -> Duration) {
         assert!(!self.links.is_empty(), "the nodes have no links");
         let ids = 1..=self.links.len() as u64;
         let to_all = |from| ids.clone().map(move |to| (from, to));
         let pairs = ids.clone().flat_map(to_all);
         let halves = pairs.map(|way| (way, round_trip(way.0, way.1) / 2));
-        self.ways.stretch(halves);
+        self.ways.set_delays(halves);
     }
 
     /// Restores all links that were cut.
-    pub fn mend(&self) {
-        self.ways.mend();
+    pub fn heal(&self) {
+        self.ways.heal();
     }
 
     /// Whether the process of a node runs.
@@ -356,7 +356,7 @@ impl Cluster {
     }
 
     /// Exit status of a node that ended by itself.
-    pub fn gave_up(&mut self, id: u64) -> Option<ExitStatus> {
+    pub fn ended_by_itself(&mut self, id: u64) -> Option<ExitStatus> {
         self.running[index(id)].as_mut()?.ended()
     }
 

@@ -33,7 +33,7 @@ pub struct Keystone {
 
 /// User and scope of a token.
 #[derive(Debug, Clone, Copy)]
-pub struct Who<'a> {
+pub struct TokenRequest<'a> {
     /// Name of the user.
     pub user: &'a str,
     /// Password of the user.
@@ -42,7 +42,7 @@ pub struct Who<'a> {
     pub project: Option<&'a str>,
 }
 
-impl Who<'static> {
+impl TokenRequest<'static> {
     /// The admin of a new Keystone.
     pub const ADMIN: Self = Self {
         user: "admin",
@@ -166,7 +166,7 @@ impl Keystone {
     }
 
     /// Issues a token for this user and scope.
-    pub async fn token(&self, who: Who<'_>) -> anyhow::Result<String> {
+    pub async fn token(&self, who: TokenRequest<'_>) -> anyhow::Result<String> {
         let scope = match who.project {
             Some(name) => json!({"project": {"name": name, "domain": {"id": "default"}}}),
             None => json!("unscoped"),
@@ -175,12 +175,16 @@ impl Keystone {
     }
 
     /// Issues a system-scoped token; the user needs a role on the system.
-    pub async fn system_token(&self, who: Who<'_>) -> anyhow::Result<String> {
+    pub async fn system_token(&self, who: TokenRequest<'_>) -> anyhow::Result<String> {
         self.token_for(who, json!({"system": {"all": true}})).await
     }
 
     /// Creates an application credential with these access rules and issues a token for it.
-    pub async fn restricted_token(&self, who: Who<'_>, rules: &Value) -> anyhow::Result<String> {
+    pub async fn restricted_token(
+        &self,
+        who: TokenRequest<'_>,
+        rules: &Value,
+    ) -> anyhow::Result<String> {
         let own = self.token(who).await?;
         let client = self.client().with_token(&own);
         let shown = ApiRequest::get("/v3/auth/tokens").header("x-subject-token", &own);
@@ -201,7 +205,7 @@ impl Keystone {
         .await
     }
 
-    async fn token_for(&self, who: Who<'_>, scope: Value) -> anyhow::Result<String> {
+    async fn token_for(&self, who: TokenRequest<'_>, scope: Value) -> anyhow::Result<String> {
         let domain = json!({"id": "default"});
         let user = json!({"name": who.user, "domain": domain, "password": who.password});
         let mut auth = json!({"identity": {"methods": ["password"], "password": {"user": user}}});
@@ -227,7 +231,7 @@ impl Keystone {
     pub async fn people(
         &self,
         project: &str,
-        people: &[(Who<'_>, &str)],
+        people: &[(TokenRequest<'_>, &str)],
     ) -> anyhow::Result<String> {
         let made = json!({"project": {"name": project, "domain_id": "default"}});
         let project = self.make("project", &made).await?;
@@ -268,7 +272,7 @@ impl Keystone {
     }
 
     async fn ask(&self, request: ApiRequest) -> anyhow::Result<Value> {
-        let token = self.token(Who::ADMIN).await?;
+        let token = self.token(TokenRequest::ADMIN).await?;
         let client = self.client().with_token(&token);
         let answer = client.request_once(request).await?;
         ensure!(answer.status.is_success(), "{answer:?}");

@@ -30,17 +30,17 @@ fn buffer_bytes(bits_per_s: u32) -> u32 {
 }
 
 /// Direction from one node to another.
-pub type Way = (u64, u64);
+pub type Direction = (u64, u64);
 
 /// Which directions are cut, and the delay of each. Data sent in a direction that is cut waits
 /// until it is restored, as TCP retransmits lost data.
 #[derive(Debug, Clone)]
-pub struct Ways {
-    cut: Arc<watch::Sender<BTreeSet<Way>>>,
-    delays: Arc<RwLock<BTreeMap<Way, Duration>>>,
+pub struct Directions {
+    cut: Arc<watch::Sender<BTreeSet<Direction>>>,
+    delays: Arc<RwLock<BTreeMap<Direction, Duration>>>,
 }
 
-impl Default for Ways {
+impl Default for Directions {
     fn default() -> Self {
         Self {
             cut: Arc::new(watch::Sender::new(BTreeSet::new())),
@@ -49,35 +49,35 @@ impl Default for Ways {
     }
 }
 
-impl Ways {
-    /// Cuts these directions, until [`Ways::mend`].
-    pub fn cut(&self, ways: impl IntoIterator<Item = Way>) {
+impl Directions {
+    /// Cuts these directions, until [`Directions::heal`].
+    pub fn cut(&self, ways: impl IntoIterator<Item = Direction>) {
         self.cut.send_modify(|cut| cut.extend(ways));
     }
 
     /// Restores all directions that were cut.
-    pub fn mend(&self) {
+    pub fn heal(&self) {
         self.cut.send_modify(BTreeSet::clear);
     }
 
     /// Sets delays, from now on: data arrive later by the delay, in order.
-    pub fn stretch(&self, delays: impl IntoIterator<Item = (Way, Duration)>) {
+    pub fn set_delays(&self, delays: impl IntoIterator<Item = (Direction, Duration)>) {
         self.delays.write().extend(delays);
     }
 
-    fn delay(&self, way: Way) -> Duration {
+    fn delay(&self, way: Direction) -> Duration {
         self.delays.read().get(&way).copied().unwrap_or_default()
     }
 
-    async fn open(&self, way: Way) {
-        let is_open = |cut: &BTreeSet<Way>| !cut.contains(&way);
+    async fn open(&self, way: Direction) {
+        let is_open = |cut: &BTreeSet<Direction>| !cut.contains(&way);
         // The sender lives as long as `self`.
         let _ = self.cut.subscribe().wait_for(is_open).await;
     }
 }
 
 /// Finds the node that has the first end of a connection of this machine.
-pub type WhoHas = Arc<dyn Fn([SocketAddr; 2]) -> Option<u64> + Send + Sync>;
+pub type NodeLookup = Arc<dyn Fn([SocketAddr; 2]) -> Option<u64> + Send + Sync>;
 
 /// Relays connections from one address to another until dropped.
 pub struct Link {
@@ -97,8 +97,8 @@ impl Link {
         from: SocketAddr,
         to: (u64, SocketAddr),
         bits_per_s: Option<u32>,
-        ways: &Ways,
-        who_has: WhoHas,
+        ways: &Directions,
+        who_has: NodeLookup,
     ) -> io::Result<Self> {
         let socket = TcpSocket::new_v4()?;
         socket.set_reuseaddr(true)?;
@@ -130,7 +130,7 @@ async fn carry(
     (caller, near): (u64, TcpStream),
     (called, to): (u64, SocketAddr),
     [there, back]: [Arc<Wire>; 2],
-    ways: &Ways,
+    ways: &Directions,
     bits_per_s: Option<u32>,
 ) -> io::Result<()> {
     let socket = TcpSocket::new_v4()?;
@@ -171,14 +171,14 @@ impl Wire {
         &self,
         from: impl AsyncRead + Unpin,
         to: impl AsyncWrite + Unpin,
-        ways: &Ways,
-        way: Way,
+        ways: &Directions,
+        way: Direction,
     ) -> io::Result<()> {
         let (queue, queued) = mpsc::unbounded_channel();
         let room = Semaphore::new(UNDER_WAY_BYTES);
         let (taken, brought) = tokio::join!(
             self.take(from, ways, way, queue, &room),
-            bring(to, ways, way, queued, &room),
+            deliver(to, ways, way, queued, &room),
         );
         taken.and(brought)
     }
@@ -187,8 +187,8 @@ impl Wire {
     async fn take(
         &self,
         mut from: impl AsyncRead + Unpin,
-        ways: &Ways,
-        way: Way,
+        ways: &Directions,
+        way: Direction,
         queue: mpsc::UnboundedSender<(Instant, Bytes)>,
         room: &Semaphore,
     ) -> io::Result<()> {
@@ -228,10 +228,10 @@ impl Wire {
 }
 
 /// Delivers queued data when they arrive.
-async fn bring(
+async fn deliver(
     mut to: impl AsyncWrite + Unpin,
-    ways: &Ways,
-    way: Way,
+    ways: &Directions,
+    way: Direction,
     mut queued: mpsc::UnboundedReceiver<(Instant, Bytes)>,
     room: &Semaphore,
 ) -> io::Result<()> {

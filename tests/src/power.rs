@@ -21,7 +21,7 @@ pub struct Power {
 
 /// What a power loss took.
 #[derive(Debug, Default, Clone, Copy)]
-pub struct Lost {
+pub struct LostData {
     /// Bytes at the ends of files.
     pub bytes: u64,
     /// Names of files that were created or renamed.
@@ -89,14 +89,14 @@ impl Power {
     ///
     /// # Errors
     /// If its files cannot be read or changed.
-    pub fn cut(&self, node: u64, data_dir: &Path) -> anyhow::Result<Lost> {
+    pub fn cut(&self, node: u64, data_dir: &Path) -> anyhow::Result<LostData> {
         let notes = self.notes(node);
         let synced = match fs::read_to_string(&notes) {
             Ok(text) => Synced::read(&text)?,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => Synced::default(),
             Err(error) => return Err(error.into()),
         };
-        let mut lost = Lost::default();
+        let mut lost = LostData::default();
         synced.restore(data_dir, &self.kept(node), &mut lost)?;
         Ok(lost)
     }
@@ -132,7 +132,7 @@ impl Synced {
         Ok(synced)
     }
 
-    fn restore(&self, directory: &Path, kept: &Path, lost: &mut Lost) -> anyhow::Result<()> {
+    fn restore(&self, directory: &Path, kept: &Path, lost: &mut LostData) -> anyhow::Result<()> {
         let none = BTreeMap::new();
         let key = key(&fs::metadata(directory)?)?;
         let entries = self.directories.get(&key).unwrap_or(&none);
@@ -174,7 +174,7 @@ impl Synced {
         path: &Path,
         kept: &Path,
         name: &str,
-        lost: &mut Lost,
+        lost: &mut LostData,
     ) -> anyhow::Result<()> {
         let (synced, void) = self.files.get(name).copied().unwrap_or_default();
         let open = || fs::OpenOptions::new().write(true).open(path);
@@ -250,7 +250,7 @@ mod tests {
         let over = [first.clone(), second, record(4, b"mid"), torn].concat();
         fs::write(dir.path().join("1-2.over"), over).unwrap();
         let synced = format!("file 1-2 7 {}\n", first.len());
-        let mut lost = Lost::default();
+        let mut lost = LostData::default();
         (Synced::read(&synced).unwrap())
             .take_back(&path, dir.path(), "1-2", &mut lost)
             .unwrap();

@@ -39,7 +39,7 @@ pub struct Growth(Vec<(u32, u64)>);
 
 impl Growth {
     /// Starts to count the growth of these processes.
-    pub fn of(pids: impl IntoIterator<Item = u32>) -> anyhow::Result<Self> {
+    pub fn start(pids: impl IntoIterator<Item = u32>) -> anyhow::Result<Self> {
         let begun = pids.into_iter().map(|pid| {
             forget_peak(pid)?;
             Ok((pid, memory(pid)?.resident))

@@ -31,7 +31,7 @@ pub struct Job {
 
 impl Job {
     /// Scrapes all nodes of a cluster, running or not.
-    pub fn of(name: &str, cluster: &Cluster) -> Self {
+    pub fn for_cluster(name: &str, cluster: &Cluster) -> Self {
         let targets = cluster
             .ids()
             .into_iter()
@@ -39,12 +39,12 @@ impl Job {
         let authority = cluster.options().authority.as_ref();
         Self {
             tls: authority.map(|authority| authority.directory().to_owned()),
-            ..Self::at(name, targets.collect())
+            ..Self::for_targets(name, targets.collect())
         }
     }
 
     /// Scrapes these addresses without TLS.
-    pub fn at(name: &str, targets: Vec<String>) -> Self {
+    pub fn for_targets(name: &str, targets: Vec<String>) -> Self {
         Self {
             name: name.to_owned(),
             targets,
@@ -71,9 +71,9 @@ impl Job {
 
 /// Shortens the durations in rules or expressions: `seconds` maps minutes to seconds. Steps of
 /// subqueries become one second.
-pub fn hastened(text: &str, seconds: impl Fn(f64) -> f64) -> String {
+pub fn shorten_durations(text: &str, seconds: impl Fn(f64) -> f64) -> String {
     let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
-    let mut hastened = String::new();
+    let mut shortened = String::new();
     let mut rest = text;
     while !rest.is_empty() {
         let end = rest.find(|c| !is_word(c)).unwrap_or(rest.len());
@@ -87,15 +87,15 @@ pub fn hastened(text: &str, seconds: impl Fn(f64) -> f64) -> String {
             .into_iter()
             .find_map(|(suffix, minutes)| unit(suffix, minutes))
         {
-            Some(_) if hastened.ends_with(':') => hastened.push_str(EVERY),
-            Some(minutes) => hastened.push_str(&format!("{}s", seconds(minutes))),
-            None => hastened.push_str(word),
+            Some(_) if shortened.ends_with(':') => shortened.push_str(EVERY),
+            Some(minutes) => shortened.push_str(&format!("{}s", seconds(minutes))),
+            None => shortened.push_str(word),
         }
         let next = after.chars().next().map_or(0, char::len_utf8);
-        hastened.push_str(&after[..next]);
+        shortened.push_str(&after[..next]);
         rest = &after[next..];
     }
-    hastened
+    shortened
 }
 
 /// A Prometheus process; killed when dropped.
@@ -209,13 +209,13 @@ impl Prometheus {
 
 #[cfg(test)]
 mod tests {
-    use super::hastened;
+    use super::shorten_durations;
 
     #[test]
     fn only_durations_are_changed() {
         let rules = "for: 30s\nexpr: a{b=\"10m\"}[5m] offset 2d + (c)[7d:1h] > 14 * 86400 or d2 < 1e9 # 100 ms\n";
         assert_eq!(
-            hastened(rules, |minutes| minutes.clamp(4.0, 25.0)),
+            shorten_durations(rules, |minutes| minutes.clamp(4.0, 25.0)),
             "for: 4s\nexpr: a{b=\"10s\"}[5s] offset 25s + (c)[25s:1s] > 14 * 86400 or d2 < 1e9 # 100 ms\n"
         );
     }

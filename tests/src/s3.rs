@@ -131,7 +131,7 @@ impl Store {
     }
 
     /// Changes the behaviour, from the next connection on.
-    pub fn is_now(&self, mood: Mood) {
+    pub fn set_mood(&self, mood: Mood) {
         *self.mood.lock().unwrap() = mood;
     }
 

@@ -20,7 +20,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
-use placement_tests::prometheus::{Job, Prometheus, hastened};
+use placement_tests::prometheus::{Job, Prometheus, shorten_durations};
 use placement_tests::skip::skipped;
 
 const MISSING: &str = "there is no prometheus; Debian has it in the package prometheus";
@@ -109,7 +109,7 @@ async fn pause(milliseconds: u64) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn each_alert_fires_with_its_cause_and_resolves_without_it() {
-    let mut rules = hastened(&alerts(), in_a_hurry);
+    let mut rules = shorten_durations(&alerts(), in_a_hurry);
     for (kept, quick) in THRESHOLDS {
         assert!(rules.contains(kept), "{kept}");
         rules = rules.replace(kept, quick);
@@ -123,7 +123,7 @@ async fn each_alert_fires_with_its_cause_and_resolves_without_it() {
     let (members, edge, keystone) =
         tokio::join!(members::set(), edge::Stage::set(), keystone::Stage::set());
     let jobs = [
-        Job::of(members::JOB, &members),
+        Job::for_cluster(members::JOB, &members),
         disks.job(),
         edge.job(),
         keystone.job(),

@@ -389,7 +389,7 @@ async fn a_failing_store_causes_a_warning_and_copies_are_made_later() {
         (Mood::IsDown, &[down, broke_off]),
         (Mood::BreaksOff, &[broke_off]),
     ] {
-        drill.store.is_now(mood);
+        drill.store.set_mood(mood);
         let name = format!("{mood:?}");
         // Requests of clients are not delayed.
         drill.write(&name).await;
@@ -397,7 +397,7 @@ async fn a_failing_store_causes_a_warning_and_copies_are_made_later() {
         let words = drill.warning(|words| words.is_some_and(any));
         let words = words.await.unwrap();
         assert!(words.contains("not copied to the store"), "{words}");
-        drill.store.is_now(Mood::Well);
+        drill.store.set_mood(Mood::Well);
         drill.warning(|words| words.is_none()).await;
         drill.all_is_there(1).await;
     }
@@ -445,7 +445,7 @@ async fn a_long_backup_is_copied_in_parts() {
 #[tokio::test]
 async fn differing_copy_is_rejected() {
     let store = Store::start().await;
-    store.is_now(Mood::Lies);
+    store.set_mood(Mood::Lies);
     let settings = store.settings();
     let drill = Drill::start_with(1, "", settings, store).await;
     let words = drill.warning(|words| words.is_some()).await.unwrap();
@@ -453,7 +453,7 @@ async fn differing_copy_is_rejected() {
         words.contains("in the bucket differs from the file"),
         "{words}"
     );
-    drill.store.is_now(Mood::Well);
+    drill.store.set_mood(Mood::Well);
     drill.warning(|words| words.is_none()).await;
     let there = drill.all_is_there(1).await;
     let place = drill.place(1).await;

@@ -9,7 +9,7 @@ use std::time::Duration;
 use http::StatusCode;
 use placement_client::{ApiRequest, Client, NewProvider, Trust};
 use placement_tests::cluster::Cluster;
-use placement_tests::keystone::{Keystone, Who};
+use placement_tests::keystone::{Keystone, TokenRequest};
 use placement_tests::ports::Ports;
 use placement_tests::program::Program;
 use placement_tests::python::{environment, run};
@@ -22,7 +22,7 @@ use tokio::time::sleep;
 use uuid::Uuid;
 
 const PASSWORD: &str = "the-password-of-placement";
-const OPERATOR: Who<'_> = Who {
+const OPERATOR: TokenRequest<'_> = TokenRequest {
     user: "operator",
     password: PASSWORD,
     project: Some("service"),
@@ -105,7 +105,7 @@ struct Openstack {
 impl Openstack {
     /// Runs a command; repeats it while the answer is 503, as a busy Keystone answers the node too
     /// late and a busy node answers haproxy too late.
-    async fn does(&self, who: Who<'_>, line: &str) -> String {
+    async fn does(&self, who: TokenRequest<'_>, line: &str) -> String {
         let done = async || match self.does_once(who, line) {
             Err(error) if error.to_string().contains("HTTP 503") => Err(error),
             done => Ok(done.unwrap()),
@@ -113,7 +113,7 @@ impl Openstack {
         until_ok(line, done).await
     }
 
-    fn does_once(&self, who: Who<'_>, line: &str) -> anyhow::Result<String> {
+    fn does_once(&self, who: TokenRequest<'_>, line: &str) -> anyhow::Result<String> {
         let mut words = line.split_whitespace();
         let mut command = Command::new(self.programs.join(words.next().unwrap()));
         command.env_clear().args(words);
@@ -165,7 +165,7 @@ async fn openstack_client_reaches_a_running_node_through_haproxy() {
             .replace("--password-prompt", &format!("--password {PASSWORD}"))
             .replace("\"Placement\"", "Placement")
             .replace("https://cloud.example/placement", &haproxy.url);
-        openstack.does(Who::ADMIN, &command).await;
+        openstack.does(TokenRequest::ADMIN, &command).await;
     }
 
     // The client follows the Location of the created resource: over TLS, below the prefix.

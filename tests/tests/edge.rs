@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use placement_client::{ApiRequest, ApiResponse, Client, NewProvider};
 use placement_tests::cluster::Cluster;
-use placement_tests::link::Way;
+use placement_tests::link::Direction;
 use placement_tests::wait::until_ok;
 use uuid::Uuid;
 
@@ -28,7 +28,7 @@ async fn with_edge(profile: &str) -> Cluster {
 }
 
 /// Both directions between the edge and the voters.
-fn around_the_edge() -> impl Iterator<Item = Way> {
+fn around_the_edge() -> impl Iterator<Item = Direction> {
     (1..EDGE).flat_map(|voter| [(voter, EDGE), (EDGE, voter)])
 }
 
@@ -111,7 +111,7 @@ async fn isolated_site_serves_reads_and_reports_their_age() {
     assert!(reason.contains("nothing was committed"), "{reason}");
 
     // Connected again, it has the write that followed the cut.
-    cluster.mend();
+    cluster.heal();
     until(&edge, &missing, |answer| answer.status == 200).await;
     until(&edge, &path, is_bounded).await;
     let refused = hub.request(ApiRequest::get("/traits/CUSTOM_EDGE")).await;

@@ -15,7 +15,7 @@ use uuid::Uuid;
 struct Events(BufReader<TcpStream>);
 
 impl Events {
-    fn of(address: &str, query: &str) -> Self {
+    fn open(address: &str, query: &str) -> Self {
         Self::below(address, "", query)
     }
 
@@ -100,7 +100,7 @@ async fn watcher_continues_at_another_node_and_sees_each_allocation_once() {
 
     let mut claimed = Vec::new();
     let mut seen = Seen::default();
-    let mut first = Events::of(&cluster.place(1).api(), "kind=allocation");
+    let mut first = Events::open(&cluster.place(1).api(), "kind=allocation");
     while seen.token.is_empty() {
         seen.take(&first.next().unwrap());
     }
@@ -115,7 +115,7 @@ async fn watcher_continues_at_another_node_and_sees_each_allocation_once() {
     }
     drop(first);
     let after = format!("kind=allocation&after={}", seen.token);
-    let mut second = Events::of(&cluster.place(2).api(), &after);
+    let mut second = Events::open(&cluster.place(2).api(), &after);
     tokio::task::block_in_place(|| seen.follow(&mut second, 40));
 
     // A node that stops ends the stream with the position from which to continue.
@@ -135,7 +135,7 @@ async fn watcher_continues_at_another_node_and_sees_each_allocation_once() {
         claimed.push(claim(&cluster.client_of(1)).await);
     }
     let after = format!("kind=allocation&after={}", seen.token);
-    let mut third = Events::of(&cluster.place(3).api(), &after);
+    let mut third = Events::open(&cluster.place(3).api(), &after);
     tokio::task::block_in_place(|| seen.follow(&mut third, 50));
     let expected: BTreeMap<_, _> = claimed.into_iter().map(|consumer| (consumer, 1)).collect();
     assert_eq!(seen.made, expected);

@@ -5,14 +5,14 @@
 
 use std::time::Duration;
 
-use placement_tests::histories::{Course, Fault, KeptLog, Round, judge};
+use placement_tests::histories::{Fault, KeptLog, Round, RoundResult, judge};
 use placement_witness::history::{Answer, End, History};
 use placement_witness::operation::{Level, Operation};
 use placement_witness::promise;
 
 const SHORT: Duration = Duration::from_millis(1_500);
 
-async fn course(seed: u64, nodes: u64, encrypted: bool, faults: &[Fault]) -> Course {
+async fn course(seed: u64, nodes: u64, encrypted: bool, faults: &[Fault]) -> RoundResult {
     let round = Round {
         seed,
         nodes,
@@ -21,7 +21,7 @@ async fn course(seed: u64, nodes: u64, encrypted: bool, faults: &[Fault]) -> Cou
         fault_phase: Duration::ZERO,
     };
     let course = round.run(|line| eprintln!("{line}")).await.unwrap();
-    let Course {
+    let RoundResult {
         history,
         log,
         verdict,

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use http::StatusCode;
 use placement_client::{ApiRequest, ApiResponse, Client, NewProvider};
 use placement_tests::cluster::Cluster;
-use placement_tests::keystone::{Keystone, Who};
+use placement_tests::keystone::{Keystone, TokenRequest};
 use placement_tests::wait::until_ok;
 use placement_tests::{osc, python};
 use serde_json::{Value, json};
@@ -21,19 +21,19 @@ const CACHE: Duration = Duration::from_secs(4);
 /// busy machine.
 const BRIEF: Duration = Duration::from_secs(10);
 
-const fn of_service(user: &'static str) -> Who<'static> {
-    Who {
+const fn of_service(user: &'static str) -> TokenRequest<'static> {
+    TokenRequest {
         user,
         password: PASSWORD,
         project: Some("service"),
     }
 }
 
-const PLACEMENT: Who<'_> = of_service("placement");
-const NOVA: Who<'_> = of_service("nova");
-const OPERATOR: Who<'_> = of_service("operator");
-const MEMBER: Who<'_> = of_service("member");
-const READER: Who<'_> = of_service("reader");
+const PLACEMENT: TokenRequest<'_> = of_service("placement");
+const NOVA: TokenRequest<'_> = of_service("nova");
+const OPERATOR: TokenRequest<'_> = of_service("operator");
+const MEMBER: TokenRequest<'_> = of_service("member");
+const READER: TokenRequest<'_> = of_service("reader");
 
 async fn keystone() -> Keystone {
     keystone_and_project().await.0
@@ -133,7 +133,7 @@ async fn tokens_are_authenticated_by_keystone() {
     )
     .await;
     assert_eq!(own.status, StatusCode::FORBIDDEN);
-    let unscoped = Who {
+    let unscoped = TokenRequest {
         project: None,
         ..OPERATOR
     };
@@ -215,7 +215,7 @@ async fn permissions_of_roles_depend_on_the_policy_mode() {
         of(NOVA).await,
         of(MEMBER).await,
         of(READER).await,
-        keystone.system_token(Who::ADMIN).await.unwrap(),
+        keystone.system_token(TokenRequest::ADMIN).await.unwrap(),
     ];
     let reshape = serde_json::json!({"inventories": {}, "allocations": {}});
     let requests = [
@@ -324,7 +324,7 @@ async fn openstack_client_finds_each_node_in_the_catalog() {
     .collect();
     keystone.placement(&places).await.unwrap();
     let programs = osc::programs(Path::new(env!("CARGO_TARGET_TMPDIR"))).unwrap();
-    let openstack = |who: Who<'_>, region: &str, words: &[&str]| {
+    let openstack = |who: TokenRequest<'_>, region: &str, words: &[&str]| {
         let mut command = Command::new(programs.join("openstack"));
         command
             .env_clear()

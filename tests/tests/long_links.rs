@@ -20,7 +20,7 @@ fn apart(one: u64, other: u64) -> Duration {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_node_measures_its_round_trips() {
     let mut cluster = Cluster::prepare_far(3, "").unwrap();
-    cluster.stretch(apart);
+    cluster.set_round_trips(apart);
     for id in cluster.ids() {
         cluster.start_node(id).unwrap();
     }
@@ -65,7 +65,7 @@ async fn linearizable_read_takes_one_round_trip_among_five_voters() {
         );
         tokio::time::sleep(Duration::from_millis(200)).await;
     }
-    cluster.stretch(|one, other| match site(one) == site(other) {
+    cluster.set_round_trips(|one, other| match site(one) == site(other) {
         true => Duration::ZERO,
         false => FAR,
     });

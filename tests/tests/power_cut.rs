@@ -9,7 +9,7 @@ use std::time::Duration;
 use placement_client::{Claim, Client};
 use placement_tests::cluster::Cluster;
 use placement_tests::host::{self, claim};
-use placement_tests::power::{Lost, Power};
+use placement_tests::power::{LostData, Power};
 use placement_tests::skip::skipped;
 use placement_tests::wait::until;
 use uuid::Uuid;
@@ -66,7 +66,7 @@ async fn cut_power(
     cluster: &mut Cluster,
     power: &Power,
     host: Uuid,
-) -> (BTreeSet<Uuid>, Vec<Lost>) {
+) -> (BTreeSet<Uuid>, Vec<LostData>) {
     let (stop, count) = (Arc::<AtomicBool>::default(), Arc::<AtomicUsize>::default());
     let writers: Vec<_> = (0..WRITERS)
         .map(|nth| {

@@ -14,7 +14,7 @@ struct Supervisor {
 }
 
 impl Supervisor {
-    fn of(cluster: &mut Cluster, watchdog: Duration) -> Self {
+    fn new(cluster: &mut Cluster, watchdog: Duration) -> Self {
         let path = cluster.directory().join("notify");
         let socket = UnixDatagram::bind(&path).unwrap();
         let poll = Duration::from_millis(100);
@@ -50,7 +50,7 @@ impl Supervisor {
 #[tokio::test]
 async fn supervisor_is_notified_of_state_changes() {
     let mut cluster = Cluster::prepare(3, "").unwrap();
-    let mut systemd = Supervisor::of(&mut cluster, Duration::from_secs(3));
+    let mut systemd = Supervisor::new(&mut cluster, Duration::from_secs(3));
     // A node without a cluster listens and is alive but not ready: a restart would not help.
     cluster.start_node(1).unwrap();
     systemd.receives("READY=1");

@@ -22,7 +22,7 @@ use placement_client::{Admin, ApiRequest, Client};
 use placement_tests::binaries;
 use placement_tests::cluster::Cluster;
 use placement_tests::host;
-use placement_tests::keystone::{self, Who};
+use placement_tests::keystone::{self, TokenRequest};
 use placement_tests::wait::{until, until_ok};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
@@ -928,7 +928,7 @@ async fn users_see_nothing_of_a_partition_that_denies_them_pages() {
 /// Keystone behaves like the fake one.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn users_log_in_and_out_with_a_real_keystone() {
-    let who = |user| Who {
+    let who = |user| TokenRequest {
         user,
         password: "a long password",
         project: Some("service"),

@@ -69,7 +69,7 @@ pub struct Explanation<'a> {
     /// Requests with one condition less that have candidates. Only without candidates.
     pub relaxations: Vec<Relaxation<'a>>,
     /// Trees that nearly fit. Only without candidates.
-    pub nearest: Vec<Near<'a>>,
+    pub nearest: Vec<NearTree<'a>>,
 }
 
 /// Whether there are candidates.
@@ -194,10 +194,10 @@ pub struct Detail<'a> {
     pub bound: Option<Bound>,
     /// For a required trait: a provider that has it but cannot serve the request.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub elsewhere: Option<Elsewhere<'a>>,
+    pub elsewhere: Option<TraitElsewhere<'a>>,
     /// For `together`: a class of which the groups need more than one tree has.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub short: Option<Short<'a>>,
+    pub short: Option<ClassShortage<'a>>,
 }
 
 /// The limit of an inventory that an amount violates.
@@ -215,7 +215,7 @@ pub enum Bound {
 /// A provider with a trait, and its root.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Elsewhere<'a> {
+pub struct TraitElsewhere<'a> {
     /// Root of its tree.
     pub root: NamedProvider<'a>,
     /// The provider with the trait.
@@ -225,7 +225,7 @@ pub struct Elsewhere<'a> {
 /// A class of which several groups together need more than one tree has.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Short<'a> {
+pub struct ClassShortage<'a> {
     /// Name of the resource class.
     pub class: Cow<'a, str>,
     /// Units that all groups request.
@@ -241,7 +241,7 @@ pub struct Short<'a> {
 #[serde(default)]
 pub struct Relaxation<'a> {
     /// Removed or reduced conditions.
-    pub less: Vec<Less<'a>>,
+    pub less: Vec<RelaxedCondition<'a>>,
     /// Number of trees with candidates.
     pub trees: u64,
     /// Number of trees that were not searched in time.
@@ -256,7 +256,7 @@ pub struct Relaxation<'a> {
 /// A removed or reduced condition.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Less<'a> {
+pub struct RelaxedCondition<'a> {
     /// The condition. If it concerns several groups, `group` names them all.
     #[serde(flatten)]
     pub atom: Atom<'a>,
@@ -271,11 +271,11 @@ pub struct Less<'a> {
 /// A tree that nearly fits.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Near<'a> {
+pub struct NearTree<'a> {
     /// Root of the tree.
     pub root: NamedProvider<'a>,
     /// Conditions that it does not meet.
-    pub lacks: Vec<Lack<'a>>,
+    pub lacks: Vec<UnmetCondition<'a>>,
     /// The largest consumers of the missing resources.
     pub holders: Vec<Holder<'a>>,
     /// Number of further consumers; at most a thousand are counted per provider.
@@ -286,7 +286,7 @@ pub struct Near<'a> {
 /// A condition that a tree does not meet.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Lack<'a> {
+pub struct UnmetCondition<'a> {
     /// The condition and its parameters.
     #[serde(flatten)]
     pub atom: Atom<'a>,

@@ -55,7 +55,7 @@ pub struct Outcome<'a, B> {
     /// Responses to the writes, in their order.
     pub changes: Vec<Changed<B>>,
     /// Answers to the questions, in their order.
-    pub answers: Vec<Found<'a>>,
+    pub answers: Vec<WhatIfAnswer<'a>>,
 }
 
 /// Response to a write.
@@ -70,7 +70,7 @@ pub struct Changed<B> {
 /// Answer to a question.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Found<'a> {
+pub enum WhatIfAnswer<'a> {
     /// Answer to [`Question::Fit`].
     Fit(Fit),
     /// Answer to [`Question::Explain`].

@@ -8,8 +8,8 @@ pub use health::{Condition, Health, Survey};
 use std::borrow::Cow;
 
 use placement_wire::explain::{
-    AbsentName, Atom, Bound, Detail, Explanation, Kind, Lack, Less, Name, Near, Relaxation, Short,
-    Stage, Verdict,
+    AbsentName, Atom, Bound, ClassShortage, Detail, Explanation, Kind, Name, NearTree, Relaxation,
+    RelaxedCondition, Stage, UnmetCondition, Verdict,
 };
 use serde_json::Value;
 
@@ -201,12 +201,12 @@ impl Words {
     }
 
     /// A tree and its unmet conditions, as a sentence.
-    pub fn near(&self, near: &Near<'_>) -> String {
+    pub fn near(&self, near: &NearTree<'_>) -> String {
         format!("{} {}", self.word(&near.root.name), self.lacks(near))
     }
 
     /// The unmet conditions of a tree, as predicates that follow its name.
-    pub fn lacks(&self, near: &Near<'_>) -> String {
+    pub fn lacks(&self, near: &NearTree<'_>) -> String {
         let all = &near.lacks;
         let lacks = all.iter().take(NAMES_MAX).map(|lack| self.lack(lack));
         let lacks = lacks.collect::<Vec<_>>().join(" and ");
@@ -217,7 +217,7 @@ impl Words {
     }
 
     /// An unmet condition of a tree, as a predicate that follows its name.
-    fn lack(&self, lack: &Lack<'_>) -> String {
+    fn lack(&self, lack: &UnmetCondition<'_>) -> String {
         let (atom, detail) = (&lack.atom, &lack.detail);
         let group = self.group(atom);
         match atom.kind {
@@ -267,7 +267,7 @@ impl Words {
     }
 
     /// A class of which the groups need more than one host has.
-    fn short(&self, short: &Short<'_>) -> String {
+    fn short(&self, short: &ClassShortage<'_>) -> String {
         let (class, asked) = (self.word(&short.class), self.are(Some(short.asked)));
         let groups: Vec<&str> = short.groups.iter().map(AsRef::as_ref).collect();
         let (most, groups) = (short.most, self.groups(&groups));
@@ -275,7 +275,7 @@ impl Words {
     }
 
     /// The consumers of the missing resources, as a short clause.
-    fn held(&self, near: &Near<'_>) -> String {
+    fn held(&self, near: &NearTree<'_>) -> String {
         let Some(first) = near.holders.first() else {
             return String::new();
         };
@@ -286,7 +286,7 @@ impl Words {
     }
 
     /// Number of further consumers of the missing resources, as text.
-    pub fn more_holders(&self, near: &Near<'_>) -> Option<String> {
+    pub fn more_holders(&self, near: &NearTree<'_>) -> Option<String> {
         let more = near.holders_more?.get();
         let noun = if more == 1 { "consumer" } else { "consumers" };
         let least = if more >= HOLDERS_COUNTED {
@@ -408,7 +408,7 @@ impl Words {
         format!("{}: {trees}{example}", all.join(" and "))
     }
 
-    fn without(&self, less: &Less<'_>, groups: &[&str]) -> String {
+    fn without(&self, less: &RelaxedCondition<'_>, groups: &[&str]) -> String {
         let atom = &less.atom;
         let group = match groups {
             [_, _, ..] => format!(" for one of {}", self.groups(groups)),
@@ -504,7 +504,7 @@ fn limit(bound: Option<Bound>) -> String {
 
 /// Whether a relaxation drops the condition of a stage.
 fn is_less(relaxation: &Relaxation<'_>, stage: &Stage<'_>) -> bool {
-    let Some(Less { atom, .. }) = relaxation.less.first() else {
+    let Some(RelaxedCondition { atom, .. }) = relaxation.less.first() else {
         return false;
     };
     let of_stage = &stage.atom;

@@ -11,7 +11,7 @@ use crate::sample_cloud::{Provider, SHARES, SampleCloud, Stock};
 
 /// One answer: amounts per provider and class, and providers per suffix.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Answer {
+pub struct NaiveCandidate {
     /// Amounts per provider and class.
     pub allocations: BTreeMap<String, BTreeMap<String, u64>>,
     /// Serving providers per suffix.
@@ -22,7 +22,7 @@ pub struct Answer {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Verdict {
     /// These answers and no others.
-    Answers(BTreeSet<Answer>),
+    Answers(BTreeSet<NaiveCandidate>),
     /// The request contains an unknown class.
     UnknownResourceClass,
     /// The request contains an unknown trait.
@@ -87,7 +87,7 @@ pub fn judge(sample_cloud: &SampleCloud, request: &CandidateRequest) -> Verdict 
     Verdict::Answers(answers(sample_cloud, request))
 }
 
-fn answers(sample_cloud: &SampleCloud, request: &CandidateRequest) -> BTreeSet<Answer> {
+fn answers(sample_cloud: &SampleCloud, request: &CandidateRequest) -> BTreeSet<NaiveCandidate> {
     let anchors = roots(sample_cloud).filter(|root| root_is_right(request, root));
     anchors
         .flat_map(|anchor| good_assignments(sample_cloud, request, anchor))
@@ -408,7 +408,7 @@ fn one_provider_per_tree(
         || used.len() == trees.len()
 }
 
-fn answer(assignment: &Assignment<'_>) -> Answer {
+fn answer(assignment: &Assignment<'_>) -> NaiveCandidate {
     let mut mappings: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
     for (item, provider) in assignment {
         mappings
@@ -416,7 +416,7 @@ fn answer(assignment: &Assignment<'_>) -> Answer {
             .or_default()
             .insert(provider.name.clone());
     }
-    Answer {
+    NaiveCandidate {
         allocations: sums(assignment),
         mappings,
     }
@@ -428,8 +428,8 @@ fn answer(assignment: &Assignment<'_>) -> Answer {
 pub fn summarized(
     sample_cloud: &SampleCloud,
     request: &CandidateRequest,
-    given: &BTreeSet<Answer>,
-    all: &BTreeSet<Answer>,
+    given: &BTreeSet<NaiveCandidate>,
+    all: &BTreeSet<NaiveCandidate>,
 ) -> BTreeSet<String> {
     let trees: BTreeSet<&str> = used(given).map(|name| sample_cloud.root(name)).collect();
     let used: BTreeSet<&str> = used(all).collect();
@@ -444,7 +444,7 @@ pub fn summarized(
         .collect()
 }
 
-fn used(answers: &BTreeSet<Answer>) -> impl Iterator<Item = &str> {
+fn used(answers: &BTreeSet<NaiveCandidate>) -> impl Iterator<Item = &str> {
     let providers = answers.iter().flat_map(|one| one.allocations.keys());
     providers.map(String::as_str)
 }

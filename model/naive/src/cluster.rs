@@ -19,7 +19,7 @@ pub struct NaiveCluster {
 
 impl NaiveCluster {
     /// Loads the content of the product's cluster.
-    pub fn of(cluster: &Cluster) -> Self {
+    pub fn from_cluster(cluster: &Cluster) -> Self {
         let load = |state: &State| Naive::load(state.rows());
         let others = cluster.partitions();
         Self {
@@ -78,7 +78,7 @@ fn decide(
             }
             outcome
         }
-        command if command.is_of_the_cluster() => default.run(*at, command),
+        command if command.is_cluster_wide() => default.run(*at, command),
         command => {
             let id = stamped.partition;
             let routes = default.route_changes(id);

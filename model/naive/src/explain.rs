@@ -206,7 +206,7 @@ fn meets(
         Condition::Nothing => false,
         Condition::NotMemberOf(at) => {
             let group = &request.groups[*at];
-            !group.suffix.is_empty() || !is_barred(group, root)
+            !group.suffix.is_empty() || !is_forbidden(group, root)
         }
         Condition::InTree(at) => tree_of(sample_cloud, &request.groups[*at]).is_some(),
         Condition::Required(_, any) => any.iter().all(knows),
@@ -305,7 +305,7 @@ fn tree_of<'a>(sample_cloud: &'a SampleCloud, group: &RequestGroup) -> Option<&'
     Some(sample_cloud.root(&found.name))
 }
 
-fn is_barred(group: &RequestGroup, provider: &Provider) -> bool {
+fn is_forbidden(group: &RequestGroup, provider: &Provider) -> bool {
     let mut barred = group.not_member_of.iter();
     barred.any(|aggregate| provider.aggregates.contains(aggregate.as_str()))
 }

@@ -582,7 +582,7 @@ const PLAIN: Inventory = Inventory {
 };
 
 /// Commands that fill an empty cloud with two trees with inventories.
-pub fn furniture() -> Vec<Command> {
+pub fn initial_cloud() -> Vec<Command> {
     let parents = [None, Some(0), Some(0), None, Some(2)];
     let mut commands = Vec::new();
     for (number, parent) in (0_u8..).zip(parents) {

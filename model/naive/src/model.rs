@@ -99,14 +99,14 @@ struct NaivePartition {
     changes: u32,
 }
 
-type Answer = Result<Reply, Refusal>;
+type ApplyResult = Result<Reply, Refusal>;
 
 impl Naive {
     /// Applies a log entry, or returns its earlier outcome.
     pub fn apply(&mut self, stamped: &Stamped) -> Outcome {
         self.once(stamped, |naive| {
             let is_late = stamped.routes != naive.route_changes(stamped.partition);
-            match is_late && !stamped.command.is_of_the_cluster() {
+            match is_late && !stamped.command.is_cluster_wide() {
                 true => Outcome::Refused(Refusal::RoutesChanged(stamped.partition)),
                 false => naive.run(stamped.at, &stamped.command),
             }
@@ -114,7 +114,7 @@ impl Naive {
     }
 
     /// Skips an entry of another partition, and records only its write id.
-    pub fn pass_by(&mut self, stamped: &Stamped) -> Outcome {
+    pub fn skip(&mut self, stamped: &Stamped) -> Outcome {
         self.once(stamped, |_| Outcome::Done(Reply::Done))
     }
 
@@ -176,7 +176,7 @@ impl Naive {
         }
     }
 
-    fn change(&mut self, at: Timestamp, command: &Command) -> Answer {
+    fn change(&mut self, at: Timestamp, command: &Command) -> ApplyResult {
         match command {
             Command::SyncStandards(sync) => self.sync_standards(at, sync),
             Command::CreateProvider(create) => self.create_provider(at, create),

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::consumers::{self, Claim, Inspected};
 use super::ensure;
-use super::providers::Found;
+use super::providers::ExistingProvider;
 use crate::outcome::Refusal;
 use crate::state::State;
 use crate::state::change::{Change, Changes, ProviderId, ResourceClassId, RowKey};
@@ -34,14 +34,14 @@ pub(super) fn claim(
     put_consumers(state, at, inspected, changes);
     for provider in providers {
         let place = state.place_by_id(provider).expect(FOUND);
-        changes.push(Found::at(state, place).bump(at));
+        changes.push(ExistingProvider::new(state, place).bump(at));
     }
     Ok(())
 }
 
 /// The claims of one consumer, which are contiguous. Binary search, since a request may contain
 /// many thousands of claims.
-fn of_consumer(claims: &[Claim], index: usize) -> &[Claim] {
+fn claims_of(claims: &[Claim], index: usize) -> &[Claim] {
     let from = claims.partition_point(|claim| claim.consumer < index);
     let to = claims.partition_point(|claim| claim.consumer <= index);
     &claims[from..to]
@@ -73,7 +73,7 @@ fn check_inventories(
 fn freed(state: &State, inspected: &Inspected<'_>) -> Units {
     let mut freed = Units::new();
     for (index, consumer) in inspected.consumers.iter().enumerate() {
-        if of_consumer(&inspected.claims, index).is_empty() {
+        if claims_of(&inspected.claims, index).is_empty() {
             continue;
         }
         let held = state.consumers.row(&consumer.consumer);
@@ -124,7 +124,7 @@ fn put_consumers(state: &State, at: Timestamp, inspected: &Inspected<'_>, change
         let name = &consumer.consumer;
         let old = state.consumers.row(name);
         let mut row = consumers::row(state, consumer, at);
-        let mine = of_consumer(&inspected.claims, index);
+        let mine = claims_of(&inspected.claims, index);
         if !mine.is_empty() {
             row.generation = row.generation.next();
             row.updated_at = at;

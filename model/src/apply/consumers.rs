@@ -49,7 +49,7 @@ pub(super) fn inspect<'a>(
     at: Timestamp,
     consumers: &'a [ConsumerAllocations],
 ) -> Result<Inspected<'a>, Box<Refused>> {
-    let consumers = last_of_each(consumers, |consumer| &consumer.consumer);
+    let consumers = keep_last_per_key(consumers, |consumer| &consumer.consumer);
     for consumer in &consumers {
         check_generation(state, consumer)?;
     }
@@ -103,7 +103,7 @@ impl Inspected<'_> {
             let held = held.into_iter().flat_map(|row| &row.allocations);
             self.claims.extend(held.map(claim));
         }
-        for asked in last_of_each(&consumer.allocations, |asked| &asked.provider) {
+        for asked in keep_last_per_key(&consumer.allocations, |asked| &asked.provider) {
             let place = state.place_given(&asked.provider);
             let place =
                 place.ok_or_else(|| Refusal::AllocationProviderNotFound(asked.provider.clone()))?;
@@ -142,7 +142,7 @@ pub(super) fn row(state: &State, consumer: &ConsumerAllocations, at: Timestamp) 
 }
 
 /// Keeps the last of several entries with one key, as in a JSON object.
-fn last_of_each<T, K: Ord>(entries: &[T], key: impl Fn(&T) -> &K) -> Vec<&T> {
+fn keep_last_per_key<T, K: Ord>(entries: &[T], key: impl Fn(&T) -> &K) -> Vec<&T> {
     if entries.len() < 2 {
         return entries.iter().collect();
     }

@@ -13,7 +13,7 @@ pub(super) struct Draft<'a> {
 
 impl<'a> Draft<'a> {
     /// Starts on `scratch`, which must be a copy of the state.
-    pub(super) fn on(scratch: &'a mut State) -> Self {
+    pub(super) fn new(scratch: &'a mut State) -> Self {
         Self {
             commit: Commit::new(scratch),
             changes: Changes::new(),

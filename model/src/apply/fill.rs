@@ -7,7 +7,7 @@ use super::draft::Draft;
 use super::names::{self, Name};
 use super::{Decide, Decision, ensure};
 use crate::command::{FillPartition, Filled, FilledConsumer, FilledProvider};
-use crate::outcome::{Refusal, Reply, Unfit};
+use crate::outcome::{ImportConflict, Refusal, Reply};
 use crate::state::State;
 use crate::state::change::{
     Amount, Change, Changes, ConsumerRow, Counters, NameRow, ProviderId, ProviderRow,
@@ -27,7 +27,7 @@ impl Decide for FillPartition {
             expected,
         })?;
         let mut scratch = state.clone();
-        let mut draft = Draft::on(&mut scratch);
+        let mut draft = Draft::new(&mut scratch);
         let mut counters = state.counters();
         for row in &self.resource_classes {
             draft.step(|state, changes| {
@@ -91,10 +91,12 @@ fn put_provider(
     changes: &mut Changes,
 ) -> Result<(), Refusal> {
     let unfit = |why| Refusal::ProviderUnfit(new.uuid, why);
-    ensure(state.place(&new.uuid).is_none(), || unfit(Unfit::Exists))?;
+    ensure(state.place(&new.uuid).is_none(), || {
+        unfit(ImportConflict::Exists)
+    })?;
     let is_free = state.providers.id_of_name(&new.name).is_none();
-    ensure(is_free, || unfit(Unfit::NameTaken))?;
-    let dangling = || unfit(Unfit::Dangling);
+    ensure(is_free, || unfit(ImportConflict::NameTaken))?;
+    let dangling = || unfit(ImportConflict::Dangling);
     let parent = new.parent.map(|uuid| state.providers.id_of_uuid(&uuid));
     let parent = parent.map(|id| id.ok_or_else(dangling)).transpose()?;
     let id = ProviderId(counters.provider);
@@ -110,7 +112,9 @@ fn put_provider(
     changes.push(Change::PutProvider(id, row));
     for (name, row) in &new.inventories {
         let class = state.resource_class_id(name).ok_or_else(dangling)?;
-        ensure(is_in_range(&row.inventory), || unfit(Unfit::OutOfRange))?;
+        ensure(is_in_range(&row.inventory), || {
+            unfit(ImportConflict::OutOfRange)
+        })?;
         changes.push(Change::PutInventory(id, class, row.clone()));
     }
     let traits = new.traits.iter().map(|name| state.trait_id(name));
@@ -144,14 +148,14 @@ fn put_below(
 ) -> Result<(), Refusal> {
     let unfit = |why| Refusal::ProviderUnfit(*child, why);
     let places = state.place(child).zip(state.place(parent));
-    let (place, above) = places.ok_or_else(|| unfit(Unfit::Dangling))?;
+    let (place, above) = places.ok_or_else(|| unfit(ImportConflict::Dangling))?;
     let row = state.providers.row(place);
     let parent = Some(state.node(above).id);
     if row.parent == parent {
         return Ok(());
     }
     let can_be = place.node == 0 && above.tree != place.tree;
-    ensure(can_be, || unfit(Unfit::Parent))?;
+    ensure(can_be, || unfit(ImportConflict::Parent))?;
     let row = ProviderRow { parent, ..row };
     changes.push(Change::PutProvider(state.node(place).id, row));
     Ok(())
@@ -160,14 +164,14 @@ fn put_below(
 fn put_consumer(state: &State, new: &FilledConsumer, changes: &mut Changes) -> Result<(), Refusal> {
     let unfit = |why| Refusal::ConsumerUnfit(new.uuid.clone(), why);
     let is_new = state.consumers.row(&new.uuid).is_none();
-    ensure(is_new, || unfit(Unfit::Exists))?;
+    ensure(is_new, || unfit(ImportConflict::Exists))?;
     let mut held = Vec::new();
     for (provider, amounts) in &new.allocations {
         for (class, units) in amounts {
-            let found = of_inventory(state, provider, class);
-            let (provider, class) = found.ok_or_else(|| unfit(Unfit::Dangling))?;
+            let found = inventory_ids(state, provider, class);
+            let (provider, class) = found.ok_or_else(|| unfit(ImportConflict::Dangling))?;
             let in_range = (1..=u64::from(UNITS_MAX)).contains(units);
-            ensure(in_range, || unfit(Unfit::OutOfRange))?;
+            ensure(in_range, || unfit(ImportConflict::OutOfRange))?;
             held.push(Amount {
                 provider,
                 class,
@@ -188,7 +192,7 @@ fn put_consumer(state: &State, new: &FilledConsumer, changes: &mut Changes) -> R
 }
 
 /// The ids of an existing inventory.
-fn of_inventory(
+fn inventory_ids(
     state: &State,
     provider: &ProviderUuid,
     class: &ResourceClassName,

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::providers::Found;
+use super::providers::ExistingProvider;
 use super::{Decide, Decision, ensure, names, providers};
 use crate::command::{
     CapacityRule, CreateInventory, DeleteInventories, DeleteInventory, ReplaceInventories,
@@ -18,7 +18,7 @@ pub(super) type Stocks = BTreeMap<ResourceClassId, Inventory>;
 
 /// Refuses the first inventory that reserves too much.
 pub(super) fn check_capacity<'a>(
-    found: &Found<'_>,
+    found: &ExistingProvider<'_>,
     inventories: impl IntoIterator<Item = (&'a Given<ResourceClassName>, &'a Inventory)>,
     rule: CapacityRule,
 ) -> Result<(), Refusal> {
@@ -48,7 +48,12 @@ pub(super) fn stocks(
 }
 
 /// Puts inventories, new or existing.
-pub(super) fn put(found: &Found<'_>, stocks: &Stocks, at: Timestamp, changes: &mut Changes) {
+pub(super) fn put(
+    found: &ExistingProvider<'_>,
+    stocks: &Stocks,
+    at: Timestamp,
+    changes: &mut Changes,
+) {
     for (class, inventory) in stocks {
         let row = InventoryRow {
             inventory: *inventory,
@@ -60,7 +65,7 @@ pub(super) fn put(found: &Found<'_>, stocks: &Stocks, at: Timestamp, changes: &m
 
 /// Replaces all inventories of a provider and increments its generation.
 pub(super) fn replace(
-    found: &Found<'_>,
+    found: &ExistingProvider<'_>,
     stocks: &Stocks,
     at: Timestamp,
     changes: &mut Changes,
@@ -80,7 +85,7 @@ pub(super) fn replace(
 
 /// Writes one inventory, new or existing, and increments the provider's generation.
 fn put_one(
-    found: &Found<'_>,
+    found: &ExistingProvider<'_>,
     class: ResourceClassId,
     inventory: Inventory,
     at: Timestamp,
@@ -91,7 +96,7 @@ fn put_one(
 }
 
 /// Refuses if the provider has no inventory of the class.
-fn check_found(found: &Found<'_>, class: ResourceClassId) -> Result<(), Refusal> {
+fn check_found(found: &ExistingProvider<'_>, class: ResourceClassId) -> Result<(), Refusal> {
     let stock = found.node.stock(class);
     ensure(stock.is_some(), || {
         Refusal::InventoryNotFound(found.node.uuid, found.class_name(class))

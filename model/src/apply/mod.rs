@@ -25,7 +25,7 @@ mod traits;
 use crate::command::{Command, Stamped, each_command};
 use crate::outcome::{Outcome, Refusal, Reply};
 use crate::state::change::Changes;
-use crate::state::{Seen, State};
+use crate::state::{State, WriteStatus};
 use crate::types::Timestamp;
 
 /// Computes the outcome and the changed rows of a command in the default partition.
@@ -46,9 +46,9 @@ pub fn apply(state: &State, stamped: &Stamped) -> (Outcome, Changes) {
 /// The outcome of a command that has been applied before.
 fn answered(state: &State, stamped: &Stamped) -> Option<Outcome> {
     match state.sessions.seen(stamped.write_id.as_ref()?) {
-        Seen::Before(outcome) => Some(outcome.as_ref().clone()),
-        Seen::LongAgo => Some(Outcome::AnsweredBefore),
-        Seen::Never => None,
+        WriteStatus::Before(outcome) => Some(outcome.as_ref().clone()),
+        WriteStatus::LongAgo => Some(Outcome::AnsweredBefore),
+        WriteStatus::Never => None,
     }
 }
 

@@ -88,7 +88,7 @@ impl Cluster {
     /// Whether the routes of the partition changed after the write was routed. The routing node
     /// cannot know this, and the request may now belong to another partition.
     fn is_misrouted(&self, stamped: &Stamped) -> bool {
-        !stamped.command.is_of_the_cluster()
+        !stamped.command.is_cluster_wide()
             && stamped.routes != self.routing(stamped.partition).changes
     }
 
@@ -100,7 +100,8 @@ impl Cluster {
     fn keeps(&self, delete: &DeletePartition) -> bool {
         let found = self.partition_named(delete.name.as_str());
         !delete.force
-            && found.is_some_and(|(id, state)| !id.is_default() && state.consumers.hold_something())
+            && found
+                .is_some_and(|(id, state)| !id.is_default() && state.consumers.hold_allocations())
     }
 }
 

@@ -14,21 +14,24 @@ use crate::types::{Generation, Given, ProviderUuid, ResourceClassName, Timestamp
 
 /// A provider to write to, in its current state.
 #[derive(Clone, Copy)]
-pub(super) struct Found<'a> {
+pub(super) struct ExistingProvider<'a> {
     state: &'a State,
     pub(super) place: NodePlace,
     pub(super) node: &'a Node,
 }
 
 /// Finds the provider of a path.
-pub(super) fn find<'a>(state: &'a State, uuid: &ProviderUuid) -> Result<Found<'a>, Refusal> {
+pub(super) fn find<'a>(
+    state: &'a State,
+    uuid: &ProviderUuid,
+) -> Result<ExistingProvider<'a>, Refusal> {
     let place = state.place(uuid).ok_or(Refusal::ProviderNotFound(*uuid))?;
-    Ok(Found::at(state, place))
+    Ok(ExistingProvider::new(state, place))
 }
 
-impl<'a> Found<'a> {
+impl<'a> ExistingProvider<'a> {
     /// The provider at `place`, which must belong to `state`.
-    pub(super) fn at(state: &'a State, place: NodePlace) -> Self {
+    pub(super) fn new(state: &'a State, place: NodePlace) -> Self {
         Self {
             state,
             place,
@@ -194,7 +197,7 @@ impl UpdateProvider {
     fn new_parent(
         &self,
         state: &State,
-        found: &Found<'_>,
+        found: &ExistingProvider<'_>,
         given: &Given<ProviderUuid>,
     ) -> Result<NodePlace, Refusal> {
         let (uuid, parent) = (found.node.uuid, parent(state, given)?);

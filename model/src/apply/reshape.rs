@@ -2,7 +2,7 @@
 
 use super::draft::Draft;
 use super::inventories;
-use super::providers::Found;
+use super::providers::ExistingProvider;
 use super::{Decide, Decision, claims, consumers};
 use crate::command::{Reshape, ReshapedInventories};
 use crate::outcome::{Refusal, Reply};
@@ -20,7 +20,7 @@ impl Decide for Reshape {
         let providers = inspect_inventories(state, &self.inventories)?;
         let request = consumers::inspect(state, at, &self.allocations)?;
         let mut scratch = state.clone();
-        let mut draft = Draft::on(&mut scratch);
+        let mut draft = Draft::new(&mut scratch);
         let mut final_stocks = Vec::with_capacity(providers.len());
         for (id, reshaped) in &providers {
             let stocks = inventories::stocks(state, &reshaped.inventories)?;
@@ -53,7 +53,7 @@ fn inspect_inventories<'a>(
         let place = state.place_given(&reshaped.provider);
         let place =
             place.ok_or_else(|| Refusal::ReshapeProviderNotFound(reshaped.provider.clone()))?;
-        let found = Found::at(state, place);
+        let found = ExistingProvider::new(state, place);
         found.check_generation(reshaped.generation)?;
         Ok((found.node.id, reshaped))
     };
@@ -61,7 +61,7 @@ fn inspect_inventories<'a>(
 }
 
 /// A provider of the request, in the state of the current step.
-fn found(state: &State, id: ProviderId) -> Found<'_> {
+fn found(state: &State, id: ProviderId) -> ExistingProvider<'_> {
     let place = state.place_by_id(id);
-    Found::at(state, place.expect("a reshape removes no provider"))
+    ExistingProvider::new(state, place.expect("a reshape removes no provider"))
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::providers::Found;
+use super::providers::ExistingProvider;
 use super::{Decide, Decision, ensure, names, providers};
 use crate::command::{DeleteProviderTraits, DeleteTrait, EnsureTrait, ReplaceProviderTraits};
 use crate::outcome::{Refusal, Reply};
@@ -11,7 +11,7 @@ use crate::state::change::{Change, Changes, RowKey, TraitId};
 use crate::types::{Given, Timestamp, TraitName};
 
 /// Replaces the traits of a provider. The generation is incremented only if the set changes.
-fn put_traits(found: &Found<'_>, traits: BTreeSet<TraitId>, at: Timestamp) -> Decision {
+fn put_traits(found: &ExistingProvider<'_>, traits: BTreeSet<TraitId>, at: Timestamp) -> Decision {
     if traits == *found.node.traits {
         return found.kept(at, Changes::new());
     }

@@ -11,6 +11,6 @@ impl State {
         &self,
         provider: &ProviderUuid,
     ) -> Option<(Generation, BTreeSet<AggregateUuid>)> {
-        self.of_provider(provider, |node| node.aggregates.as_ref().clone())
+        self.read_provider(provider, |node| node.aggregates.as_ref().clone())
     }
 }

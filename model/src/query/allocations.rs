@@ -84,7 +84,7 @@ impl State {
             ProviderHolding {
                 consumer: consumer.clone(),
                 consumer_generation: row.generation,
-                resources: self.named(row.allocations.of(node.id)),
+                resources: self.named(row.allocations.on_provider(node.id)),
                 modified: row.updated_at,
             }
         };

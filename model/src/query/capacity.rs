@@ -67,7 +67,7 @@ pub struct CapacitySums {
 }
 
 impl CapacitySums {
-    fn of(stock: &Stock) -> Self {
+    fn from_stock(stock: &Stock) -> Self {
         let inventory = &stock.inventory;
         Self {
             providers: 1,
@@ -140,7 +140,7 @@ impl State {
                 let stocks = node.inventories.iter();
                 for stock in stocks.filter(|stock| only.is_none_or(|id| id == Some(stock.class))) {
                     let of_class = sums.entry(stock.class).or_default();
-                    let own = CapacitySums::of(stock);
+                    let own = CapacitySums::from_stock(stock);
                     of_class.add(&own);
                     if by == CapacityBy::Class {
                         of_class.count_free(own.free);

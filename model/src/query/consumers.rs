@@ -136,8 +136,8 @@ impl State {
             let tree = self.tree(place.tree);
             let tree = tree.expect("a place names a tree that exists");
             ListedAllocation {
-                provider: NamedProvider::of(&tree.nodes[place.node as usize]),
-                root: NamedProvider::of(tree.root()),
+                provider: NamedProvider::from_node(&tree.nodes[place.node as usize]),
+                root: NamedProvider::from_node(tree.root()),
                 resources: self.named(amounts).into_iter().collect(),
             }
         };

@@ -16,7 +16,7 @@ impl State {
             let name = self.resource_class_name(stock.class).clone();
             (name, stock.row())
         };
-        self.of_provider(provider, |node| {
+        self.read_provider(provider, |node| {
             node.inventories.iter().map(record).collect()
         })
     }

@@ -45,7 +45,7 @@ pub struct NamedProvider {
 }
 
 impl NamedProvider {
-    pub(crate) fn of(node: &Node) -> Self {
+    pub(crate) fn from_node(node: &Node) -> Self {
         Self {
             uuid: node.uuid,
             name: node.name.clone(),
@@ -59,14 +59,14 @@ impl State {
         self.trait_id(&SHARING_TRAIT.parse().ok()?)
     }
 
-    /// The generation of a provider and the result of `of`, or `None` if the provider does not
+    /// The generation of a provider and the result of `read`, or `None` if the provider does not
     /// exist.
-    fn of_provider<T>(
+    fn read_provider<T>(
         &self,
         provider: &ProviderUuid,
-        of: impl FnOnce(&Node) -> T,
+        read: impl FnOnce(&Node) -> T,
     ) -> Option<(Generation, T)> {
         let node = self.node(self.place(provider)?);
-        Some((node.generation, of(node)))
+        Some((node.generation, read(node)))
     }
 }

@@ -17,7 +17,7 @@ const STEPS_MAX: usize = 100_000;
 
 /// A row that cannot be copied.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Misfit {
+pub enum UncopyableRow {
     /// The row's name, its size in bytes, and the limit.
     #[error("{0} takes {1} bytes in the log; the limit is {2}")]
     TooLong(String, usize, usize),
@@ -28,7 +28,7 @@ pub enum Misfit {
 
 /// A row with its dependent rows.
 #[derive(Serialize)]
-enum Part {
+enum RowGroup {
     Class(NameRow<ResourceClassName>),
     Trait(NameRow<TraitName>),
     Provider(FilledProvider),
@@ -38,7 +38,7 @@ enum Part {
 }
 
 /// An upper bound of the part's bytes in a command, an upper bound of its steps, and the part.
-type Weighed = (usize, usize, Part);
+type WeighedGroup = (usize, usize, RowGroup);
 
 impl State {
     /// Returns all rows as commands, to be applied in this order. A command exceeds `bytes` in the
@@ -48,11 +48,11 @@ impl State {
         &self,
         bytes: usize,
         bytes_max: usize,
-    ) -> impl Iterator<Item = Result<FillPartition, Misfit>> {
+    ) -> impl Iterator<Item = Result<FillPartition, UncopyableRow>> {
         let classes = self.resource_classes.rows();
-        let classes = classes.map(|(_, row)| (0, Part::Class(row.clone())));
+        let classes = classes.map(|(_, row)| (0, RowGroup::Class(row.clone())));
         let traits = self.traits.rows();
-        let traits = traits.map(|(_, row)| (0, Part::Trait(row.clone())));
+        let traits = traits.map(|(_, row)| (0, RowGroup::Trait(row.clone())));
         let mut growth = Growth::default();
         let providers = self.providers.places().map(move |(_, place)| {
             let tree = self.tree(place.tree);
@@ -65,7 +65,7 @@ impl State {
         let older_children = self.trees().flat_map(|(_, tree)| {
             (0..).zip(&tree.nodes).filter_map(move |(index, node)| {
                 let parent = tree.parent(index).filter(|parent| parent.id > node.id)?;
-                Some((tree.nodes.len(), Part::Parent(node.uuid, parent.uuid)))
+                Some((tree.nodes.len(), RowGroup::Parent(node.uuid, parent.uuid)))
             })
         });
         let consumers = self.consumers.rows();
@@ -79,12 +79,12 @@ impl State {
         }
     }
 
-    fn provider_part(&self, tree: &Tree, place: NodePlace) -> Part {
+    fn provider_part(&self, tree: &Tree, place: NodePlace) -> RowGroup {
         let node = self.node(place);
         let inventories = node.inventories.iter();
         let inventories =
             inventories.map(|stock| (self.resource_class_name(stock.class).clone(), stock.row()));
-        Part::Provider(FilledProvider {
+        RowGroup::Provider(FilledProvider {
             uuid: node.uuid,
             name: node.name.clone(),
             generation: node.generation,
@@ -101,7 +101,7 @@ impl State {
         })
     }
 
-    fn consumer_part(&self, uuid: &ConsumerUuid, row: &ConsumerRow) -> Part {
+    fn consumer_part(&self, uuid: &ConsumerUuid, row: &ConsumerRow) -> RowGroup {
         let mut allocations: BTreeMap<_, BTreeMap<_, _>> = BTreeMap::new();
         for amount in &row.allocations {
             let node = self.node_by_id(amount.provider);
@@ -110,7 +110,7 @@ impl State {
             let held = allocations.entry(node.uuid).or_default();
             held.insert(class, amount.units);
         }
-        Part::Consumer(FilledConsumer {
+        RowGroup::Consumer(FilledConsumer {
             uuid: uuid.clone(),
             generation: row.generation,
             project: row.project.clone(),
@@ -154,16 +154,16 @@ impl Growth {
     }
 }
 
-impl Part {
-    fn weighed(self, steps: usize, bytes_max: usize) -> Result<Weighed, Misfit> {
+impl RowGroup {
+    fn weighed(self, steps: usize, bytes_max: usize) -> Result<WeighedGroup, UncopyableRow> {
         let written = rmp_serde::to_vec(&self);
         let bytes = written.expect("every row can be serialized").len();
         if bytes > bytes_max {
-            return Err(Misfit::TooLong(self.name(), bytes, bytes_max));
+            return Err(UncopyableRow::TooLong(self.name(), bytes, bytes_max));
         }
         match self.is_shown() {
             true => Ok((bytes, steps, self)),
-            false => Err(Misfit::Time(self.name())),
+            false => Err(UncopyableRow::Time(self.name())),
         }
     }
 
@@ -210,8 +210,8 @@ struct Pieces<I: Iterator> {
     bytes: usize,
 }
 
-impl<I: Iterator<Item = Result<Weighed, Misfit>>> Iterator for Pieces<I> {
-    type Item = Result<FillPartition, Misfit>;
+impl<I: Iterator<Item = Result<WeighedGroup, UncopyableRow>>> Iterator for Pieces<I> {
+    type Item = Result<FillPartition, UncopyableRow>;
 
     fn next(&mut self) -> Option<Self::Item> {
         let (mut bytes, mut steps, part) = match self.parts.next()? {

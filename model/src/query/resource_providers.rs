@@ -76,7 +76,7 @@ impl State {
         filter: &ProviderFilter,
         looks_max: usize,
     ) -> Result<Option<Vec<Provider>>, UnknownName> {
-        let mut looks = Looks(Some(looks_max));
+        let mut looks = ScanBudget(Some(looks_max));
         let facts = self.facts(filter, &mut looks)?;
         let mut found = Vec::new();
         if let Some(facts) = &facts {
@@ -128,8 +128,8 @@ impl State {
     fn facts<'a>(
         &self,
         filter: &'a ProviderFilter,
-        looks: &mut Looks,
-    ) -> Result<Option<Facts<'a>>, UnknownName> {
+        looks: &mut ScanBudget,
+    ) -> Result<Option<ResolvedFilter<'a>>, UnknownName> {
         let in_tree = filter.in_tree.as_ref();
         let in_tree = in_tree.map(|uuid| self.place_given(uuid).map(|place| place.tree));
         if in_tree == Some(None) {
@@ -137,7 +137,7 @@ impl State {
         }
         let known = |names| self.traits_given(names).map_err(UnknownName::Traits);
         let required = filter.required.iter().map(known);
-        let mut facts = Facts {
+        let mut facts = ResolvedFilter {
             filter,
             in_tree: in_tree.flatten(),
             required: required.collect::<Result<_, _>>()?,
@@ -167,7 +167,7 @@ impl State {
     fn has_any(
         &self,
         trees: TreeFilter<'_>,
-        looks: &mut Looks,
+        looks: &mut ScanBudget,
         has: impl Fn(&Node) -> bool,
     ) -> bool {
         let trees = trees.filter_map(|number| self.tree(number));
@@ -177,9 +177,9 @@ impl State {
 }
 
 /// Number of providers that may still be examined; `None` once the limit is exceeded.
-struct Looks(Option<usize>);
+struct ScanBudget(Option<usize>);
 
-impl Looks {
+impl ScanBudget {
     fn take(&mut self, looks: usize) -> bool {
         self.0 = self.0.and_then(|left| left.checked_sub(looks));
         self.0.is_some()
@@ -197,7 +197,7 @@ impl ProviderFilter {
 }
 
 /// A [`ProviderFilter`] with names resolved to ids.
-struct Facts<'a> {
+struct ResolvedFilter<'a> {
     filter: &'a ProviderFilter,
     in_tree: Option<TreeNumber>,
     required: Vec<BTreeSet<TraitId>>,
@@ -205,7 +205,7 @@ struct Facts<'a> {
     resources: Vec<(ResourceClassId, u64)>,
 }
 
-impl Facts<'_> {
+impl ResolvedFilter<'_> {
     /// The trees in which a provider may satisfy all conditions; unbounded if every tree has to be
     /// examined.
     fn trees<'s>(&self, state: &'s State) -> TreeFilter<'s> {

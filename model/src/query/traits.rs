@@ -24,7 +24,7 @@ impl State {
         &self,
         provider: &ProviderUuid,
     ) -> Option<(Generation, Vec<(TraitName, Timestamp)>)> {
-        self.of_provider(provider, |node| {
+        self.read_provider(provider, |node| {
             let rows = node.traits.iter().map(|id| self.trait_row(*id));
             let mut traits: Vec<_> = rows.map(|row| (row.name.clone(), row.updated_at)).collect();
             traits.sort();

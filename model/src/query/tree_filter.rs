@@ -35,7 +35,7 @@ pub(super) struct TreeFilter<'a> {
 
 impl<'a> TreeFilter<'a> {
     /// Requires a tree to be in one set of each entry.
-    pub(super) fn of(all: Vec<Sets<'a>>) -> Self {
+    pub(super) fn new(all: Vec<Sets<'a>>) -> Self {
         Self {
             all,
             ..Self::default()
@@ -211,7 +211,7 @@ pub(super) fn with_any_traits<'a>(
     sets: &[BTreeSet<TraitId>],
 ) -> TreeFilter<'a> {
     let sets = sets.iter().map(|any| with_any_trait(indexes, any));
-    TreeFilter::of(sets.collect())
+    TreeFilter::new(sets.collect())
 }
 
 /// The trees with a member of an aggregate of each set, not necessarily the same provider.
@@ -220,7 +220,7 @@ pub(super) fn with_any_members<'a>(
     sets: &[BTreeSet<AggregateUuid>],
 ) -> TreeFilter<'a> {
     let sets = sets.iter().map(|any| with_any_member(indexes, any));
-    TreeFilter::of(sets.collect())
+    TreeFilter::new(sets.collect())
 }
 
 #[cfg(test)]

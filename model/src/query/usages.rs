@@ -28,7 +28,7 @@ impl State {
         provider: &ProviderUuid,
     ) -> Option<(Generation, BTreeMap<ResourceClassName, u64>)> {
         let usage = |stock: &Stock| (self.resource_class_name(stock.class).clone(), stock.used);
-        self.of_provider(provider, |node| {
+        self.read_provider(provider, |node| {
             node.inventories.iter().map(usage).collect()
         })
     }
@@ -37,7 +37,7 @@ impl State {
     /// `unknown`).
     pub fn consumers_by_type(&self) -> BTreeMap<Option<&ConsumerTypeName>, u64> {
         let mut consumers = BTreeMap::new();
-        for (consumer_type, sum) in self.consumers.sums().of_projects().flatten() {
+        for (consumer_type, sum) in self.consumers.sums().per_project().flatten() {
             *consumers.entry(consumer_type.as_ref()).or_default() += sum.consumers;
         }
         consumers
@@ -50,7 +50,7 @@ impl State {
         project: &ProjectId,
         user: Option<&UserId>,
     ) -> BTreeMap<Option<ConsumerTypeName>, TypeUsage> {
-        let Some(sums) = self.consumers.sums().of(project, user) else {
+        let Some(sums) = self.consumers.sums().get(project, user) else {
             return BTreeMap::new();
         };
         let name = |id: ResourceClassId| self.resource_class_name(id).clone();

@@ -53,7 +53,7 @@ impl Amounts {
     }
 
     /// The amounts on one provider, sorted by class.
-    pub fn of(&self, provider: ProviderId) -> &[Amount] {
+    pub fn on_provider(&self, provider: ProviderId) -> &[Amount] {
         let from = self.0.partition_point(|amount| amount.provider < provider);
         let to = self.0.partition_point(|amount| amount.provider <= provider);
         &self.0[from..to]
@@ -143,8 +143,8 @@ mod tests {
             .map(|(provider, amounts)| (provider.0, amounts.len()))
             .collect();
         assert_eq!(by_provider, [(3, 1), (7, 2)]);
-        assert_eq!(given().of(ProviderId(7)), &sorted[1..]);
-        assert_eq!(given().of(ProviderId(4)), &[]);
+        assert_eq!(given().on_provider(ProviderId(7)), &sorted[1..]);
+        assert_eq!(given().on_provider(ProviderId(4)), &[]);
     }
 
     #[test]

@@ -26,7 +26,7 @@ pub struct Finding {
 }
 
 impl Finding {
-    fn of(what: &'static str, cases: impl Iterator<Item = String>) -> Option<Self> {
+    fn from_cases(what: &'static str, cases: impl Iterator<Item = String>) -> Option<Self> {
         let mut found = Self {
             what,
             count: 0,
@@ -44,16 +44,16 @@ impl Finding {
 
 impl Audit {
     /// Checks a whole state.
-    pub fn of(state: &State) -> Self {
+    pub fn run(state: &State) -> Self {
         let recount = state.recount().into_iter().map(str::to_owned);
         let wrong = [
-            Finding::of("differs from a recount of the rows", recount),
-            Finding::of("an id at or above the next free id", beyond(state)),
-            Finding::of("an allocation of 0 units", nothing(state)),
+            Finding::from_cases("differs from a recount of the rows", recount),
+            Finding::from_cases("an id at or above the next free id", beyond(state)),
+            Finding::from_cases("an allocation of 0 units", nothing(state)),
         ];
         let noticed = [
-            Finding::of("more is allocated than the capacity", excess(state)),
-            Finding::of("a consumer without allocations", orphans(state)),
+            Finding::from_cases("more is allocated than the capacity", excess(state)),
+            Finding::from_cases("a consumer without allocations", orphans(state)),
         ];
         Self {
             wrong: wrong.into_iter().flatten().collect(),
@@ -190,14 +190,14 @@ mod tests {
 
     #[test]
     fn consistent_state_has_no_findings() {
-        assert_eq!(Audit::of(&state()), Audit::default());
+        assert_eq!(Audit::run(&state()), Audit::default());
     }
 
     #[test]
     fn conditions_that_commands_can_cause_are_notices() {
         let mut state = state();
         state.commit(&[inventory(4), consumer("left behind", &[])]);
-        let Audit { wrong, noticed } = Audit::of(&state);
+        let Audit { wrong, noticed } = Audit::run(&state);
         assert_eq!(wrong, []);
         let whats: Vec<_> = noticed.iter().map(|found| found.what).collect();
         assert_eq!(
@@ -213,7 +213,7 @@ mod tests {
     #[test]
     fn corruption_is_reported_as_wrong() {
         let wrong = |state: &State| {
-            let found = Audit::of(state).wrong;
+            let found = Audit::run(state).wrong;
             let words = found.into_iter().flat_map(|found| found.examples);
             words.collect::<Vec<_>>()
         };

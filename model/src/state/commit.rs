@@ -59,7 +59,7 @@ impl<'a> Commit<'a> {
     }
 
     fn carry_out_one(&mut self, change: &Change) {
-        self.state.digest.count_in(Digest::of(change));
+        self.state.digest.count_in(Digest::from_change(change));
         match change {
             Change::PutProvider(id, row) => self.put_provider(*id, row),
             Change::PutConsumer(consumer, row) => self.put_consumer(consumer, row),
@@ -72,7 +72,7 @@ impl<'a> Commit<'a> {
     fn carry_out_plain(&mut self, change: &Change) {
         let state = &mut *self.state;
         if let Some(old) = state.current_row(&change.key()) {
-            state.digest.count_out(Digest::of(&old));
+            state.digest.count_out(Digest::from_change(&old));
         }
         match change {
             Change::Delete(RowKey::Provider(id)) => self.delete_provider(*id),
@@ -139,7 +139,7 @@ impl<'a> Commit<'a> {
         };
         let old = self.state.providers.row(place);
         let old_row = Change::PutProvider(id, old.clone());
-        self.state.digest.count_out(Digest::of(&old_row));
+        self.state.digest.count_out(Digest::from_change(&old_row));
         let node = self.node_mut(id);
         node.uuid = row.uuid;
         node.name = row.name.clone();
@@ -172,7 +172,7 @@ impl<'a> Commit<'a> {
             ..
         } = &mut *self.state;
         for change in changes {
-            digest.count_in(Digest::of(change));
+            digest.count_in(Digest::from_change(change));
             let old = match change {
                 Change::PutInventory(_, class, row) => {
                     let used = stocks.get(class).map_or(0, |old| old.used);
@@ -189,7 +189,7 @@ impl<'a> Commit<'a> {
             };
             if let Some(old) = old {
                 let old_row = Change::PutInventory(id, old.class, old.row());
-                digest.count_out(Digest::of(&old_row));
+                digest.count_out(Digest::from_change(&old_row));
                 resource_classes.remove_use(old.class.0);
             }
         }
@@ -207,7 +207,7 @@ impl<'a> Commit<'a> {
     fn put_consumer(&mut self, consumer: &ConsumerUuid, row: &ConsumerRow) {
         let old = self.state.consumers.put(consumer, row.clone());
         if let Some(old) = old {
-            let digest = Digest::of_consumer(consumer, &old);
+            let digest = Digest::from_consumer(consumer, &old);
             self.state.digest.count_out(digest);
             if !mutant!("held-stays-counted") {
                 self.count_used(&old, u64::checked_sub);
@@ -218,7 +218,7 @@ impl<'a> Commit<'a> {
 
     fn delete_consumer(&mut self, consumer: &ConsumerUuid) {
         let old = self.state.consumers.delete(consumer);
-        let digest = Digest::of_consumer(consumer, &old);
+        let digest = Digest::from_consumer(consumer, &old);
         self.state.digest.count_out(digest);
         let before = mutant!("offers-stay-behind").then(|| self.before.clone());
         self.count_used(&old, u64::checked_sub);

@@ -22,7 +22,7 @@ pub(crate) struct Consumers {
 
 impl Consumers {
     /// Builds the table from rows in the order of their keys, and the data derived from them.
-    pub(super) fn of(
+    pub(super) fn from_rows(
         rows: Vec<(ConsumerUuid, Arc<ConsumerRow>)>,
         mut holders: Vec<(ProviderId, ConsumerUuid)>,
         sums: UsageSums,
@@ -68,7 +68,7 @@ impl Consumers {
     }
 
     /// Whether any consumer has allocations.
-    pub(crate) fn hold_something(&self) -> bool {
+    pub(crate) fn hold_allocations(&self) -> bool {
         !self.holders.is_empty()
     }
 
@@ -99,13 +99,13 @@ impl Consumers {
         if let Some(old) = &old {
             self.sums.remove(old);
             for (provider, _) in old.allocations.by_provider() {
-                if row.allocations.of(provider).is_empty() {
+                if row.allocations.on_provider(provider).is_empty() {
                     self.remove_holder(provider, consumer);
                 }
             }
         }
         for (provider, _) in row.allocations.by_provider() {
-            let held = |old: &Arc<ConsumerRow>| !old.allocations.of(provider).is_empty();
+            let held = |old: &Arc<ConsumerRow>| !old.allocations.on_provider(provider).is_empty();
             if !old.as_ref().is_some_and(held) {
                 self.holders.insert((provider, consumer.clone()));
             }

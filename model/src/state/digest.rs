@@ -36,7 +36,7 @@ impl Digest {
     }
 
     /// The digest of the row that a change puts; the empty digest if it puts no row.
-    pub fn of(change: &Change) -> Self {
+    pub fn from_change(change: &Change) -> Self {
         // The numbers identify tables and are append only.
         match change {
             Change::PutProvider(id, row) => hashed(1, id, row),
@@ -47,7 +47,7 @@ impl Digest {
             }
             Change::PutResourceClass(id, row) => hashed(5, id, row),
             Change::PutTrait(id, row) => hashed(6, id, row),
-            Change::PutConsumer(consumer, row) => Self::of_consumer(consumer, row),
+            Change::PutConsumer(consumer, row) => Self::from_consumer(consumer, row),
             Change::PutSession(origin, row) => hashed(8, origin, row),
             Change::PutCounters(counters) => hashed(9, (), counters),
             Change::PutOutcome(origin, sequence, outcome) => {
@@ -63,7 +63,7 @@ impl Digest {
     }
 
     /// The digest of one consumer's row.
-    pub(crate) fn of_consumer(consumer: &ConsumerUuid, row: &ConsumerRow) -> Self {
+    pub(crate) fn from_consumer(consumer: &ConsumerUuid, row: &ConsumerRow) -> Self {
         hashed(7, consumer, row)
     }
 
@@ -71,7 +71,7 @@ impl Digest {
     /// contributes its digest unchanged; for others the id is mixed in, so that equal rows of two
     /// partitions contribute differently.
     #[must_use]
-    pub fn within(self, partition: PartitionId) -> Self {
+    pub fn in_partition(self, partition: PartitionId) -> Self {
         if partition.is_default() {
             return self;
         }

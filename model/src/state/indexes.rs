@@ -38,7 +38,7 @@ pub fn offer(stock: &Stock) -> u64 {
 
 /// The differences between two values of one tree.
 #[derive(Default)]
-struct Changed<'a> {
+struct TreeDiff<'a> {
     /// The previous values of the nodes that may differ.
     old: Vec<&'a Node>,
     /// The new values of the nodes that may differ. If there are as many as in `old`, they
@@ -48,7 +48,7 @@ struct Changed<'a> {
     kept: Vec<&'a Node>,
 }
 
-impl<'a> Changed<'a> {
+impl<'a> TreeDiff<'a> {
     fn between(old: &'a [Arc<Node>], new: &'a [Arc<Node>]) -> Self {
         let mut changed = Self::default();
         if old.len() != new.len() {
@@ -87,7 +87,7 @@ impl Indexes {
     ) {
         let old = old.map_or(&[][..], |tree| &tree.nodes);
         let new = new.map_or(&[][..], |tree| &tree.nodes);
-        let changed = Changed::between(old, new);
+        let changed = TreeDiff::between(old, new);
         self.replace_offers(number.0, &changed);
         if !changed.keeps(|node| &node.traits) {
             let of = |nodes| keys(nodes, |node: &Node| node.traits.iter().copied());
@@ -144,7 +144,7 @@ impl Indexes {
         &self.nested
     }
 
-    fn replace_offers(&mut self, number: u32, changed: &Changed<'_>) {
+    fn replace_offers(&mut self, number: u32, changed: &TreeDiff<'_>) {
         for (class, best) in best_buckets(changed) {
             let (before, after) = (best.before.max(best.kept), best.after.max(best.kept));
             self.move_offer(class, number, before, after);
@@ -207,7 +207,7 @@ impl Best {
 
 /// The classes whose largest offer among the changed nodes differs from before. Every node is
 /// examined once, regardless of the number of classes.
-fn best_buckets(changed: &Changed<'_>) -> BTreeMap<ResourceClassId, Best> {
+fn best_buckets(changed: &TreeDiff<'_>) -> BTreeMap<ResourceClassId, Best> {
     let mut all: BTreeMap<_, Best> = BTreeMap::new();
     for stock in changed.old.iter().flat_map(|node| &node.inventories) {
         let best = all.entry(stock.class).or_default();

@@ -21,7 +21,7 @@ use crate::types::{AggregateUuid, ConsumerUuid};
 #[error(
     "{rows} rows refer to missing rows, are out of range, or duplicate the name or UUID of another row"
 )]
-pub struct Dangling {
+pub struct DanglingReference {
     /// Number of such rows.
     pub rows: usize,
 }
@@ -101,7 +101,7 @@ impl Loading {
         };
         self.state.digest.count_in(digest);
         if let Some(old) = old {
-            self.state.digest.count_out(Digest::of(&old));
+            self.state.digest.count_out(Digest::from_change(&old));
         }
     }
 
@@ -123,14 +123,14 @@ impl Loading {
     }
 
     /// Completes the state, unless rows are missing or damaged.
-    pub(crate) fn finish(mut self) -> Result<State, Dangling> {
+    pub(crate) fn finish(mut self) -> Result<State, DanglingReference> {
         self.keep_last_of_each_consumer();
         let (order, rootless) = self.preorder();
         let dangling = rootless + self.check_belongings();
         let (holders, without) = self.count_held();
         let none_of = |rows| match rows {
             0 => Ok(()),
-            rows => Err(Dangling { rows }),
+            rows => Err(DanglingReference { rows }),
         };
         none_of(dangling + without + self.out_of_range)?;
         let trees = self.trees(order);
@@ -138,10 +138,10 @@ impl Loading {
         for (number, tree) in &trees {
             state.indexes.replace_tree(*number, None, Some(tree));
         }
-        state.providers = Providers::of(trees);
+        state.providers = Providers::from_trees(trees);
         let alike = state.resource_classes.alike() + state.traits.alike();
         none_of(alike + state.providers.alike())?;
-        state.consumers = Consumers::of(self.consumers, holders, self.sums);
+        state.consumers = Consumers::from_rows(self.consumers, holders, self.sums);
         Ok(state)
     }
 
@@ -155,7 +155,7 @@ impl Loading {
             if same {
                 mem::swap(later, earlier);
                 let (consumer, old) = later;
-                digest.count_out(Digest::of_consumer(consumer, old));
+                digest.count_out(Digest::from_consumer(consumer, old));
                 self.sums.remove(old);
             }
             same
@@ -247,7 +247,7 @@ impl Loading {
                 let draft = draft.expect("each provider has one place");
                 draft.node(*id, *parent)
             });
-            let tree = Tree::of_preorder(nodes.collect());
+            let tree = Tree::from_preorder(nodes.collect());
             trees.push((TreeNumber(tree.root().id.0), Arc::new(tree)));
         }
         trees

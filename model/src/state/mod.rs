@@ -26,7 +26,7 @@ use std::sync::Arc;
 use imbl::OrdMap;
 
 pub use digest::Digest;
-pub use loading::Dangling;
+pub use loading::DanglingReference;
 pub(crate) use loading::Loading;
 pub use tree::NodePlace;
 
@@ -40,8 +40,8 @@ use indexes::Indexes;
 use names::NameTable;
 use providers::Providers;
 pub(crate) use providers::TreeCursor;
-pub(crate) use sessions::Seen;
 use sessions::Sessions;
+pub(crate) use sessions::WriteStatus;
 use tree::{Node, Tree, TreeNumber};
 
 use crate::level::Level;

@@ -52,7 +52,7 @@ impl<'a> TreeCursor<'a> {
 
 impl Providers {
     /// Builds the maps from trees in the order of their numbers.
-    pub(crate) fn of(trees: Vec<(TreeNumber, Arc<Tree>)>) -> Self {
+    pub(crate) fn from_trees(trees: Vec<(TreeNumber, Arc<Tree>)>) -> Self {
         let mut places = Vec::new();
         let mut by_uuid = Vec::new();
         let mut by_name = Vec::new();
@@ -119,7 +119,7 @@ impl Providers {
     pub(crate) fn insert(&mut self, id: ProviderId, row: &ProviderRow) {
         self.by_uuid.insert(row.uuid, id);
         self.by_name.insert(row.name.clone(), id);
-        self.hang(Tree::of(id, row), row.parent);
+        self.hang(Tree::single(id, row), row.parent);
     }
 
     /// Removes a provider without children, and its tree if that becomes empty.
@@ -217,7 +217,7 @@ mod tests {
             created_at: Timestamp(0),
             updated_at: Timestamp(0),
         };
-        (TreeNumber(number), Arc::new(Tree::of(id, &row)))
+        (TreeNumber(number), Arc::new(Tree::single(id, &row)))
     }
 
     proptest! {
@@ -227,7 +227,7 @@ mod tests {
             rising in btree_set(0..410_u32, 0..200),
             any_order in vec(0..410_u32, 0..20),
         ) {
-            let trees = Providers::of(numbers.into_iter().map(tree).collect());
+            let trees = Providers::from_trees(numbers.into_iter().map(tree).collect());
             let mut cursor = trees.tree_cursor();
             for number in rising.iter().chain(&any_order).chain(&rising) {
                 let number = TreeNumber(*number);

@@ -3,7 +3,7 @@
 use super::State;
 use super::change::{Change, ProviderId, ResourceClassId, RowKey, TraitId};
 use super::digest::Digest;
-use super::loading::{Dangling, Loading};
+use super::loading::{DanglingReference, Loading};
 
 impl State {
     /// Every row of the state, as changes that create the state from an empty one, in an order that
@@ -146,11 +146,11 @@ impl State {
     /// Loads a state from its rows, in any order, as read from tables on disk or a snapshot.
     ///
     /// # Errors
-    /// [`Dangling`] if a row refers to a missing row.
-    pub fn load(rows: impl IntoIterator<Item = Change>) -> Result<Self, Dangling> {
+    /// [`DanglingReference`] if a row refers to a missing row.
+    pub fn load(rows: impl IntoIterator<Item = Change>) -> Result<Self, DanglingReference> {
         let mut loading = Loading::default();
         for row in rows {
-            let digest = Digest::of(&row);
+            let digest = Digest::from_change(&row);
             loading.take(row, digest);
         }
         loading.finish()

@@ -18,7 +18,7 @@ pub(crate) struct Sessions {
 }
 
 /// Whether a write has been applied before, by its write id.
-pub(crate) enum Seen {
+pub(crate) enum WriteStatus {
     /// The write has not been applied.
     Never,
     /// The write was applied, with this outcome.
@@ -63,22 +63,22 @@ impl Sessions {
         self.outcomes.get(&origin).map_or(0, OrdMap::len)
     }
 
-    pub(crate) fn seen(&self, id: &WriteId) -> Seen {
+    pub(crate) fn seen(&self, id: &WriteId) -> WriteStatus {
         if id.sequence < id.answered_below {
-            return Seen::LongAgo;
+            return WriteStatus::LongAgo;
         }
         let Some(session) = self.rows.get(&id.origin) else {
-            return Seen::Never;
+            return WriteStatus::Never;
         };
         match id.boot.cmp(&session.boot) {
-            Ordering::Less => return Seen::LongAgo,
-            Ordering::Greater => return Seen::Never,
+            Ordering::Less => return WriteStatus::LongAgo,
+            Ordering::Greater => return WriteStatus::Never,
             Ordering::Equal => {}
         }
         match self.outcome(id.origin, id.sequence) {
-            Some(outcome) => Seen::Before(Arc::clone(outcome)),
-            None if id.sequence < session.answered_below => Seen::LongAgo,
-            None => Seen::Never,
+            Some(outcome) => WriteStatus::Before(Arc::clone(outcome)),
+            None if id.sequence < session.answered_below => WriteStatus::LongAgo,
+            None => WriteStatus::Never,
         }
     }
 

@@ -87,14 +87,14 @@ impl TreeNumber {
 
 impl Tree {
     /// Makes a tree of one provider.
-    pub(crate) fn of(id: ProviderId, row: &ProviderRow) -> Self {
+    pub(crate) fn single(id: ProviderId, row: &ProviderRow) -> Self {
         Self {
             nodes: vec![Arc::new(Node::new(id, row))],
         }
     }
 
     /// Makes a tree of nodes in preorder with known parents, and computes the subtree ends.
-    pub(crate) fn of_preorder(mut nodes: Vec<Node>) -> Self {
+    pub(crate) fn from_preorder(mut nodes: Vec<Node>) -> Self {
         for index in (0..nodes.len()).rev() {
             let end = nodes[index].subtree_end.max(index as u32 + 1);
             nodes[index].subtree_end = end;

@@ -45,7 +45,7 @@ pub(crate) struct UsageSums {
 }
 
 impl UsageSums {
-    pub(crate) fn of(&self, project: &ProjectId, user: Option<&UserId>) -> Option<&Sums> {
+    pub(crate) fn get(&self, project: &ProjectId, user: Option<&UserId>) -> Option<&Sums> {
         let project = self.projects.get(project)?;
         match user {
             None => Some(&project.sums),
@@ -53,7 +53,7 @@ impl UsageSums {
         }
     }
 
-    pub(crate) fn of_projects(&self) -> impl Iterator<Item = &Sums> {
+    pub(crate) fn per_project(&self) -> impl Iterator<Item = &Sums> {
         self.projects.values().map(|project| &project.sums)
     }
 

@@ -42,11 +42,11 @@ pub struct PathPrefix(Arc<str>);
 impl PathPrefix {
     /// Whether every path below `other` is also below this prefix.
     pub fn covers(&self, other: &Self) -> bool {
-        self.below(&other.0).is_some()
+        self.rest_of(&other.0).is_some()
     }
 
     /// The rest of a path below this prefix, starting with `/`; `None` if the path is not below it.
-    pub fn below<'a>(&self, path: &'a str) -> Option<&'a str> {
+    pub fn rest_of<'a>(&self, path: &'a str) -> Option<&'a str> {
         match path.strip_prefix(&*self.0)? {
             "" => Some("/"),
             rest => rest.starts_with('/').then_some(rest),
@@ -312,13 +312,13 @@ mod tests {
     #[test]
     fn prefix_matches_whole_segments() {
         let prefix: PathPrefix = "/placement".parse().unwrap();
-        assert_eq!(prefix.below("/placement"), Some("/"));
-        assert_eq!(prefix.below("/placement/"), Some("/"));
-        assert_eq!(prefix.below("/placement/traits"), Some("/traits"));
-        assert_eq!(prefix.below("/placements"), None);
-        assert_eq!(prefix.below("/traits"), None);
-        assert_eq!(PathPrefix::default().below("/traits"), Some("/traits"));
-        assert_eq!(PathPrefix::default().below("*"), None);
+        assert_eq!(prefix.rest_of("/placement"), Some("/"));
+        assert_eq!(prefix.rest_of("/placement/"), Some("/"));
+        assert_eq!(prefix.rest_of("/placement/traits"), Some("/traits"));
+        assert_eq!(prefix.rest_of("/placements"), None);
+        assert_eq!(prefix.rest_of("/traits"), None);
+        assert_eq!(PathPrefix::default().rest_of("/traits"), Some("/traits"));
+        assert_eq!(PathPrefix::default().rest_of("*"), None);
     }
 
     #[test]

@@ -10,7 +10,8 @@ use placement_model::ledger::LedgerEntry;
 use placement_model::{Command, Stamped};
 
 use placement_base::backend::{
-    Consistency, Position, ReadBackend, Unavailable, View, WriteBackend, Written, uuid_of_request,
+    AppliedWrite, Consistency, Position, ReadBackend, Unavailable, View, WriteBackend,
+    uuid_of_request,
 };
 use placement_base::world::{Clock, micros};
 
@@ -22,7 +23,7 @@ pub struct Fork {
 
 impl Fork {
     /// Starts from this state.
-    pub fn of(view: View, clock: Arc<dyn Clock>) -> Self {
+    pub fn new(view: View, clock: Arc<dyn Clock>) -> Self {
         Self {
             view: Mutex::new(view),
             clock,
@@ -35,7 +36,7 @@ impl Fork {
     }
 
     /// Applies a command as the cluster would. Returns its result and the ledger entries.
-    pub fn write(&self, command: Command, request_id: &str) -> (Written, Vec<LedgerEntry>) {
+    pub fn write(&self, command: Command, request_id: &str) -> (AppliedWrite, Vec<LedgerEntry>) {
         let mut view = self.view.lock();
         let destination = view.destination();
         let next = view.position.index.unwrap_or_default().index + 1;
@@ -50,7 +51,7 @@ impl Fork {
         let (outcome, changed) = view.state.apply(next, &stamped);
         let index = view.position.index.get_or_insert_default();
         index.index = next;
-        let written = Written {
+        let written = AppliedWrite {
             outcome,
             index: *index,
             term: 0,
@@ -65,7 +66,7 @@ impl WriteBackend for Fork {
         &self,
         command: Command,
         request_id: String,
-    ) -> BoxFuture<'_, Result<Written, Unavailable>> {
+    ) -> BoxFuture<'_, Result<AppliedWrite, Unavailable>> {
         ready(Ok(self.write(command, &request_id).0)).boxed()
     }
 }

@@ -19,6 +19,6 @@ mod trail;
 mod writer;
 
 pub use queue::Numbers;
-pub use record::{Asked, Caller, Listener, Origin, Outcome, Record};
+pub use record::{Caller, Listener, Origin, Outcome, Record, RequestTarget};
 pub use settings::{AuditMode, AuditSection, Target};
 pub use trail::Audit;

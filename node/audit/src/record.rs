@@ -114,7 +114,7 @@ pub struct Origin {
 
 impl Origin {
     /// `named` is the client address according to a trusted proxy.
-    pub fn of(named: Option<&str>, peer: Option<Peer>) -> Self {
+    pub fn new(named: Option<&str>, peer: Option<Peer>) -> Self {
         let peer = peer.map(|Peer(address)| address.ip().to_string());
         match named {
             Some(named) => Self {
@@ -131,7 +131,7 @@ impl Origin {
 
 /// Target of a request.
 #[derive(Debug, Clone, Default, Serialize)]
-pub struct Asked {
+pub struct RequestTarget {
     /// HTTP method, bounded in length.
     pub method: String,
     /// Path with query, bounded in length.
@@ -156,7 +156,7 @@ pub struct Asked {
     pub detail: Option<String>,
 }
 
-impl Asked {
+impl RequestTarget {
     /// A request with this method and URI, both bounded in length.
     pub fn new(method: &Method, uri: &http::Uri) -> Self {
         let uri = (uri.path_and_query()).map_or_else(|| uri.path(), |uri| uri.as_str());
@@ -198,7 +198,7 @@ pub struct Record {
     pub origin: Origin,
     /// Target and content of the request.
     #[serde(flatten)]
-    pub asked: Asked,
+    pub asked: RequestTarget,
     /// Outcome of the request.
     pub outcome: Outcome,
     /// HTTP status; `None` if it was not answered.
@@ -267,13 +267,13 @@ pub(super) mod tests {
             request_id: "req-5b1f5d06-6b1c-4b84-9d93-0a8a2b9ff0b1".to_owned(),
             global_request_id: Some("req-8a1f5d06-6b1c-4b84-9d93-0a8a2b9ff0b1".to_owned()),
             caller: Some(Caller::from(&caller)),
-            origin: Origin::of(Some("10.0.0.7"), Some(Peer("192.0.2.1:5".parse().unwrap()))),
-            asked: Asked {
+            origin: Origin::new(Some("10.0.0.7"), Some(Peer("192.0.2.1:5".parse().unwrap()))),
+            asked: RequestTarget {
                 route: Some("/allocations/{consumer_uuid}".to_owned()),
                 operation: Some("placement:allocations:update"),
                 microversion: Some("1.39"),
                 resources: vec!["c1".to_owned()],
-                ..Asked::new(&Method::PUT, &uri)
+                ..RequestTarget::new(&Method::PUT, &uri)
             },
             outcome: Outcome::Committed,
             status: Some(204),
@@ -292,7 +292,7 @@ pub(super) mod tests {
         Record {
             caller: None,
             global_request_id: None,
-            origin: Origin::of(None, Some(Peer("192.0.2.9:5".parse().unwrap()))),
+            origin: Origin::new(None, Some(Peer("192.0.2.9:5".parse().unwrap()))),
             outcome: Outcome::Refused,
             status: Some(401),
             code: Some("placement.undefined_code"),
@@ -366,12 +366,12 @@ pub(super) mod tests {
         let mut record = claim();
         let uri = format!("/{}", "x".repeat(60_000));
         record.asked =
-            Asked::new(&Method::PUT, &uri.parse().unwrap()).detailed(&"\n".repeat(9_000));
+            RequestTarget::new(&Method::PUT, &uri.parse().unwrap()).detailed(&"\n".repeat(9_000));
         record.caller = Some(Caller::from(&Identity {
             roles: (0..5_000).map(|role| format!("r{role}")).collect(),
             ..Identity::default()
         }));
-        record.origin = Origin::of(Some(&"\"\u{1}\n".repeat(9_000)), None);
+        record.origin = Origin::new(Some(&"\"\u{1}\n".repeat(9_000)), None);
         let mut text = Vec::new();
         record.write_json(&mut text);
         assert!(text.len() < 8 * 1024, "{}", text.len());

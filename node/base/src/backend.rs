@@ -87,7 +87,7 @@ impl SharedState {
     pub fn apply(&mut self, index: u64, command: &Stamped) -> (Outcome, Vec<LedgerEntry>) {
         let mut cluster = Cluster::clone(&self.cluster);
         let (outcome, changes) = cluster.apply(command);
-        let changed = LedgerEntry::of(index, command, &cluster, &changes);
+        let changed = LedgerEntry::for_command(index, command, &cluster, &changes);
         cluster.commit(&changes);
         self.cluster = Arc::new(cluster);
         (outcome, changed)
@@ -123,7 +123,7 @@ impl View {
     ///
     /// # Errors
     /// [`Unavailable::NoPartition`].
-    pub fn within(mut self, partition: &PartitionName) -> Result<Self, Unavailable> {
+    pub fn in_named_partition(mut self, partition: &PartitionName) -> Result<Self, Unavailable> {
         let found = self.state.cluster.partition_named(partition.as_str());
         let missing = || Unavailable::NoPartition(partition.clone());
         (self.state.partition, _) = found.ok_or_else(missing)?;
@@ -131,7 +131,7 @@ impl View {
     }
 
     /// The same position in the partition with this id; `None` if it does not exist.
-    pub fn of(mut self, partition: PartitionId) -> Option<Self> {
+    pub fn in_partition(mut self, partition: PartitionId) -> Option<Self> {
         self.state.cluster.partition(partition)?;
         self.state.partition = partition;
         Some(self)
@@ -155,7 +155,7 @@ impl View {
 
 /// A write that a majority committed and this node applied.
 #[derive(Debug, Clone)]
-pub struct Written {
+pub struct AppliedWrite {
     /// The model's answer, possibly a refusal.
     pub outcome: Outcome,
     /// Log position of the write; `view` may be later. The response sends it as `Placement-Index`:
@@ -216,7 +216,7 @@ impl Unavailable {
     }
 
     /// The reason if nothing was committed; `None` if the write may be in the log.
-    pub fn reason_of_nothing(&self) -> Option<String> {
+    pub fn uncommitted_reason(&self) -> Option<String> {
         match self {
             Self::OutcomeUnknown(_) => None,
             Self::NothingCommitted(reason) | Self::NoSpace(reason) | Self::Busy(reason) => {
@@ -252,7 +252,7 @@ pub trait WriteBackend: Send + Sync {
         &self,
         command: Command,
         request_id: String,
-    ) -> BoxFuture<'_, Result<Written, Unavailable>>;
+    ) -> BoxFuture<'_, Result<AppliedWrite, Unavailable>>;
 }
 
 /// The UUID in a request id, which is `req-` and 36 characters.
@@ -320,5 +320,5 @@ pub trait LedgerBackend: Send + Sync {
     fn applied_after(&self, index: u64) -> BoxFuture<'_, ()>;
 
     /// Waits until this node begins to shut down.
-    fn going(&self) -> BoxFuture<'_, ()>;
+    fn shutdown_begun(&self) -> BoxFuture<'_, ()>;
 }

@@ -7,7 +7,7 @@ pub mod backend;
 pub mod contain;
 pub mod coverage;
 pub mod net;
-pub mod newest;
+pub mod newest_connections;
 pub mod permissions;
 pub mod platform;
 pub mod record;

@@ -39,7 +39,7 @@ pub enum Exposed {
 }
 
 /// Makes this process create files that only its own user can access.
-pub fn keep_to_oneself() {
+pub fn restrict_umask() {
     umask(Mode::RWXG | Mode::RWXO);
 }
 
@@ -47,7 +47,7 @@ pub fn keep_to_oneself() {
 /// read it: 0700 or 0750. A missing directory is created with these permissions.
 pub fn check_data_dir(dir: &Path) -> Result<(), Exposed> {
     match fs::metadata(dir) {
-        Ok(found) => is_ours(dir, &found).and_then(|()| is_closed(dir, &found, 0o027, "0700")),
+        Ok(found) => check_owner(dir, &found).and_then(|()| is_closed(dir, &found, 0o027, "0700")),
         // Opening it reports why it is inaccessible.
         Err(_) => Ok(()),
     }
@@ -64,12 +64,12 @@ pub fn check_secret_file(path: &Path) -> Result<(), Exposed> {
         return is_closed(path, &found, 0o037, "0640");
     }
     if !geteuid().is_root() {
-        is_ours(path, &found)?;
+        check_owner(path, &found)?;
     }
     is_closed(path, &found, 0o077, "0600")
 }
 
-fn is_ours(path: &Path, found: &Metadata) -> Result<(), Exposed> {
+fn check_owner(path: &Path, found: &Metadata) -> Result<(), Exposed> {
     let (owner, own) = (found.uid(), geteuid().as_raw());
     match owner == own {
         true => Ok(()),

@@ -28,7 +28,7 @@ impl RecordVersion {
 
     /// The version that the nodes of a cluster with this feature level write; all of them can read
     /// it.
-    pub const fn of(level: Level) -> Self {
+    pub const fn for_level(level: Level) -> Self {
         match level {
             Level(0..=1) => Self::FIRST,
             Level(_) => Self::NEWEST,

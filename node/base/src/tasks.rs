@@ -61,7 +61,7 @@ impl Tasks {
     }
 
     /// The same group, whose further tasks are spawned on another runtime, if one is given.
-    pub fn on(&self, home: Option<Handle>) -> Self {
+    pub fn on_runtime(&self, home: Option<Handle>) -> Self {
         Self {
             home: home.or_else(|| self.home.clone()),
             ..self.clone()

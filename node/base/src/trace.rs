@@ -27,7 +27,7 @@ pub fn begin(ratio: f64) {
 
 /// The context of a request's trace; `None` if it is not traced. `request_id` decides if the caller
 /// does not.
-pub fn of_request(headers: &HeaderMap, request_id: &str) -> Option<Context> {
+pub fn request_context(headers: &HeaderMap, request_id: &str) -> Option<Context> {
     let ratio = *RATIO.get()?;
     let mut given = headers.get_all(TRACEPARENT).iter();
     let first = given.next();
@@ -53,20 +53,20 @@ pub fn span_in(context: Option<Context>, make: impl FnOnce() -> Span) -> Span {
 
 /// The current span as a `traceparent`, if it is exported.
 pub fn traceparent() -> Option<String> {
-    of_here(|here| format!("00-{}-{}-01", here.trace_id(), here.span_id()))
+    current_span(|here| format!("00-{}-{}-01", here.trace_id(), here.span_id()))
 }
 
 /// The trace id of the current span, if it is exported.
 pub fn id() -> Option<String> {
-    of_here(|here| here.trace_id().to_string())
+    current_span(|here| here.trace_id().to_string())
 }
 
-fn of_here<T>(of: impl FnOnce(&SpanContext) -> T) -> Option<T> {
+fn current_span<T>(read: impl FnOnce(&SpanContext) -> T) -> Option<T> {
     RATIO.get()?;
     Context::map_current(|context| {
         let span = context.span();
         let here = span.span_context();
-        (here.is_sampled() && here.is_valid()).then(|| of(here))
+        (here.is_sampled() && here.is_valid()).then(|| read(here))
     })
 }
 

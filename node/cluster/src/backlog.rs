@@ -28,11 +28,11 @@ pub struct Backlog {
     bytes_max: usize,
     wait_max: Duration,
     begun: Instant,
-    taken: Arc<Mutex<Taken>>,
+    taken: Arc<Mutex<QueueUsage>>,
 }
 
 #[derive(Default)]
-struct Taken {
+struct QueueUsage {
     waiting: usize,
     bytes: usize,
     /// The second that is being counted, since `begun`.
@@ -43,7 +43,7 @@ struct Taken {
     per_second: Option<(usize, u64)>,
 }
 
-impl Taken {
+impl QueueUsage {
     /// Advances the current second, and marks the start of a crowd.
     fn look(&mut self, now: Duration) {
         const SECOND: Duration = Duration::from_secs(1);
@@ -117,7 +117,7 @@ impl Backlog {
         })
     }
 
-    fn lock(&self) -> parking_lot::MutexGuard<'_, Taken> {
+    fn lock(&self) -> parking_lot::MutexGuard<'_, QueueUsage> {
         let mut taken = self.taken.lock();
         taken.look(self.begun.elapsed());
         taken

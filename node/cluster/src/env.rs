@@ -44,7 +44,7 @@ impl Env {
             requests: None,
             offload: world,
             storage: StoreOptions::new(""),
-            standards: SyncStandards::of_this_binary(),
+            standards: SyncStandards::from_this_binary(),
             http_date: true,
         }
     }

@@ -82,7 +82,7 @@ pub enum Refused {
 
 impl From<Unavailable> for Refused {
     fn from(unavailable: Unavailable) -> Self {
-        match unavailable.reason_of_nothing() {
+        match unavailable.uncommitted_reason() {
             Some(reason) => Self::NothingCommitted(reason),
             None => Self::Unavailable(unavailable.to_string()),
         }

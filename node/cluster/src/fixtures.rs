@@ -21,7 +21,7 @@ use placement_peer::tls::Link;
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// The member, and the objects that it needs.
-pub(super) struct Alone {
+pub(super) struct SingleMember {
     pub(super) bootstrap: Arc<Bootstrap>,
     pub(super) running: Arc<Running>,
     _dir: TempDir,
@@ -33,7 +33,7 @@ impl ActionLog for NotKept {
     fn record(&self, _: InternalAction) {}
 }
 
-impl Alone {
+impl SingleMember {
     /// Starts node 1 and waits until it leads.
     pub(super) async fn start() -> Self {
         let dir = tempfile::tempdir().unwrap();

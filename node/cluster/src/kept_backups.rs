@@ -14,7 +14,7 @@ const OVERDUE_AFTER: u32 = 2;
 
 /// A part of the backups of a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Part {
+pub(super) enum BackupPart {
     /// Backups of the whole state.
     Backups,
     /// The log since the oldest backup.
@@ -25,9 +25,9 @@ pub(super) enum Part {
 
 /// The backups of a node; its backup tasks coordinate through it.
 #[derive(Debug, Default)]
-pub struct Kept {
+pub struct KeptBackups {
     due: Notify,
-    standing: Mutex<Standing>,
+    standing: Mutex<BackupState>,
 }
 
 /// Numbers for status and metrics. Counters start at zero with the process.
@@ -48,12 +48,12 @@ pub struct Numbers {
 }
 
 #[derive(Debug, Default)]
-struct Standing {
+struct BackupState {
     numbers: Numbers,
     /// `None` if this node makes no backups.
     schedule: Option<Schedule>,
     /// Why a part fails at the moment.
-    problems: BTreeMap<Part, String>,
+    problems: BTreeMap<BackupPart, String>,
     /// When the bucket last had a copy of everything, at first when copying began. `None` if this
     /// node makes no copies.
     copied: Option<Instant>,
@@ -81,7 +81,7 @@ impl Schedule {
     }
 }
 
-impl Kept {
+impl KeptBackups {
     pub fn numbers(&self) -> Numbers {
         self.standing.lock().numbers
     }
@@ -127,16 +127,16 @@ impl Kept {
         });
     }
 
-    pub(super) fn failed(&self, part: Part, what: &str, error: &dyn Display) {
+    pub(super) fn failed(&self, part: BackupPart, what: &str, error: &dyn Display) {
         let mut standing = self.standing.lock();
         match part {
-            Part::Copies => standing.numbers.copy_failures += 1,
-            Part::Backups | Part::Log => standing.numbers.failures += 1,
+            BackupPart::Copies => standing.numbers.copy_failures += 1,
+            BackupPart::Backups | BackupPart::Log => standing.numbers.failures += 1,
         }
         standing.problems.insert(part, format!("{what}: {error}"));
     }
 
-    pub(super) fn is_well(&self, part: Part) {
+    pub(super) fn succeeded(&self, part: BackupPart) {
         self.standing.lock().problems.remove(&part);
     }
 
@@ -152,7 +152,7 @@ impl Kept {
         standing.copied = Some(Instant::now());
     }
 
-    pub(super) fn is_logged_up_to(&self, index: u64) {
+    pub(super) fn log_archived_up_to(&self, index: u64) {
         self.standing.lock().numbers.logged = index;
     }
 
@@ -166,7 +166,7 @@ impl Kept {
     }
 
     /// Waits until a backup should be made at once.
-    pub(super) async fn is_due(&self) {
+    pub(super) async fn wait_until_due(&self) {
         self.due.notified().await;
     }
 
@@ -181,15 +181,15 @@ impl Kept {
     }
 
     /// Notes a good backup made now, of the state after entry `index`.
-    pub(super) fn made(&self, at: SystemTime, index: u64) {
+    pub(super) fn backup_made(&self, at: SystemTime, index: u64) {
         self.found(at, Duration::ZERO);
-        self.is_well(Part::Backups);
+        self.succeeded(BackupPart::Backups);
         let gap = &mut self.standing.lock().gap;
         *gap = gap.filter(|(_, to)| *to > index);
     }
 }
 
-impl Standing {
+impl BackupState {
     /// How long the bucket has lacked something, if that is too long.
     fn copies_overdue(&self) -> Option<Duration> {
         let allowed = self.schedule.as_ref()?.every * OVERDUE_AFTER;
@@ -208,7 +208,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_late_backup_is_reported_until_one_is_made() {
-        let kept = Kept::default();
+        let kept = KeptBackups::default();
         tokio::time::advance(Duration::from_secs(1_000)).await;
         assert!(!kept.is_overdue(), "this node makes no backups");
 
@@ -224,18 +224,18 @@ mod tests {
         tokio::time::advance(Duration::from_secs(21)).await;
         let words = kept.problem().unwrap();
         assert!(words.contains("is 121 s old"), "{words}");
-        kept.made(UNIX_EPOCH + Duration::from_secs(5), 7);
+        kept.backup_made(UNIX_EPOCH + Duration::from_secs(5), 7);
         assert_eq!((kept.is_overdue(), kept.problem()), (false, None));
         assert_eq!(kept.numbers().last, Some(5));
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_store_without_recent_copies_is_reported() {
-        let kept = Kept::default();
+        let kept = KeptBackups::default();
         kept.begin(Duration::from_secs(60));
         kept.begin_copies();
         tokio::time::advance(Duration::from_secs(121)).await;
-        kept.made(UNIX_EPOCH, 1);
+        kept.backup_made(UNIX_EPOCH, 1);
         let words = kept.problem().unwrap();
         assert!(words.contains("for 121 s"), "{words}");
         assert_eq!(kept.numbers().copied, None);
@@ -245,30 +245,30 @@ mod tests {
 
     #[test]
     fn a_failure_is_reported_until_it_ends_and_a_gap_until_the_next_backup() {
-        let kept = Kept::default();
-        kept.failed(Part::Backups, "no backup is made", &"full");
-        kept.failed(Part::Log, "the log is not kept", &"gone");
+        let kept = KeptBackups::default();
+        kept.failed(BackupPart::Backups, "no backup is made", &"full");
+        kept.failed(BackupPart::Log, "the log is not kept", &"gone");
         let words = kept.problem().unwrap();
         assert_eq!(words, "no backup is made: full; the log is not kept: gone");
-        kept.is_well(Part::Log);
-        kept.made(UNIX_EPOCH, 1);
+        kept.succeeded(BackupPart::Log);
+        kept.backup_made(UNIX_EPOCH, 1);
         assert_eq!((kept.problem(), kept.numbers().failures), (None, 2));
 
-        kept.failed(Part::Copies, "the store gets no copies", &"403");
+        kept.failed(BackupPart::Copies, "the store gets no copies", &"403");
         let words = kept.problem().unwrap();
         assert_eq!(words, "the store gets no copies: 403");
         assert_eq!(
             (kept.numbers().failures, kept.numbers().copy_failures),
             (2, 1)
         );
-        kept.is_well(Part::Copies);
+        kept.succeeded(BackupPart::Copies);
 
         kept.misses(5, 7);
         kept.misses(9, 20);
-        kept.made(UNIX_EPOCH, 19);
+        kept.backup_made(UNIX_EPOCH, 19);
         let words = kept.problem().unwrap();
         assert!(words.contains("lacks entries 5 to 20"), "{words}");
-        kept.made(UNIX_EPOCH, 20);
+        kept.backup_made(UNIX_EPOCH, 20);
         assert_eq!((kept.problem(), kept.numbers().gaps), (None, 2));
     }
 }

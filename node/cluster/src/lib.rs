@@ -67,8 +67,9 @@
 //!   addresses of connections.
 //! - `send_to_those_found` in `leadership/watch.rs`, when a node is reachable again: makes Raft
 //!   send entries to it at once.
-//! - `leave_without` in `leadership/watch.rs`, when a vital task has ended: quarantines this node.
-//! - `leave_on_failure` in `leadership/watch.rs`, when the store has failed: stops Raft.
+//! - `quarantine_on_task_end` in `leadership/watch.rs`, when a vital task has ended: quarantines
+//!   this node.
+//! - `quarantine_on_failure` in `leadership/watch.rs`, when the store has failed: stops Raft.
 //! - `watch` in `upkeep/snapshots.rs`, at this node's turns: makes rows durable and cuts the log.
 
 #![allow(

@@ -27,7 +27,7 @@ use super::members::membership::{DEADLINE, Membership, MembershipChange};
 use super::read::index;
 use super::running::Running;
 use super::start::Bootstrap;
-use super::upkeep::snapshot_intake::Intake;
+use super::upkeep::snapshot_intake::SnapshotIntake;
 use placement_base::world::micros;
 use placement_peer::raft::append;
 use placement_peer::raft::messages::{
@@ -44,7 +44,7 @@ use placement_peer::transport::reply::{Forwarder, Reply};
 const GUESS: Duration = Duration::from_secs(1);
 
 /// The admin API of this node, for requests that another node forwards.
-pub trait Operated: Send + Sync {
+pub trait AdminApi: Send + Sync {
     /// Carries out an order that node `from` has forwarded.
     fn carry_out(&self, from: u64, order: Order) -> BoxFuture<'_, OrderReply>;
 }
@@ -52,8 +52,8 @@ pub trait Operated: Send + Sync {
 /// Handles the calls of all other nodes.
 pub struct PeerService {
     bootstrap: Arc<Bootstrap>,
-    operated: Arc<dyn Operated>,
-    intake: Intake,
+    operated: Arc<dyn AdminApi>,
+    intake: SnapshotIntake,
     /// Held while a node with a known token is admitted: one at a time.
     joining: tokio::sync::Mutex<()>,
     /// Held while an unknown token is checked: this makes guessing slow without delaying known
@@ -62,11 +62,11 @@ pub struct PeerService {
 }
 
 impl PeerService {
-    pub fn new(bootstrap: Arc<Bootstrap>, operated: Arc<dyn Operated>) -> Self {
+    pub fn new(bootstrap: Arc<Bootstrap>, operated: Arc<dyn AdminApi>) -> Self {
         Self {
             bootstrap,
             operated,
-            intake: Intake::default(),
+            intake: SnapshotIntake::default(),
             joining: tokio::sync::Mutex::default(),
             guessing: tokio::sync::Mutex::default(),
         }
@@ -111,7 +111,7 @@ impl PeerService {
             }));
         }
         let (id, member) = (call.node, call.member.clone());
-        let done = Membership(&running).let_in(call).await;
+        let done = Membership(&running).admit_joiner(call).await;
         running.actions.record(InternalAction {
             actor: format!("node {id}"),
             path: format!("/v1/join-tokens/{id}/redeem"),
@@ -318,7 +318,7 @@ impl Handler for PeerService {
                     let digest = (self.running()?.replica.views.checkpoints()).at(read(body)?);
                     reply(records, digest.map(|digest| digest.to_string()))
                 }
-                Method::IsShort => reply(records, self.running()?.is_short_of_room().await),
+                Method::IsShort => reply(records, self.running()?.is_disk_nearly_full().await),
                 Method::MayLead => {
                     let running = self.running()?;
                     let reason = preference::why_not(&self.bootstrap.slot, &running);
@@ -363,9 +363,9 @@ impl Handler for PeerService {
         append::stream_of(body.clone())
     }
 
-    fn outgrown(&self, by: u64, error: &WireError) {
+    fn report_unreadable_call(&self, by: u64, error: &WireError) {
         if let Ok(running) = self.running() {
-            running.outgrown(by, error);
+            running.report_unreadable_call(by, error);
         }
     }
 

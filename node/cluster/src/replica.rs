@@ -156,7 +156,7 @@ impl Replica {
 
     /// Quarantines this node for good: after the entry at `index` its state differs from that of a
     /// majority.
-    pub(super) fn leave_as_diverged(&self, index: u64) {
+    pub(super) fn quarantine_as_diverged(&self, index: u64) {
         self.leave(&format!(
             "after entry {index} its state differs from that of a majority, so its answers \
              may be wrong"
@@ -164,7 +164,7 @@ impl Replica {
     }
 
     /// Quarantines this node for good: its data are an older copy.
-    pub(super) fn leave_as_older_copy(&self, start: u64, last: u64) {
+    pub(super) fn quarantine_as_older_copy(&self, start: u64, last: u64) {
         self.leave(&older_copy(start, last));
     }
 

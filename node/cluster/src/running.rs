@@ -20,7 +20,7 @@ use super::backlog::{Backlog, Permit};
 use super::error::Refused;
 use super::freshness::Moment;
 use super::internal_actions::ActionLog;
-use super::kept_backups::Kept;
+use super::kept_backups::KeptBackups;
 use super::replica::Replica;
 use super::write_ids::WriteIds;
 use placement_base::backend::Unavailable;
@@ -30,7 +30,7 @@ use placement_peer::raft::peers::Peers;
 use placement_peer::raft::snapshots::Sending;
 use placement_peer::transport::method::Method;
 use placement_peer::transport::reply::Forwarder;
-use placement_raft_store::disk_space::{self, Room};
+use placement_raft_store::disk_space::{self, SpaceCheck};
 
 /// Deadline for another node's answer.
 const CALL: Duration = Duration::from_secs(1);
@@ -44,18 +44,18 @@ pub(crate) struct Proposal {
     pub(super) deadline: Instant,
     /// Held until the write is answered.
     pub(super) permit: Permit,
-    pub(super) asker: Asker,
+    pub(super) asker: ProposalOrigin,
     pub(super) span: Span,
 }
 
 /// The recipient of a proposal's outcome.
-pub(crate) enum Asker {
+pub(crate) enum ProposalOrigin {
     /// A request to this node.
     Here(oneshot::Sender<Result<(), WriteReply>>),
     There(Forwarder),
 }
 
-impl Asker {
+impl ProposalOrigin {
     /// Whether the recipient has stopped waiting.
     pub(super) fn has_given_up(&self) -> bool {
         match self {
@@ -107,7 +107,7 @@ impl ReadMetrics {
 }
 
 /// A read that waits for a round.
-pub(crate) struct Waiting {
+pub(crate) struct PendingRead {
     pub(super) answer: oneshot::Sender<Result<ReadPoint, String>>,
     pub(super) deadline: Instant,
 }
@@ -127,8 +127,8 @@ pub struct Running {
     /// Set once this node's state has all of them.
     pub(super) has_standards: AtomicBool,
     pub store_metrics: StoreMetrics,
-    pub kept: Kept,
-    pub(super) room: Room,
+    pub kept: KeptBackups,
+    pub(super) room: SpaceCheck,
     pub(super) snapshots: SnapshotDir,
     pub(super) drafts: Drafts,
     pub(super) sending: Arc<Sending>,
@@ -145,14 +145,14 @@ pub struct Running {
     /// To the task that proposes writes.
     pub(super) proposals: UnboundedSender<Proposal>,
     /// To the task that confirms reads.
-    pub(super) reads: UnboundedSender<Waiting>,
+    pub(super) reads: UnboundedSender<PendingRead>,
     pub(super) read_metrics: Arc<ReadMetrics>,
 }
 
 impl Running {
     /// Quarantines this node because only a newer binary can read what node `by` sends. This node
     /// cannot follow the log any more; the report keeps the others from trying forever.
-    pub(super) fn outgrown(&self, by: u64, error: impl std::fmt::Display) {
+    pub(super) fn report_unreadable_call(&self, by: u64, error: impl std::fmt::Display) {
         self.replica.health.report(&format!(
             "node {by} sends data that this node cannot read ({error}): start a binary here that \
             is at least as new as the writer's, such as that of node {by}"
@@ -172,7 +172,7 @@ impl Running {
     }
 
     /// Whether this node's disk has less room than `[disk] min_free_bytes`.
-    pub(super) async fn is_short_of_room(&self) -> bool {
+    pub(super) async fn is_disk_nearly_full(&self) -> bool {
         let config = &self.replica.config;
         if config.disk.min_free_bytes == 0 {
             return false;

@@ -47,7 +47,7 @@ impl Leaving {
     }
 
     /// Whether load balancers may still send requests here when it stops.
-    pub fn is_in_balancers(&self) -> bool {
+    pub fn receives_balancer_traffic(&self) -> bool {
         let reasons = self.0.borrow();
         reasons.was_ready && !reasons.drained
     }

@@ -15,7 +15,7 @@ use placement_wire::BackupReport;
 use tokio::sync::{OwnedMutexGuard, mpsc};
 use tokio::time::{Instant, sleep_until};
 
-use super::{Admin, Answer, failed};
+use super::{Admin, HandlerResult, failed};
 
 /// Response header with the description of the backup, as JSON.
 const DESCRIPTION: HeaderName = HeaderName::from_static("placement-backup");
@@ -37,7 +37,7 @@ pub(crate) fn backup_report(info: &BackupInfo) -> BackupReport {
     }
 }
 
-pub(super) async fn backup(State(admin): State<Admin>) -> Answer {
+pub(super) async fn backup(State(admin): State<Admin>) -> HandlerResult {
     let running = admin.running()?;
     let Ok(turn) = admin.backups.clone().try_lock_owned() else {
         let detail = "a backup of this node is already in progress; retry once it is done, or \
@@ -49,12 +49,12 @@ pub(super) async fn backup(State(admin): State<Admin>) -> Answer {
     linearized.map_err(|unavailable| failed(StatusCode::SERVICE_UNAVAILABLE, unavailable))?;
     let applied = running.replica.views.current();
     let identity = running.replica.identity;
-    let report = backup_report(&BackupInfo::of(&identity, &applied));
+    let report = backup_report(&BackupInfo::new(&identity, &applied));
     let report = serde_json::to_string(&report).expect("texts and numbers can be written");
 
     let (sender, pieces) = mpsc::channel(PIECES_WAITING);
     runtime::spawn(runtime::blocking(move || {
-        let mut target = BufWriter::with_capacity(PIECE_BYTES, Pieces(sender.clone()));
+        let mut target = BufWriter::with_capacity(PIECE_BYTES, BodyWriter(sender.clone()));
         let written = write_backup(&mut target, &identity, &applied).and_then(|()| target.flush());
         if let Err(error) = written {
             // A truncated answer is not a valid backup; without a listener, nothing is lost.
@@ -88,9 +88,9 @@ fn paced(
 }
 
 /// Sends what the backup writer writes.
-struct Pieces(mpsc::Sender<io::Result<Bytes>>);
+struct BodyWriter(mpsc::Sender<io::Result<Bytes>>);
 
-impl Write for Pieces {
+impl Write for BodyWriter {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let sent = self.0.blocking_send(Ok(Bytes::copy_from_slice(bytes)));
         sent.map_err(|_| io::ErrorKind::BrokenPipe)?;

@@ -56,7 +56,7 @@ fn look_over(cluster: &Cluster) -> (Vec<Finding>, Vec<Finding>) {
         .map(|(_, row, state)| (format!("in partition {}: ", row.name), state));
     let default = (String::new(), cluster.default_partition());
     for (place, state) in once(default).chain(others) {
-        let audit = Audit::of(state);
+        let audit = Audit::run(state);
         let report = |found: audit::Finding| Finding {
             what: found.what.to_owned(),
             count: found.count,

@@ -24,8 +24,8 @@ use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep};
 
 use super::partitions::no_partition;
-use super::upload::Turn;
-use super::{Admin, Answer, Failed, detailed, failed, upload};
+use super::upload::ImportGuard;
+use super::{Admin, Failed, HandlerResult, detailed, failed, upload};
 use crate::partitions::PartitionSection;
 use placement_cluster::Refused;
 
@@ -41,7 +41,7 @@ pub(super) async fn put(
     State(admin): State<Admin>,
     Path(name): Path<String>,
     body: Body,
-) -> Answer {
+) -> HandlerResult {
     let imported = import(&admin, &name, body).await;
     let report = imported.map(|report| Json(report).into_response());
     detailed(format!("import a backup into partition {name:?}"), report)
@@ -73,14 +73,14 @@ async fn import(admin: &Admin, name: &str, body: Body) -> Result<ImportReport, F
     let mut pieces = pieces(from.clone(), bytes_max);
     let mut count = 0;
     while let Some(piece) = pieces.recv().await {
-        if let Err((reason, may_be_done)) = bring(&*write, piece).await {
+        if let Err((reason, may_be_done)) = submit_piece(&*write, piece).await {
             return Err(stopped(&name, &reason, count > 0 || may_be_done));
         }
         count += 1;
     }
     let after = admin.read.view(Consistency::Linearizable).await;
     let missing = || Unavailable::NoPartition(name.clone());
-    let after = after.and_then(|view| view.of(id).ok_or_else(missing));
+    let after = after.and_then(|view| view.in_partition(id).ok_or_else(missing));
     let after = after.map_err(|reason| stopped(&name, &reason.to_string(), true))?;
     let filled = after.state.filled();
     let digest = computed(admin, move || content_digest(&after.state, &from.0));
@@ -167,7 +167,7 @@ fn check(from: &Model, bytes_max: usize) -> Result<String, Failed> {
 }
 
 /// The commands, created on demand.
-fn pieces(from: Arc<(Model, Turn)>, bytes_max: usize) -> mpsc::Receiver<FillPartition> {
+fn pieces(from: Arc<(Model, ImportGuard)>, bytes_max: usize) -> mpsc::Receiver<FillPartition> {
     let bytes = PIECE_BYTES.min(bytes_max);
     let (sender, pieces) = mpsc::channel(1);
     runtime::spawn(runtime::blocking(move || {
@@ -182,7 +182,10 @@ fn pieces(from: Arc<(Model, Turn)>, bytes_max: usize) -> mpsc::Receiver<FillPart
 ///
 /// # Errors
 /// The reason, and whether the piece may be committed nevertheless.
-async fn bring(write: &dyn WriteBackend, piece: FillPartition) -> Result<(), (String, bool)> {
+async fn submit_piece(
+    write: &dyn WriteBackend,
+    piece: FillPartition,
+) -> Result<(), (String, bool)> {
     let deadline = Instant::now() + PATIENCE;
     let then = piece.then();
     let mut may_be_done = false;

@@ -9,7 +9,7 @@ use placement_wire::JoinToken;
 use serde::Deserialize;
 use time::OffsetDateTime;
 
-use super::{Admin, Answer, Failed, detailed, done, failed, read_or_default};
+use super::{Admin, Failed, HandlerResult, detailed, done, failed, read_or_default};
 use placement_cluster::members::join_tokens::{Issued, seconds};
 
 /// Longest validity of a token, in seconds: a month.
@@ -56,7 +56,7 @@ fn now(admin: &Admin) -> i64 {
     OffsetDateTime::from(admin.bootstrap.env.clock.now()).unix_timestamp()
 }
 
-pub(super) async fn create(State(admin): State<Admin>, body: Bytes) -> Answer {
+pub(super) async fn create(State(admin): State<Admin>, body: Bytes) -> HandlerResult {
     let new: NewJoinToken = read_or_default(&body)?;
     let (ttl_s, though_reachable) = (new.ttl_s, new.though_reachable);
     if !(1..=TTL_MAX_S).contains(&ttl_s) {
@@ -85,14 +85,14 @@ pub(super) async fn create(State(admin): State<Admin>, body: Bytes) -> Answer {
     detailed(asked, answer.map_err(Failed::from))
 }
 
-pub(super) async fn list(State(admin): State<Admin>) -> Answer {
+pub(super) async fn list(State(admin): State<Admin>) -> HandlerResult {
     let tokens = admin.up_to_date().await?.tokens();
     let now = now(&admin);
     let tokens: Vec<_> = tokens.iter().map(|issued| status(issued, now)).collect();
     Ok(Json(serde_json::json!({ "join_tokens": tokens })).into_response())
 }
 
-pub(super) async fn revoke(State(admin): State<Admin>, Path(id): Path<u64>) -> Answer {
+pub(super) async fn revoke(State(admin): State<Admin>, Path(id): Path<u64>) -> HandlerResult {
     admin.bootstrap.slot.revoke_token(id).await?;
     done()
 }

@@ -174,7 +174,7 @@ impl Admin {
     pub(crate) fn numbers(self) -> Router {
         Router::new()
             .route("/metrics", get(metrics))
-            .route("/metrics/providers", get(of_providers))
+            .route("/metrics/providers", get(provider_metrics))
             .with_state(self)
     }
 
@@ -198,15 +198,15 @@ impl Admin {
 
     /// The routes that the pages use.
     pub(crate) fn routes(self) -> Router {
-        router_of(of_one_node().into_iter().chain(of_the_cluster()))
+        router_of(node_routes().into_iter().chain(cluster_routes()))
             .route("/v1/nodes/{id}/{*what}", any(relay::relay))
             .fallback(|| async { no_such_route() })
             .with_state(self)
     }
 
     /// The routes of a single node, which may be reached through another one.
-    fn of_one_node(self) -> Router {
-        router_of(of_one_node()).with_state(self)
+    fn node_router(self) -> Router {
+        router_of(node_routes()).with_state(self)
     }
 
     /// The running member; an error before this node is one.
@@ -227,7 +227,7 @@ impl Admin {
         Ok(running)
     }
 
-    async fn change(&self, change: MembershipChange) -> Answer {
+    async fn change(&self, change: MembershipChange) -> HandlerResult {
         self.bootstrap.slot.change(change).await?;
         done()
     }
@@ -236,7 +236,7 @@ impl Admin {
 /// Method and path, with the handler.
 type Route = (&'static str, MethodRouter<Admin>);
 
-fn of_one_node() -> [Route; 10] {
+fn node_routes() -> [Route; 10] {
     [
         ("GET /v1/status", get(status)),
         ("POST /v1/drain", post(drain)),
@@ -254,7 +254,7 @@ fn of_one_node() -> [Route; 10] {
     ]
 }
 
-fn of_the_cluster() -> [Route; 15] {
+fn cluster_routes() -> [Route; 15] {
     [
         ("POST /v1/init", post(init)),
         ("POST /v1/members/{id}/promote", post(promote)),
@@ -284,7 +284,7 @@ fn router_of(routes: impl IntoIterator<Item = Route>) -> Router<Admin> {
 }
 
 fn no_such_route() -> Failed {
-    let routes = of_one_node().into_iter().chain(of_the_cluster());
+    let routes = node_routes().into_iter().chain(cluster_routes());
     let routes: Vec<&str> = routes.map(|(route, _)| route).collect();
     let detail = format!(
         "no such route; the routes are {}, /v1/nodes/{{id}}/ with status, check, drain, compact, \
@@ -296,7 +296,7 @@ fn no_such_route() -> Failed {
 }
 
 /// The result of a handler.
-type Answer = Result<Response, Failed>;
+type HandlerResult = Result<Response, Failed>;
 
 /// An error response in the form of the API's errors.
 pub(crate) struct Failed(Box<Response>);
@@ -328,7 +328,7 @@ fn failed(status: StatusCode, detail: impl Display) -> Failed {
 }
 
 /// The empty response of a successful change.
-fn done() -> Answer {
+fn done() -> HandlerResult {
     Ok(StatusCode::NO_CONTENT.into_response())
 }
 
@@ -371,8 +371,11 @@ async fn metrics(State(admin): State<Admin>) -> Response {
     ([(header::CONTENT_TYPE, metrics::CONTENT_TYPE)], numbers).into_response()
 }
 
-async fn of_providers(State(admin): State<Admin>, Query(of): Query<OfPartition>) -> Answer {
-    let name = of.partition.as_deref().unwrap_or(PartitionName::DEFAULT);
+async fn provider_metrics(
+    State(admin): State<Admin>,
+    Query(query): Query<OfPartition>,
+) -> HandlerResult {
+    let name = query.partition.as_deref().unwrap_or(PartitionName::DEFAULT);
     placement::existing(&admin, name).await?;
     let Ok(turn) = timeout(SCRAPE_WAIT, admin.scrapes.clone().lock_owned()).await else {
         let detail = "/metrics/providers serves one client at a time, and another one reads \
@@ -383,14 +386,14 @@ async fn of_providers(State(admin): State<Admin>, Query(of): Query<OfPartition>)
     // The partition may have changed in the meantime.
     let (_, view) = placement::existing(&admin, name).await?;
     let form = [(header::CONTENT_TYPE, metrics::CONTENT_TYPE)];
-    Ok((form, metrics::of_providers(view.state, turn)).into_response())
+    Ok((form, metrics::provider_text(view.state, turn)).into_response())
 }
 
 async fn status(State(admin): State<Admin>) -> Response {
     Json(status::full_status(&admin).await).into_response()
 }
 
-async fn init(State(admin): State<Admin>, body: Bytes) -> Answer {
+async fn init(State(admin): State<Admin>, body: Bytes) -> HandlerResult {
     let init: Init = read_or_default(&body)?;
     let named: Vec<String> = (init.members.iter())
         .map(|(id, peer)| format!("{id}={peer}"))
@@ -402,7 +405,7 @@ async fn init(State(admin): State<Admin>, body: Bytes) -> Answer {
 }
 
 /// The answer, with the requested action for the audit record.
-fn detailed(asked: String, answer: Answer) -> Answer {
+fn detailed(asked: String, answer: HandlerResult) -> HandlerResult {
     let mut response = answer.into_response();
     response.extensions_mut().insert(Detail(asked));
     Ok(response)
@@ -411,19 +414,19 @@ fn detailed(asked: String, answer: Answer) -> Answer {
 /// The member to change, and whether to override objections.
 type OfMember = (State<Admin>, Path<u64>, Query<Forced>);
 
-async fn promote((State(admin), Path(id), Query(Forced { force })): OfMember) -> Answer {
+async fn promote((State(admin), Path(id), Query(Forced { force })): OfMember) -> HandlerResult {
     admin.change(MembershipChange::Promote { id, force }).await
 }
 
-async fn demote((State(admin), Path(id), Query(Forced { force })): OfMember) -> Answer {
+async fn demote((State(admin), Path(id), Query(Forced { force })): OfMember) -> HandlerResult {
     admin.change(MembershipChange::Demote { id, force }).await
 }
 
-async fn remove((State(admin), Path(id), Query(Forced { force })): OfMember) -> Answer {
+async fn remove((State(admin), Path(id), Query(Forced { force })): OfMember) -> HandlerResult {
     admin.change(MembershipChange::Remove { id, force }).await
 }
 
-async fn transfer(State(admin): State<Admin>, body: Bytes) -> Answer {
+async fn transfer(State(admin): State<Admin>, body: Bytes) -> HandlerResult {
     let Transfer { to } = read_or_default(&body)?;
     let asked = match to {
         Some(to) => format!("transfer leadership to node {to}"),
@@ -435,7 +438,7 @@ async fn transfer(State(admin): State<Admin>, body: Bytes) -> Answer {
 }
 
 /// Fails `/readyz` first: clients that look for another leader must not be sent here.
-async fn drain(State(admin): State<Admin>) -> Answer {
+async fn drain(State(admin): State<Admin>) -> HandlerResult {
     admin.bootstrap.slot.leaving.drain(true);
     tracing::info!("an operator drains this node");
     let Some(running) = admin.bootstrap.slot.get() else {
@@ -453,7 +456,7 @@ async fn undrain(State(admin): State<Admin>) -> StatusCode {
     StatusCode::NO_CONTENT
 }
 
-async fn check(State(admin): State<Admin>) -> Answer {
+async fn check(State(admin): State<Admin>) -> HandlerResult {
     let running = admin.running()?;
     let Ok(turn) = admin.checking.clone().try_lock_owned() else {
         let detail = "a check of this node is already in progress";
@@ -469,7 +472,7 @@ async fn check(State(admin): State<Admin>) -> Answer {
     }
 }
 
-async fn compact(State(admin): State<Admin>) -> Answer {
+async fn compact(State(admin): State<Admin>) -> HandlerResult {
     let compacted = admin.running()?.compact().await;
     compacted.map_err(|refused| failed(StatusCode::SERVICE_UNAVAILABLE, refused))?;
     done()
@@ -497,7 +500,7 @@ mod tests {
     fn page_in_docs_names_each_route() {
         let page = page();
         placement_docs::assert_kept("admin-routes.md", &page, "--lib admin::tests");
-        let routes = of_one_node().into_iter().chain(of_the_cluster());
+        let routes = node_routes().into_iter().chain(cluster_routes());
         let named = routes.map(|(route, _)| route);
         for route in named.filter(|route| !route.starts_with("ANY ")) {
             assert!(page.contains(&format!("| `{route}`")), "{route}");

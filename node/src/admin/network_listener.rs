@@ -11,7 +11,7 @@ use http::header::{HOST, ORIGIN};
 use http::uri::Authority;
 use http::{Method, Request, StatusCode};
 
-use super::{Answer, Failed, failed, media_type};
+use super::{Failed, HandlerResult, failed, media_type};
 use placement_peer::tls::Shown;
 
 /// Access control of the admin listener.
@@ -86,7 +86,7 @@ pub(crate) async fn enter(
     State(listener): State<NetworkListener>,
     request: Request<Body>,
     next: Next,
-) -> Answer {
+) -> HandlerResult {
     listener.admit(&request)?;
     Ok(next.run(request).await)
 }

@@ -53,7 +53,7 @@ impl User {
     /// Whether the policy of a partition lets the user see its pages.
     pub(crate) fn may_see(&self, policy: &Policy) -> bool {
         let identity = &self.token.identity;
-        let target = Target::of_caller(identity);
+        let target = Target::for_caller(identity);
         policy.authorize(WEB, identity, target).is_ok()
     }
 }
@@ -77,7 +77,7 @@ impl Pages {
 
     /// Waits for a permit: first for one of the user's own, so that one user's pages do not queue
     /// in front of others'.
-    async fn place(&self, user_id: Option<&str>) -> Option<Place> {
+    async fn place(&self, user_id: Option<&str>) -> Option<PagePermits> {
         let own = user_id.map(|user_id| self.places_of(user_id));
         let place = async {
             let own = match own {
@@ -103,12 +103,12 @@ impl Pages {
 }
 
 /// The permits of a page, of its user and of all: held until its last request is answered.
-type Place = Arc<(Option<OwnedSemaphorePermit>, OwnedSemaphorePermit)>;
+type PagePermits = Arc<(Option<OwnedSemaphorePermit>, OwnedSemaphorePermit)>;
 
 /// The routes, called for one page of an operator or a user.
 struct Routes {
     router: Router,
-    place: Option<Place>,
+    place: Option<PagePermits>,
     /// The caller. The rest of the original request is not passed on.
     caller: Extensions,
 }

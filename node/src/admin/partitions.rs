@@ -11,7 +11,7 @@ use placement_model::{Command, Outcome, Refusal, State as Model};
 use placement_wire::Partition;
 use serde::Deserialize;
 
-use super::{Admin, Answer, Failed, Forced, User, detailed, done, failed, read};
+use super::{Admin, Failed, Forced, HandlerResult, User, detailed, done, failed, read};
 use crate::partitions::PartitionSection;
 use placement_base::backend::Unavailable;
 use placement_cluster::Refused;
@@ -92,7 +92,10 @@ pub(super) fn covers(route: &Route, prefix: &PathPrefix) -> bool {
 
 /// All partitions of the cluster, and configured partitions that the cluster lacks; for a user,
 /// only those whose pages the user may see.
-pub(super) async fn list(State(admin): State<Admin>, user: Option<Extension<User>>) -> Answer {
+pub(super) async fn list(
+    State(admin): State<Admin>,
+    user: Option<Extension<User>>,
+) -> HandlerResult {
     let current = admin.up_to_date().await?.replica.views.current();
     let sections = &admin.sections;
     let section = |name: &str| sections.iter().find(|section| section.name == name);
@@ -121,7 +124,7 @@ pub(super) async fn list(State(admin): State<Admin>, user: Option<Extension<User
 }
 
 /// Creates a partition with its routes.
-pub(super) async fn create(State(admin): State<Admin>, body: Bytes) -> Answer {
+pub(super) async fn create(State(admin): State<Admin>, body: Bytes) -> HandlerResult {
     let new: New = read(&body)?;
     let (hosts, prefixes) = (new.hosts, new.prefixes);
     let asked = format!("create partition {:?}", new.name);
@@ -135,7 +138,7 @@ pub(super) async fn route(
     State(admin): State<Admin>,
     Path(name): Path<String>,
     body: Bytes,
-) -> Answer {
+) -> HandlerResult {
     let routes = read(&body)?;
     let asked = format!("route partition {name:?}");
     let name = name.parse().map_err(|_| no_partition(&name));
@@ -149,7 +152,7 @@ async fn change(
     name: Result<PartitionName, Failed>,
     routes: &NewRoutes,
     command: fn(PartitionName, Routes) -> Command,
-) -> Answer {
+) -> HandlerResult {
     let NewRoutes { hosts, prefixes } = routes;
     let changed = async { carry_out(admin, command(name?, routes.parse(admin)?)).await };
     let asked = format!("{asked}: hosts {hosts:?}, prefixes {prefixes:?}");
@@ -161,7 +164,7 @@ pub(super) async fn delete(
     State(admin): State<Admin>,
     Path(name): Path<String>,
     Query(Forced { force }): Query<Forced>,
-) -> Answer {
+) -> HandlerResult {
     let name = name.parse().map_err(|_| no_partition(&name))?;
     let command = Command::DeletePartition(DeletePartition { name, force });
     carry_out(&admin, command).await
@@ -172,7 +175,7 @@ pub(super) fn no_partition(name: &str) -> Failed {
     failed(StatusCode::NOT_FOUND, detail)
 }
 
-async fn carry_out(admin: &Admin, command: Command) -> Answer {
+async fn carry_out(admin: &Admin, command: Command) -> HandlerResult {
     let request_id = format!("partitions: {}", command.name());
     let submitted = admin.write.submit(command, request_id).await;
     let written = submitted.map_err(|unavailable| match unavailable {

@@ -9,7 +9,7 @@ use placement_model::types::PartitionName;
 use super::pages::User;
 use super::partitions::no_partition;
 use super::trail::operator;
-use super::{Admin, Answer, Failed};
+use super::{Admin, Failed, HandlerResult};
 use crate::partitions::FOR_OPERATORS;
 use placement_api::http::Identity;
 use placement_audit::Listener;
@@ -17,7 +17,7 @@ use placement_base::backend::{Consistency, View};
 use placement_cluster::Refused;
 
 /// Calls the API of the partition in the path.
-pub(super) async fn ask(State(admin): State<Admin>, request: Request) -> Answer {
+pub(super) async fn ask(State(admin): State<Admin>, request: Request) -> HandlerResult {
     let path = percent_decode_str(request.uri().path()).decode_utf8_lossy();
     let below = path.strip_prefix(FOR_OPERATORS).unwrap_or_default();
     let name = below.split('/').next().unwrap_or_default();
@@ -51,7 +51,7 @@ pub(super) async fn existing(admin: &Admin, name: &str) -> Result<(PartitionName
     // This node may lag behind the node that created it.
     for consistency in [Consistency::Local, Consistency::Linearizable] {
         let view = admin.read.view(consistency).await;
-        if let Ok(view) = view.map_err(Refused::from)?.within(&name) {
+        if let Ok(view) = view.map_err(Refused::from)?.in_named_partition(&name) {
             return Ok((name, view));
         }
     }

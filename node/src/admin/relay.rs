@@ -16,9 +16,9 @@ use tower::ServiceExt;
 
 use super::pages::User;
 use super::trail::{Recording, Relayed, operator, recorded};
-use super::{Admin, Answer, Failed, failed, media_type, no_such_route, of_one_node};
+use super::{Admin, Failed, HandlerResult, failed, media_type, no_such_route, node_routes};
 use crate::partitions::FOR_OPERATORS;
-use placement_cluster::peer_service::Operated;
+use placement_cluster::peer_service::AdminApi;
 use placement_peer::raft::messages::{Headers, Order, OrderReply};
 use placement_peer::tls::OWNER_MAX;
 use placement_peer::transport::channel::CallError;
@@ -52,11 +52,11 @@ impl Inner {
     /// Adds audit records on this node to those of the node where the operator is connected.
     pub(crate) fn new(admin: Admin, recording: Recording) -> Arc<Self> {
         let recorded = from_fn_with_state(recording, recorded);
-        Arc::new(Self(admin.of_one_node().layer(recorded)))
+        Arc::new(Self(admin.node_router().layer(recorded)))
     }
 }
 
-impl Operated for Inner {
+impl AdminApi for Inner {
     fn carry_out(&self, from: u64, order: Order) -> BoxFuture<'_, OrderReply> {
         Box::pin(async move {
             let response = match request_of(from, order) {
@@ -147,10 +147,10 @@ pub(super) async fn relay(
     State(admin): State<Admin>,
     Path((id, what)): Path<(u64, String)>,
     mut request: Request,
-) -> Answer {
+) -> HandlerResult {
     let asked = format!("{} /v1/{what}", request.method());
     let is_for_api = format!("/v1/{what}").starts_with(FOR_OPERATORS);
-    if !is_for_api && !of_one_node().iter().any(|(route, _)| *route == asked) {
+    if !is_for_api && !node_routes().iter().any(|(route, _)| *route == asked) {
         return Err(no_such_route());
     }
     // With its query, and in its original encoding.
@@ -160,7 +160,7 @@ pub(super) async fn relay(
     // Also works before this node is a member.
     if id == admin.bootstrap.config.node_id {
         *request.uri_mut() = (path.parse()).expect("the end of a path with a query is one");
-        return Ok(ask(admin.of_one_node(), request).await);
+        return Ok(ask(admin.node_router(), request).await);
     }
     let Some(member) = admin.running()?.replica.member(id) else {
         let detail = format!("node {id} is not a member");
@@ -173,7 +173,7 @@ pub(super) async fn relay(
         *own.uri_mut() = (path.parse()).expect("the end of a path with a query is one");
         own.headers_mut().clone_from(request.headers());
         own.extensions_mut().clone_from(request.extensions());
-        let own = ask(admin.clone().of_one_node(), own).await;
+        let own = ask(admin.clone().node_router(), own).await;
         if !own.status().is_success() {
             return Ok(own);
         }

@@ -10,16 +10,19 @@ use placement_wire::{NodeStatus, Topology};
 
 use super::pages::User;
 use super::status::node_status;
-use super::{Admin, Answer, relay};
+use super::{Admin, HandlerResult, relay};
 use placement_cluster::replica::Replica;
-use placement_cluster::topology::{RoundTrips, Standing, topology_of};
+use placement_cluster::topology::{MemberStatus, RoundTrips, topology_of};
 use placement_peer::raft::messages::Order;
 
 /// A member that does not answer within this counts as lost.
 const PROBE: Duration = Duration::from_secs(3);
 
 /// Omits partitions whose pages the user may not see.
-pub(super) async fn topology(State(admin): State<Admin>, user: Option<Extension<User>>) -> Answer {
+pub(super) async fn topology(
+    State(admin): State<Admin>,
+    user: Option<Extension<User>>,
+) -> HandlerResult {
     let running = admin.running()?;
     let user = user.as_deref();
     let located = admin.sections.iter();
@@ -27,10 +30,14 @@ pub(super) async fn topology(State(admin): State<Admin>, user: Option<Extension<
     let clouds: Vec<_> = located
         .map(|section| (section.name.clone(), section.region.clone()))
         .collect();
-    Ok(Json(of(&admin, &running.replica, &clouds).await).into_response())
+    Ok(Json(collect_topology(&admin, &running.replica, &clouds).await).into_response())
 }
 
-async fn of(admin: &Admin, replica: &Replica, clouds: &[(String, String)]) -> Topology {
+async fn collect_topology(
+    admin: &Admin,
+    replica: &Replica,
+    clouds: &[(String, String)],
+) -> Topology {
     let me = replica.me;
     let members = replica.members();
     let order = &Order {
@@ -56,9 +63,9 @@ async fn of(admin: &Admin, replica: &Replica, clouds: &[(String, String)]) -> To
         }
     }
     let voters = replica.voters();
-    let standings: Vec<Standing> = members
+    let standings: Vec<MemberStatus> = members
         .into_iter()
-        .map(|(node, member)| Standing {
+        .map(|(node, member)| MemberStatus {
             node,
             site: *member.site,
             is_voter: voters.contains(&node),

@@ -12,7 +12,7 @@ use tokio::time::Instant;
 use super::failed;
 use super::pages::User;
 use placement_audit::access::{NamedClient, Recorded};
-use placement_audit::{Asked, Audit, Caller, Listener, Origin, Outcome, Record};
+use placement_audit::{Audit, Caller, Listener, Origin, Outcome, Record, RequestTarget};
 use placement_base::world::UuidSource;
 use placement_cluster::internal_actions::{ActionLog, InternalAction};
 use placement_peer::tls::Shown;
@@ -31,7 +31,7 @@ pub(crate) struct Recording {
 
 impl Recording {
     /// A record of a request that begins now; its outcome is not known yet.
-    fn begin(&self, user: Option<String>, origin: Origin, asked: Asked) -> Record {
+    fn begin(&self, user: Option<String>, origin: Origin, asked: RequestTarget) -> Record {
         Record {
             time: self.audit.now(),
             node: self.audit.node(),
@@ -66,7 +66,7 @@ impl ActionLog for Recording {
         }
         // Internal paths are valid URIs.
         let uri: Uri = action.path.parse().unwrap_or_default();
-        let asked = Asked::new(&Method::POST, &uri).detailed(&action.detail);
+        let asked = RequestTarget::new(&Method::POST, &uri).detailed(&action.detail);
         let mut record = self.begin(Some(action.actor), Origin::default(), asked);
         record.outcome = match action.done {
             true => Outcome::Committed,
@@ -85,14 +85,14 @@ pub(super) struct Relayed {
 }
 
 /// A request in progress. If it is dropped, its record says that the outcome is unknown.
-struct Waiting {
+struct PendingRecord {
     audit: Audit,
     is_action: bool,
     begun: Instant,
     record: Option<Record>,
 }
 
-impl Waiting {
+impl PendingRecord {
     /// The record of an ended request, once.
     fn end(&mut self) -> Option<Record> {
         Some(Record {
@@ -103,7 +103,7 @@ impl Waiting {
     }
 }
 
-impl Drop for Waiting {
+impl Drop for PendingRecord {
     fn drop(&mut self) {
         if self.is_action
             && let Some(record) = self.end()
@@ -141,15 +141,15 @@ pub(crate) async fn recorded(
         return next.run(request).await;
     }
     let route = request.extensions().get::<MatchedPath>();
-    let asked = Asked {
+    let asked = RequestTarget {
         route: route.map(|route| route.as_str().to_owned()),
-        ..Asked::new(request.method(), request.uri())
+        ..RequestTarget::new(request.method(), request.uri())
     };
     let named = request.extensions().get::<NamedClient>();
     let named = named.map(|NamedClient(client)| client.as_str());
-    let origin = Origin::of(named, request.extensions().get().copied());
+    let origin = Origin::new(named, request.extensions().get().copied());
     let is_handed_out = HANDED_OUT.contains(&request.uri().path());
-    let mut waiting = Waiting {
+    let mut waiting = PendingRecord {
         is_action: !request.method().is_safe() || is_handed_out,
         begun: Instant::now(),
         record: Some(recording.begin(operator(&request), origin, asked)),

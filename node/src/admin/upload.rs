@@ -23,16 +23,16 @@ const PIECES_WAITING: usize = 4;
 const SILENCE: Duration = Duration::from_secs(30);
 
 /// The exclusive turn of one import, held by each of its threads.
-pub(super) type Turn = Arc<OwnedMutexGuard<()>>;
+pub(super) type ImportGuard = Arc<OwnedMutexGuard<()>>;
 
 /// Receives the state in a backup.
 ///
 /// # Errors
 /// 400 if it is not a backup or damaged; 408 if the transfer stops; 409 if its format is newer; 413
 /// if it is too long.
-pub(super) async fn receive(body: Body, turn: Turn) -> Result<Arc<Cluster>, Failed> {
+pub(super) async fn receive(body: Body, turn: ImportGuard) -> Result<Arc<Cluster>, Failed> {
     let (sender, pieces) = mpsc::channel(PIECES_WAITING);
-    let source = Pieces {
+    let source = BodyReader {
         pieces,
         piece: Bytes::new(),
     };
@@ -91,12 +91,12 @@ async fn feed(body: Body, sender: mpsc::Sender<Bytes>) -> Result<(), Failed> {
 }
 
 /// Source of the thread that reads the backup.
-struct Pieces {
+struct BodyReader {
     pieces: mpsc::Receiver<Bytes>,
     piece: Bytes,
 }
 
-impl Read for Pieces {
+impl Read for BodyReader {
     fn read(&mut self, target: &mut [u8]) -> io::Result<usize> {
         while self.piece.is_empty() {
             match self.pieces.blocking_recv() {

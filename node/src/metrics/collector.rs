@@ -104,7 +104,7 @@ impl Metrics {
         let (dir, running) = (config.data_dir.clone(), slot.get());
         let store = running.map(|running| running.store_metrics.clone());
         let read = runtime::blocking(move || Disk {
-            space: DiskSpace::of(&dir),
+            space: DiskSpace::measure(&dir),
             databases: store.map(|store| [store.log(), store.state()]),
         });
         self.disk.get(|_, _| false, patience, read).await
@@ -115,7 +115,10 @@ impl Metrics {
         let is_fresh = |age, (of, _): &(Option<u64>, _)| *of == index || age < COUNT_AGE_MAX;
         let count = runtime::blocking(move || {
             let applied = views.current();
-            (applied.index(), Arc::new(Holdings::of(&applied.cluster)))
+            (
+                applied.index(),
+                Arc::new(Holdings::from_cluster(&applied.cluster)),
+            )
         });
         let (_, holdings) = self.holdings.get(is_fresh, SOON, count).await?;
         Some(holdings)
@@ -171,12 +174,12 @@ impl Sources {
 
 impl Collector for Scrape {
     fn encode(&self, encoder: DescriptorEncoder<'_>) -> Result<(), Error> {
-        let mut out = Out { encoder };
+        let mut out = MetricsEncoder { encoder };
         out.put(&READY, u64::from(self.ready))?;
-        out.of_process(&self.metrics)?;
+        out.process_metrics(&self.metrics)?;
         out.put(&MEMBER, u64::from(self.running.is_some()))?;
         if let Some(running) = &self.running {
-            out.of_member(running)?;
+            out.member_metrics(running)?;
         }
         if let Some(disk) = &self.disk {
             out.disk(disk)?;
@@ -193,11 +196,11 @@ impl Collector for Scrape {
     }
 }
 
-struct Out<'a> {
+struct MetricsEncoder<'a> {
     encoder: DescriptorEncoder<'a>,
 }
 
-impl Out<'_> {
+impl MetricsEncoder<'_> {
     fn begin(&mut self, metric: &Metric) -> Result<MetricEncoder<'_>, Error> {
         self.encoder
             .encode_descriptor(metric.base, metric.help, metric.unit, metric.kind)
@@ -242,7 +245,7 @@ impl Out<'_> {
     }
 
     /// Metrics of every node, in a cluster or not.
-    fn of_process(&mut self, metrics: &Metrics) -> Result<(), Error> {
+    fn process_metrics(&mut self, metrics: &Metrics) -> Result<(), Error> {
         let Metrics { sources, http, .. } = metrics;
         let counts = sources.partitions.counts();
         let [refused, searches, empty] = counts.sums;
@@ -319,7 +322,7 @@ impl Out<'_> {
     }
 
     /// Metrics of a member of a cluster.
-    fn of_member(&mut self, running: &Running) -> Result<(), Error> {
+    fn member_metrics(&mut self, running: &Running) -> Result<(), Error> {
         let (replica, peers, kept) = (&running.replica, &running.peers, &running.kept);
         let ways = peers.round_trips.all().into_iter();
         let means = ways.map(|(peer, way)| (peer, way.mean.as_secs_f64()));

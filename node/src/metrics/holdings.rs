@@ -27,7 +27,7 @@ pub(super) struct Holdings {
 }
 
 impl Holdings {
-    pub(super) fn of(cluster: &Cluster) -> Self {
+    pub(super) fn from_cluster(cluster: &Cluster) -> Self {
         let mut all = Self::default();
         for (partition, state) in partitions(cluster) {
             let report = state.capacity(None, CapacityBy::Class, usize::MAX);

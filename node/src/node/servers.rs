@@ -57,7 +57,12 @@ impl Servers {
             self.config.api.max_connections,
         );
         for (name, listener) in listeners.partitions {
-            self.serve_api(self.port.of(name), listener, gates.api.clone(), &permits);
+            self.serve_api(
+                self.port.for_partition(name),
+                listener,
+                gates.api.clone(),
+                &permits,
+            );
         }
         self.serve_api(self.port.clone(), listeners.api, gates.api, &permits);
 

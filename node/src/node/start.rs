@@ -17,7 +17,7 @@ use placement_api::http::{Api, ApiSettings, AuthStrategy, Policy};
 use placement_api::keystone::Keystone;
 use placement_audit::{Audit, Listener};
 use placement_base::tasks::Tasks;
-use placement_cluster::backend::changed::Changed;
+use placement_cluster::backend::ledger_reader::LedgerReader;
 use placement_cluster::backend::read::Reads;
 use placement_cluster::backend::write::Writes;
 use placement_cluster::backlog::Backlog;
@@ -29,7 +29,7 @@ use placement_peer::raft::peers::Peers;
 use placement_peer::tls::{Link, Secured};
 
 /// First stage: files and keys that the configuration names, opened and checked.
-pub(super) struct Opened {
+pub(super) struct OpenedResources {
     pub(super) settings: ApiSettings,
     pub(super) keystone: Option<Arc<Keystone>>,
     pub(super) secured: Secured,
@@ -37,7 +37,7 @@ pub(super) struct Opened {
     pub(super) audit: Audit,
 }
 
-impl Opened {
+impl OpenedResources {
     pub(super) fn open(env: &Env, config: &Config) -> Result<Self, StartError> {
         let settings = config.api_settings()?;
         let keystone = match settings.auth.strategy {
@@ -79,7 +79,7 @@ pub(super) struct Runtimes {
 impl Runtimes {
     pub(super) fn new(env: &Env) -> Self {
         let tasks = Tasks::here();
-        let requests = tasks.on(env.requests.clone());
+        let requests = tasks.on_runtime(env.requests.clone());
         Self { tasks, requests }
     }
 }
@@ -97,7 +97,7 @@ impl Core {
     pub(super) fn new(
         env: Env,
         config: &Config,
-        opened: &Opened,
+        opened: &OpenedResources,
         addresses: Addresses,
         runtimes: &Runtimes,
     ) -> Self {
@@ -140,12 +140,12 @@ impl Core {
     }
 
     /// The REST API of the default partition.
-    fn api(&self, opened: &Opened, requests: &Tasks) -> Api {
+    fn api(&self, opened: &OpenedResources, requests: &Tasks) -> Api {
         let Bootstrap { env, slot, .. } = &*self.bootstrap;
         Api {
             write: self.write.clone(),
             read: self.read.clone(),
-            ledger: Arc::new(Changed(slot.clone())),
+            ledger: Arc::new(LedgerReader(slot.clone())),
             clock: env.clock.clone(),
             ids: env.ids.clone(),
             offload: env.offload.clone(),
@@ -171,7 +171,7 @@ impl Apis {
     pub(super) fn open(
         core: &Core,
         config: &Config,
-        opened: &Opened,
+        opened: &OpenedResources,
         requests: &Tasks,
     ) -> Result<Self, StartError> {
         let api = core.api(opened, requests);

@@ -55,7 +55,7 @@ async fn list(bucket: &Bucket) -> Result<String, BucketError> {
         let bytes: u64 = stored.iter().map(|stored| stored.length).sum();
         let newest = |is_backup: bool| {
             let of_kind = stored.iter().filter(|stored| {
-                KeptFile::of(&stored.name, 0).is_some_and(|file| file.is_backup == is_backup)
+                KeptFile::parse(&stored.name, 0).is_some_and(|file| file.is_backup == is_backup)
             });
             let newest = of_kind.max_by_key(|stored| &stored.name);
             let copied = newest.and_then(|newest| Timestamp(newest.written * 1_000_000).rfc3339());
@@ -73,7 +73,7 @@ async fn list(bucket: &Bucket) -> Result<String, BucketError> {
 
 async fn fetch(bucket: &Bucket, from: &str, to: &Path) -> anyhow::Result<()> {
     let files: Vec<_> = (bucket.files(from).await?.into_iter())
-        .filter(|stored| KeptFile::of(&stored.name, stored.length).is_some())
+        .filter(|stored| KeptFile::parse(&stored.name, stored.length).is_some())
         .collect();
     if files.is_empty() {
         let there = list(bucket).await?;
@@ -117,7 +117,7 @@ async fn fetch_once(
     name: &str,
     to: &Path,
 ) -> Result<NamedTempFile, BucketError> {
-    let stored = bucket.look(place, name).await?;
+    let stored = bucket.head(place, name).await?;
     let mut draft = tempfile::Builder::new();
     let draft = draft.prefix(name).suffix(".part").tempfile_in(to)?;
     let mut file = BufWriter::new(draft.as_file());

@@ -24,7 +24,7 @@ pub(crate) fn all(dir: &Path, as_json: bool) -> anyhow::Result<()> {
         true => print(&(serde_json::to_string_pretty(&found)? + "\n"))?,
         false => print(&words(&found))?,
     }
-    blame(dir, found.problems.len())
+    fail_if_damaged(dir, found.problems.len())
 }
 
 /// Prints entries of the log, one per line; with `kept`, entries of the log that a node has
@@ -51,7 +51,7 @@ pub(crate) fn log(
         false => inspect_log(dir, from, to, each)?,
     }
     printed?;
-    blame(dir, wrong)
+    fail_if_damaged(dir, wrong)
 }
 
 /// Prints the number of rows of each table.
@@ -67,10 +67,10 @@ pub(crate) fn rows(dir: &Path, as_json: bool) -> anyhow::Result<()> {
         }
     }
     let wrong = tables.iter().filter(|table| table.problem.is_some());
-    blame(dir, wrong.count())
+    fail_if_damaged(dir, wrong.count())
 }
 
-fn blame(dir: &Path, wrong: usize) -> anyhow::Result<()> {
+fn fail_if_damaged(dir: &Path, wrong: usize) -> anyhow::Result<()> {
     match wrong {
         0 => Ok(()),
         1 => bail!("{}: 1 problem found", dir.display()),

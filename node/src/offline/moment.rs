@@ -9,18 +9,18 @@ use placement_model::ledger::LedgerEntry;
 use placement_model::types::Timestamp;
 
 use placement_base::backend::{
-    Consistency, Floor, LedgerBackend, LedgerUnavailable, PlacementIndex, Position, ReadBackend,
-    Readiness, Unavailable, View, WriteBackend, Written,
+    AppliedWrite, Consistency, Floor, LedgerBackend, LedgerUnavailable, PlacementIndex, Position,
+    ReadBackend, Readiness, Unavailable, View, WriteBackend,
 };
 
 /// A partition at a past moment.
-pub(super) struct Moment {
+pub(super) struct PastPartition {
     pub(super) view: View,
     /// Stamp of its last command.
     pub(super) at: Timestamp,
 }
 
-impl Moment {
+impl PastPartition {
     fn index(&self) -> PlacementIndex {
         self.view.position.index.unwrap_or_default()
     }
@@ -30,7 +30,7 @@ impl Moment {
     }
 }
 
-impl ReadBackend for Moment {
+impl ReadBackend for PastPartition {
     fn view(&self, consistency: Consistency) -> BoxFuture<'_, Result<View, Unavailable>> {
         let here = self.index();
         let read = match consistency {
@@ -48,7 +48,7 @@ impl ReadBackend for Moment {
     }
 }
 
-impl WriteBackend for Moment {
+impl WriteBackend for PastPartition {
     fn has_room(&self) -> Result<(), Unavailable> {
         Err(self.unchangeable())
     }
@@ -57,13 +57,13 @@ impl WriteBackend for Moment {
         &self,
         _command: Command,
         _request_id: String,
-    ) -> BoxFuture<'_, Result<Written, Unavailable>> {
+    ) -> BoxFuture<'_, Result<AppliedWrite, Unavailable>> {
         Box::pin(ready(Err(self.unchangeable())))
     }
 }
 
 /// A backup does not contain earlier changes.
-impl LedgerBackend for Moment {
+impl LedgerBackend for PastPartition {
     fn floor(&self) -> Floor {
         Floor {
             index: self.index().index,
@@ -93,12 +93,12 @@ impl LedgerBackend for Moment {
         Box::pin(pending())
     }
 
-    fn going(&self) -> BoxFuture<'_, ()> {
+    fn shutdown_begun(&self) -> BoxFuture<'_, ()> {
         Box::pin(pending())
     }
 }
 
-impl Readiness for Moment {
+impl Readiness for PastPartition {
     fn why_not(&self) -> BoxFuture<'_, Option<String>> {
         Box::pin(ready(None))
     }

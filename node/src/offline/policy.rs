@@ -41,8 +41,8 @@ pub(crate) fn check(
     let mut all = true;
     for rule in rules {
         let target = match is_of_own_project(rule) {
-            true => Target::of_caller(caller),
-            false => Target::of_project(project.or(caller.project_id.as_deref())),
+            true => Target::for_caller(caller),
+            false => Target::for_project(project.or(caller.project_id.as_deref())),
         };
         let passes = policy.authorize(rule, caller, target).is_ok();
         all &= passes;

@@ -24,7 +24,7 @@ use tokio::signal::ctrl_c;
 use tokio::sync::Semaphore;
 use tokio::time::timeout;
 
-use super::moment::Moment;
+use super::moment::PastPartition;
 use super::print;
 use super::restore::{sizes, warn};
 use crate::Env;
@@ -143,8 +143,8 @@ fn router(env: &Env, backup: &Backup, listen: &str, url: &str) -> anyhow::Result
         },
     };
     let api = |id: PartitionId, prefix: &PathPrefix| {
-        let moment = Arc::new(Moment {
-            view: (whole.clone().of(id)).expect("it is one of the cluster's"),
+        let moment = Arc::new(PastPartition {
+            view: (whole.clone().in_partition(id)).expect("it is one of the cluster's"),
             at: info.last_stamp.unwrap_or_default(),
         });
         let mut settings = ApiSettings::default();
@@ -178,7 +178,9 @@ fn router(env: &Env, backup: &Backup, listen: &str, url: &str) -> anyhow::Result
     let root = api(PartitionId::DEFAULT, &PathPrefix::default());
     let answer = move |Extension(peer): Extension<Peer>, request: Request| async move {
         let path = request.uri().path();
-        let found = apis.iter().find(|(prefix, _)| prefix.below(path).is_some());
+        let found = apis
+            .iter()
+            .find(|(prefix, _)| prefix.rest_of(path).is_some());
         let api = found.map_or(&root, |(_, api)| api);
         let operator = Identity::operator(None);
         api.respond_to_authorized(request, Some(peer), Listener::Admin, operator)

@@ -11,7 +11,7 @@ use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 use uuid::Uuid;
 
-use super::given::Given;
+use super::config_args::ConfigArgs;
 use crate::offline::{fetch, inspect, policy, print, recover, replay, restore, transfer};
 use crate::partitions::own_policies;
 use crate::{Config, Env, config, logging};
@@ -22,7 +22,7 @@ use placement_peer::tls::Secured;
 #[derive(Subcommand)]
 pub(super) enum Task {
     /// Checks the configuration and prints it with all defaults; exits with 1 if it is invalid
-    CheckConfig(Given),
+    CheckConfig(ConfigArgs),
     /// Prints the available settings
     #[command(subcommand)]
     Config(ConfigTask),
@@ -91,7 +91,7 @@ impl Task {
     }
 }
 
-fn check(given: &Given) -> anyhow::Result<()> {
+fn check(given: &ConfigArgs) -> anyhow::Result<()> {
     let (config, warnings) = given.load_with_warnings()?;
     for warning in warnings {
         eprintln!("placementd: warning: {warning}");
@@ -137,7 +137,7 @@ pub(super) struct FetchBackup {
     #[arg(long, value_name = "DIRECTORY", requires = "from")]
     to: Option<PathBuf>,
     #[command(flatten)]
-    given: Given,
+    given: ConfigArgs,
 }
 
 impl FetchBackup {
@@ -152,19 +152,19 @@ pub(super) struct Restore {
     #[arg(long, value_name = "PATH", help = FROM)]
     from: PathBuf,
     #[command(flatten)]
-    moment: Moment,
+    moment: MomentArgs,
     /// The id of the new cluster, as printed by the restore of its first member
     #[arg(long = "as", value_name = "CLUSTER_ID")]
     cluster: Option<Uuid>,
     #[command(flatten)]
-    given: Given,
+    given: ConfigArgs,
 }
 
 const FROM: &str = "A backup, or a directory of [backup]";
 
 /// A moment in a directory of `[backup]`.
 #[derive(Args)]
-struct Moment {
+struct MomentArgs {
     /// Restore this moment from a directory, such as 2026-11-22T10:00:00Z; default: the last one
     #[arg(long, value_name = "TIME", value_parser = moment)]
     until: Option<Timestamp>,
@@ -173,7 +173,7 @@ struct Moment {
     until_index: Option<u64>,
 }
 
-impl Moment {
+impl MomentArgs {
     fn until(&self) -> Until {
         match (self.until, self.until_index) {
             (Some(time), _) => Until::Time(time),
@@ -188,7 +188,7 @@ pub(super) struct Replay {
     #[arg(value_name = "PATH", help = FROM)]
     backup: PathBuf,
     #[command(flatten)]
-    moment: Moment,
+    moment: MomentArgs,
     /// Loopback address, `host:port`; port 0 picks a free one
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8778")]
     listen: String,
@@ -262,7 +262,7 @@ pub(super) struct SkipEntry {
     #[arg(long)]
     i_understand: bool,
     #[command(flatten)]
-    given: Given,
+    given: ConfigArgs,
 }
 
 impl SkipEntry {
@@ -290,23 +290,23 @@ impl SkipEntry {
 #[command(args_conflicts_with_subcommands = true)]
 pub(super) struct Inspect {
     #[command(subcommand)]
-    part: Option<Part>,
+    part: Option<InspectPart>,
     /// Print JSON instead of text
     #[arg(long)]
     json: bool,
     #[command(flatten)]
-    given: Given,
+    given: ConfigArgs,
 }
 
 /// A part of a data directory or of backups.
 #[derive(Subcommand)]
-enum Part {
+enum InspectPart {
     /// Prints the entries of the log, one per line
     Log {
         #[command(flatten)]
         range: Range,
         #[command(flatten)]
-        given: Given,
+        given: ConfigArgs,
     },
     /// Prints the entries of the log that a node has archived with its backups; the node may be
     /// running
@@ -322,7 +322,7 @@ enum Part {
         #[arg(long)]
         json: bool,
         #[command(flatten)]
-        given: Given,
+        given: ConfigArgs,
     },
 }
 
@@ -350,13 +350,13 @@ impl Inspect {
     fn carry_out(self) -> anyhow::Result<()> {
         match self.part {
             None => inspect::all(&self.given.data_dir()?, self.json),
-            Some(Part::Log { range, given }) => {
+            Some(InspectPart::Log { range, given }) => {
                 inspect::log(&given.data_dir()?, false, range.ends(), range.json)
             }
-            Some(Part::KeptLog { directory, range }) => {
+            Some(InspectPart::KeptLog { directory, range }) => {
                 inspect::log(&directory, true, range.ends(), range.json)
             }
-            Some(Part::Rows { json, given }) => inspect::rows(&given.data_dir()?, json),
+            Some(InspectPart::Rows { json, given }) => inspect::rows(&given.data_dir()?, json),
         }
     }
 }
@@ -368,12 +368,12 @@ pub(super) enum PolicyTask {
         /// The rules to check; default: all
         rule: Vec<String>,
         #[command(flatten)]
-        given: Given,
+        given: ConfigArgs,
         #[command(flatten)]
         caller: Caller,
     },
     /// Prints a policy file with all rules and their defaults, commented out
-    Sample(Given),
+    Sample(ConfigArgs),
 }
 
 #[derive(Args)]
@@ -449,7 +449,7 @@ pub(super) struct Recover {
     #[arg(long)]
     yes_the_others_are_gone_for_ever: bool,
     #[command(flatten)]
-    given: Given,
+    given: ConfigArgs,
 }
 
 impl Recover {

@@ -21,7 +21,7 @@ const LINGER_MAX_BYTES: usize = 1024 * 1024;
 
 /// Announcements of responses to a connection.
 #[derive(Clone, Default)]
-pub(super) struct Announced(Arc<Flags>);
+pub(super) struct ResponseAnnouncements(Arc<Flags>);
 
 #[derive(Default)]
 struct Flags {
@@ -29,7 +29,7 @@ struct Flags {
     has_begun: AtomicBool,
 }
 
-impl Announced {
+impl ResponseAnnouncements {
     /// Announces that the connection is closed after this response, while its peer may still be
     /// sending.
     pub(super) fn close(&self) {
@@ -43,9 +43,9 @@ impl Announced {
 }
 
 /// A stream whose peer has to read [`MIN_BYTES_PER_S`].
-pub(super) struct Paced {
+pub(super) struct PacedStream {
     stream: BoxStream,
-    announced: Announced,
+    announced: ResponseAnnouncements,
     /// Since when this node waits for the peer to read.
     waiting: Option<Instant>,
     /// How long it has waited before, and how many bytes the peer has read, for this response.
@@ -56,8 +56,8 @@ pub(super) struct Paced {
     ending: Option<usize>,
 }
 
-impl Paced {
-    pub(super) fn new(stream: BoxStream, announced: Announced) -> Self {
+impl PacedStream {
+    pub(super) fn new(stream: BoxStream, announced: ResponseAnnouncements) -> Self {
         Self {
             stream,
             announced,
@@ -131,7 +131,7 @@ impl Paced {
     }
 }
 
-impl AsyncRead for Paced {
+impl AsyncRead for PacedStream {
     fn poll_read(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -141,7 +141,7 @@ impl AsyncRead for Paced {
     }
 }
 
-impl AsyncWrite for Paced {
+impl AsyncWrite for PacedStream {
     fn poll_write(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -187,9 +187,12 @@ mod tests {
 
     use super::*;
 
-    fn paced(stream: DuplexStream) -> (Paced, Announced) {
-        let announced = Announced::default();
-        (Paced::new(Box::new(stream), announced.clone()), announced)
+    fn paced(stream: DuplexStream) -> (PacedStream, ResponseAnnouncements) {
+        let announced = ResponseAnnouncements::default();
+        (
+            PacedStream::new(Box::new(stream), announced.clone()),
+            announced,
+        )
     }
 
     #[tokio::test(start_paused = true)]
@@ -264,7 +267,7 @@ mod tests {
         tokio::join!(async { paced.shutdown().await.unwrap() }, sender);
         assert_eq!(begun.elapsed(), Duration::ZERO, "the sender has ended");
         let (here, _there) = duplex(64);
-        let mut paced = Paced::new(Box::new(here), announced);
+        let mut paced = PacedStream::new(Box::new(here), announced);
         paced.shutdown().await.unwrap();
         assert_eq!(begun.elapsed(), LINGER, "this one goes on");
     }

@@ -271,11 +271,11 @@ impl Site {
 
     /// Checks that a page of this site sent the form.
     fn check_origin(&self, headers: &HeaderMap) -> Result<(), Refusal> {
-        let origin = only(headers, &ORIGIN).unwrap_or_default();
+        let origin = single_header(headers, &ORIGIN).unwrap_or_default();
         let own = origin.strip_prefix("https://");
         // A browser on this machine, without a proxy that terminates TLS.
         let plain = origin.strip_prefix("http://").filter(|_| !self.is_tls);
-        let is_own = (own.or(plain).zip(only(headers, &HOST)))
+        let is_own = (own.or(plain).zip(single_header(headers, &HOST)))
             .is_some_and(|(own, host)| own.eq_ignore_ascii_case(host));
         let site = headers.get(FETCH_SITE);
         if is_own && site.is_none_or(|site| site == "same-origin") {
@@ -295,7 +295,7 @@ impl Site {
 }
 
 /// The value of a header that occurs once.
-fn only<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a str> {
+fn single_header<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a str> {
     let mut all = headers.get_all(name).iter();
     let first = all.next()?.to_str().ok()?;
     all.next().is_none().then_some(first)

@@ -5,7 +5,7 @@ use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 
 use crate::admin::{Detail, User, response};
-use placement_api::keystone::Away;
+use placement_api::keystone::KeystoneUnavailable;
 
 /// A response in place of a page. It contains the form for the next attempt.
 pub(super) struct Refusal {
@@ -55,8 +55,8 @@ impl Refusal {
     }
 }
 
-impl From<Away> for Refusal {
-    fn from(away: Away) -> Self {
+impl From<KeystoneUnavailable> for Refusal {
+    fn from(away: KeystoneUnavailable) -> Self {
         tracing::warn!(reason = %away, "cannot ask Keystone about a user of the pages");
         let wrong = "Keystone is not available now. Retry; operators can use `placementctl web`.";
         Self::new(StatusCode::SERVICE_UNAVAILABLE, wrong)

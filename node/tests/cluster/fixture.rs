@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use placement_base::backend::{Consistency, Unavailable, View, Written};
+use placement_base::backend::{AppliedWrite, Consistency, Unavailable, View};
 use placement_base::settings::Text;
 use placement_model::command::{Command, CreateProvider};
 use placement_model::types::ProviderUuid;
@@ -105,7 +105,7 @@ impl Machine {
         std::fs::remove_dir_all(self.dir.path().join("data")).unwrap();
     }
 
-    pub(crate) async fn submit(&self, command: Command) -> Result<Written, Unavailable> {
+    pub(crate) async fn submit(&self, command: Command) -> Result<AppliedWrite, Unavailable> {
         self.node()
             .write_backend()
             .submit(command, format!("req-{}", self.id()))
@@ -113,7 +113,7 @@ impl Machine {
     }
 
     /// Creates a provider through this node.
-    pub(crate) async fn create(&self, number: u128) -> Written {
+    pub(crate) async fn create(&self, number: u128) -> AppliedWrite {
         let written = self.submit(create(number)).await.unwrap();
         assert!(
             matches!(written.outcome, Outcome::Done(Reply::Provider(_))),

@@ -48,22 +48,27 @@ async fn node_that_cannot_read_newer_entries_is_quarantined() {
     let mut machines = cluster(3).await;
     let leader = settled(&machines).await;
     machines[leader].create(1).await;
-    let outgrown = (leader + 1) % machines.len();
-    let answer = send_newer_entry(&machines[leader], &machines[outgrown]).await;
+    let report_unreadable_call = (leader + 1) % machines.len();
+    let answer = send_newer_entry(&machines[leader], &machines[report_unreadable_call]).await;
     assert!(answer.contains("a record of version 99"), "{answer}");
 
     let failure = eventually("a node that says why it leaves", || {
-        machines[outgrown].node().status().storage_failure
+        machines[report_unreadable_call]
+            .node()
+            .status()
+            .storage_failure
     });
     let failure = failure.await;
     for words in ["a record of version 99", "start a binary"] {
         assert!(failure.contains(words), "{failure}");
     }
-    let (status, body) = machines[outgrown].api("GET", "/readyz", "").await;
+    let (status, body) = machines[report_unreadable_call]
+        .api("GET", "/readyz", "")
+        .await;
     assert_eq!(status, 503);
     assert!(body.contains(&failure), "{body}");
 
-    let left = machines.remove(outgrown);
+    let left = machines.remove(report_unreadable_call);
     settled(&machines).await;
     machines[0].create(2).await;
     for machine in &machines {

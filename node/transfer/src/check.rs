@@ -79,7 +79,7 @@ impl Check<'_> {
 
     /// Checks that referenced rows exist and that keys are unique.
     fn references(&mut self) {
-        let names = Names::of(self.rows);
+        let names = Names::collect(self.rows);
         let Ok(()) = self.rows.for_each_table(|table, rows| {
             let mut seen = BTreeSet::new();
             for values in rows {

@@ -36,7 +36,7 @@ pub fn content_digest(state: &State, other: &State) -> String {
 
 /// The digest of checked rows.
 pub(crate) fn digest(rows: &Rows) -> String {
-    let names = Names::of(rows);
+    let names = Names::collect(rows);
     let (mut sum, mut line) = (0_u128, String::new());
     let Ok(()) = rows.for_each_table(|table, rows| {
         let shown = shown(table);

@@ -97,7 +97,7 @@ pub enum DumpError {
 
 /// The relevant content of a statement.
 #[derive(Debug)]
-pub(crate) enum Piece {
+pub(crate) enum DumpPart {
     /// Definition of a table.
     Table { table: String, columns: Vec<String> },
     /// Rows of a table. If `columns` is empty, they have the columns of the definition, in order.
@@ -152,7 +152,7 @@ impl<R: Read> Dump<R> {
     }
 
     /// The next piece; `None` at the end of a complete dump.
-    pub(crate) fn next_piece(&mut self) -> Result<Option<Piece>, DumpError> {
+    pub(crate) fn next_piece(&mut self) -> Result<Option<DumpPart>, DumpError> {
         while let Some((line, statement)) = self.statement()? {
             if let Some(piece) = self.piece(line, statement)? {
                 self.is_whole = false;
@@ -236,7 +236,7 @@ impl<R: Read> Dump<R> {
         line.is_empty() || line.starts_with(b"--") || line.starts_with(b"\\") || is_comment(line)
     }
 
-    fn piece(&self, line: u64, tokens: Vec<TokenWithSpan>) -> Result<Option<Piece>, DumpError> {
+    fn piece(&self, line: u64, tokens: Vec<TokenWithSpan>) -> Result<Option<DumpPart>, DumpError> {
         let words = tokens.iter().filter_map(|token| match &token.token {
             Token::Word(word) => Some(word.keyword),
             _ => None,
@@ -244,14 +244,14 @@ impl<R: Read> Dump<R> {
         let other = other_table(&tokens);
         match words.take(2).collect::<Vec<_>>().as_slice() {
             [Keyword::CREATE, Keyword::TABLE] if other.is_some() => {
-                Ok(other.map(Piece::OtherTable))
+                Ok(other.map(DumpPart::OtherTable))
             }
             [Keyword::CREATE, Keyword::TABLE] if text_length(&tokens) > TABLE_BYTES_MAX => Err(
                 wrong(line, "a table definition is longer than any of upstream's"),
             ),
             [Keyword::CREATE, Keyword::TABLE] => Ok(definition(self.parse(line, tokens)?)),
             [Keyword::INSERT | Keyword::REPLACE, ..] if other.is_some() => {
-                Ok(other.map(Piece::OtherRows))
+                Ok(other.map(DumpPart::OtherRows))
             }
             [Keyword::INSERT | Keyword::REPLACE, ..] => {
                 let rows = match is_plain_insert(&tokens) {
@@ -282,7 +282,7 @@ impl<R: Read> Dump<R> {
         &self,
         line: u64,
         tokens: &[TokenWithSpan],
-    ) -> Result<Option<Piece>, DumpError> {
+    ) -> Result<Option<DumpPart>, DumpError> {
         let mut texts = tokens.iter().filter_map(|token| match &token.token {
             Token::Word(word) => Some(word.value.as_str()),
             Token::SingleQuotedString(text) => Some(text.as_str()),
@@ -417,19 +417,19 @@ fn other_table(tokens: &[TokenWithSpan]) -> Option<String> {
 }
 
 /// The table that a statement defines, and its columns.
-fn definition(statement: Statement) -> Option<Piece> {
+fn definition(statement: Statement) -> Option<DumpPart> {
     let Statement::CreateTable(table) = statement else {
         return None;
     };
     let columns = table.columns.into_iter().map(|column| column.name.value);
-    Some(Piece::Table {
+    Some(DumpPart::Table {
         table: last_name(&table.name)?,
         columns: columns.collect(),
     })
 }
 
 /// The rows of an `INSERT`; `None` if it contains anything else.
-fn rows(statement: Statement) -> Option<Piece> {
+fn rows(statement: Statement) -> Option<DumpPart> {
     let Statement::Insert(insert) = statement else {
         return None;
     };
@@ -441,7 +441,7 @@ fn rows(statement: Statement) -> Option<Piece> {
     };
     let rows = values.rows.into_iter();
     let rows = rows.map(|row| row.content.into_iter().map(value).collect());
-    Some(Piece::Rows {
+    Some(DumpPart::Rows {
         table: last_name(table)?,
         columns: insert
             .columns

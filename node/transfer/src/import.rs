@@ -8,13 +8,13 @@ use placement_model::state::audit::Audit;
 
 use crate::check::Check;
 use crate::digest::digest;
-use crate::dump::{Dump, DumpError, Piece};
+use crate::dump::{Dump, DumpError, DumpPart};
 use crate::findings::Findings;
 use crate::report::Report;
 use crate::schema::{
     Column, EARLIER_REVISIONS, POSITION_TABLE, REVISION_TABLE, REVISIONS, Rows, Table, table_named,
 };
-use crate::sql::{Misfit, Sql};
+use crate::sql::{OutOfRange, Sql};
 use crate::state;
 use crate::{compare, report};
 
@@ -112,7 +112,7 @@ fn check(rows: &mut Rows, notes: &mut Findings) -> Result<(), ImportError> {
 
 /// Verifies that a recount of the state, and its conversion back to rows, match the rows read.
 fn prove(state: &State, report: &mut Report) -> Result<(), ImportError> {
-    let audit = Audit::of(state);
+    let audit = Audit::run(state);
     report::note_audit(&audit, &mut report.notes);
     if let Some(wrong) = audit.wrong.first() {
         return Err(ImportError::Differs(wrong.what.to_owned()));
@@ -140,27 +140,27 @@ struct Tables {
 }
 
 impl Tables {
-    fn take(&mut self, piece: Piece, line: u64) -> Result<(), ImportError> {
+    fn take(&mut self, piece: DumpPart, line: u64) -> Result<(), ImportError> {
         match piece {
-            Piece::OtherTable(table) => {
+            DumpPart::OtherTable(table) => {
                 if table != POSITION_TABLE {
                     self.notes.note(OTHER_TABLE, || format!("{table:?}"));
                 }
                 self.others.insert(table);
                 Ok(())
             }
-            Piece::OtherRows(table) => {
+            DumpPart::OtherRows(table) => {
                 // SQLite's internal tables have no definition.
                 if !self.others.contains(&table) && !table.starts_with("sqlite_") {
                     self.refuse_undefined(&table, line);
                 }
                 Ok(())
             }
-            Piece::Table { table, columns } => {
+            DumpPart::Table { table, columns } => {
                 self.define(table, columns, line);
                 Ok(())
             }
-            Piece::Rows {
+            DumpPart::Rows {
                 table,
                 columns,
                 rows,
@@ -256,7 +256,7 @@ impl Tables {
             self.revisions.push(values[0].to_string().replace('"', ""));
             return check_revision(&self.revisions).map(drop);
         }
-        if let Err(Misfit {
+        if let Err(OutOfRange {
             column,
             found,
             expected,

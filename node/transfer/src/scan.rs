@@ -5,7 +5,7 @@ use placement_wire::Dialect;
 
 /// The context of the next byte.
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Within {
+enum ScanContext {
     /// Neither a text nor a comment.
     Code,
     /// A text or a quoted name, up to this byte. With escapes, a backslash makes the next byte
@@ -23,7 +23,7 @@ enum Within {
 #[derive(Debug)]
 pub(crate) struct Scan {
     dialect: Dialect,
-    within: Within,
+    within: ScanContext,
     /// The last byte that is neither whitespace nor in a comment.
     last: u8,
     tokens: usize,
@@ -33,7 +33,7 @@ impl Scan {
     pub(crate) fn new(dialect: Dialect) -> Self {
         Self {
             dialect,
-            within: Within::Code,
+            within: ScanContext::Code,
             last: 0,
             tokens: 0,
         }
@@ -41,7 +41,7 @@ impl Scan {
 
     /// Whether the statement ends here, at the end of a line.
     pub(crate) fn has_ended(&self) -> bool {
-        self.within == Within::Code && self.last == b';'
+        self.within == ScanContext::Code && self.last == b';'
     }
 
     /// An upper bound for the number of tokens, including whitespace.
@@ -55,8 +55,8 @@ impl Scan {
         while at < line.len() {
             at += self.step(&line[at..], at.checked_sub(1).map(|at| line[at]));
         }
-        if self.within == Within::Line {
-            self.within = Within::Code;
+        if self.within == ScanContext::Line {
+            self.within = ScanContext::Code;
         }
     }
 
@@ -64,23 +64,25 @@ impl Scan {
     /// bytes scanned.
     fn step(&mut self, rest: &[u8], previous: Option<u8>) -> usize {
         match &mut self.within {
-            Within::Code => return self.code(rest, previous),
-            Within::Quotes { has_escapes, .. } if *has_escapes && rest[0] == b'\\' => return 2,
-            Within::Quotes { end, .. } if rest[0] == *end => {
+            ScanContext::Code => return self.code(rest, previous),
+            ScanContext::Quotes { has_escapes, .. } if *has_escapes && rest[0] == b'\\' => {
+                return 2;
+            }
+            ScanContext::Quotes { end, .. } if rest[0] == *end => {
                 // A doubled quote is part of the text.
                 if rest.get(1) == Some(&*end) {
                     return 2;
                 }
-                self.within = Within::Code;
+                self.within = ScanContext::Code;
             }
-            Within::Quotes { .. } => {}
+            ScanContext::Quotes { .. } => {}
             // MySQL has tokens in comments, and the parser reads an empty `--` as two signs.
-            Within::Line => self.tokens += 1,
-            Within::Comment { depth } => {
+            ScanContext::Line => self.tokens += 1,
+            ScanContext::Comment { depth } => {
                 self.tokens += 1;
                 if rest.starts_with(b"*/") {
                     match *depth {
-                        1 => self.within = Within::Code,
+                        1 => self.within = ScanContext::Code,
                         _ => *depth -= 1,
                     }
                     return 2;
@@ -90,27 +92,27 @@ impl Scan {
                     return 2;
                 }
             }
-            Within::Dollars(tag) if rest.starts_with(tag.as_slice()) => {
+            ScanContext::Dollars(tag) if rest.starts_with(tag.as_slice()) => {
                 let length = tag.len();
-                self.within = Within::Code;
+                self.within = ScanContext::Code;
                 return length;
             }
-            Within::Dollars(_) => {}
+            ScanContext::Dollars(_) => {}
         }
         1
     }
 
     fn code(&mut self, rest: &[u8], previous: Option<u8>) -> usize {
-        let (byte, in_word) = (rest[0], previous.is_some_and(is_of_word));
+        let (byte, in_word) = (rest[0], previous.is_some_and(is_word_byte));
         if let Some((within, length)) = self.opened(rest, previous) {
             self.tokens += length;
-            if !matches!(within, Within::Line | Within::Comment { .. }) {
+            if !matches!(within, ScanContext::Line | ScanContext::Comment { .. }) {
                 self.last = byte;
             }
             self.within = within;
             return length;
         }
-        self.tokens += usize::from(!in_word || !is_of_word(byte));
+        self.tokens += usize::from(!in_word || !is_word_byte(byte));
         if !byte.is_ascii_whitespace() {
             self.last = byte;
         }
@@ -118,9 +120,9 @@ impl Scan {
     }
 
     /// The context that begins here, and the length of its opening.
-    fn opened(&self, rest: &[u8], previous: Option<u8>) -> Option<(Within, usize)> {
+    fn opened(&self, rest: &[u8], previous: Option<u8>) -> Option<(ScanContext, usize)> {
         let dialect = self.dialect;
-        let quotes = |end, has_escapes| Some((Within::Quotes { end, has_escapes }, 1));
+        let quotes = |end, has_escapes| Some((ScanContext::Quotes { end, has_escapes }, 1));
         match rest[0] {
             b'\'' => match dialect {
                 Dialect::MySql => quotes(b'\'', true),
@@ -131,19 +133,19 @@ impl Scan {
             b'"' => quotes(b'"', dialect == Dialect::MySql),
             b'`' if dialect != Dialect::PostgreSql => quotes(b'`', false),
             b'[' if dialect == Dialect::Sqlite => quotes(b']', false),
-            b'#' if dialect == Dialect::MySql => Some((Within::Line, 1)),
+            b'#' if dialect == Dialect::MySql => Some((ScanContext::Line, 1)),
             b'-' if rest.starts_with(b"--") => {
                 let is_comment = dialect != Dialect::MySql
                     || rest.get(2).is_none_or(|byte| byte.is_ascii_whitespace());
-                is_comment.then_some((Within::Line, 2))
+                is_comment.then_some((ScanContext::Line, 2))
             }
-            b'/' if rest.starts_with(b"/*") => Some((Within::Comment { depth: 1 }, 2)),
-            b'$' if dialect == Dialect::PostgreSql && !previous.is_some_and(is_of_word) => {
+            b'/' if rest.starts_with(b"/*") => Some((ScanContext::Comment { depth: 1 }, 2)),
+            b'$' if dialect == Dialect::PostgreSql && !previous.is_some_and(is_word_byte) => {
                 let name = rest[1..]
                     .iter()
-                    .position(|byte| !is_of_word(*byte) || *byte == b'$');
+                    .position(|byte| !is_word_byte(*byte) || *byte == b'$');
                 let end = 1 + name.filter(|length| rest[1 + length] == b'$')?;
-                Some((Within::Dollars(rest[..=end].to_vec()), end + 1))
+                Some((ScanContext::Dollars(rest[..=end].to_vec()), end + 1))
             }
             _ => None,
         }
@@ -151,7 +153,7 @@ impl Scan {
 }
 
 /// Whether a byte may be within a word or a number.
-fn is_of_word(byte: u8) -> bool {
+fn is_word_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'$' || !byte.is_ascii()
 }
 

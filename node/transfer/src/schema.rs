@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use placement_model::types::Timestamp;
 
-use crate::sql::{Field, Misfit, Sql, Text, Whole};
+use crate::sql::{Field, OutOfRange, Sql, Text, Whole};
 
 /// The schema revisions with these columns: the later one only removes some indexes.
 pub(crate) const REVISIONS: [&str; 2] = ["422ece571366", "a082b8bb98d0"];
@@ -76,9 +76,9 @@ pub(crate) fn table_named(name: &str) -> Option<&'static Table> {
     tables.find(|table| table.name == name)
 }
 
-fn field<F: Field>(column: &'static str, value: Option<&&Sql>) -> Result<F, Misfit> {
+fn field<F: Field>(column: &'static str, value: Option<&&Sql>) -> Result<F, OutOfRange> {
     let value = value.expect("there is a value for each column");
-    F::read(value).map_err(|misfit| Misfit { column, ..misfit })
+    F::read(value).map_err(|misfit| OutOfRange { column, ..misfit })
 }
 
 macro_rules! tables {
@@ -93,7 +93,7 @@ macro_rules! tables {
             }
 
             impl $row {
-                fn read(values: &[&Sql]) -> Result<Self, Misfit> {
+                fn read(values: &[&Sql]) -> Result<Self, OutOfRange> {
                     let mut values = values.iter();
                     Ok(Self {
                         $($column: field(stringify!($column), values.next())?,)*
@@ -114,7 +114,7 @@ macro_rules! tables {
                 }
 
                 /// A row that was never updated, with the values of its other columns.
-                pub(crate) fn at(created_at: Timestamp, ($($column,)*): ($($type,)*)) -> Self {
+                pub(crate) fn created_at(created_at: Timestamp, ($($column,)*): ($($type,)*)) -> Self {
                     Self { $($column,)* created_at, updated_at: None }
                 }
             }
@@ -138,7 +138,7 @@ macro_rules! tables {
             },)*];
 
             /// Adds a row, which has a value for each column.
-            pub(crate) fn take(&mut self, table: &Table, values: &[&Sql]) -> Result<(), Misfit> {
+            pub(crate) fn take(&mut self, table: &Table, values: &[&Sql]) -> Result<(), OutOfRange> {
                 match table.name {
                     $(stringify!($table) => self.$table.push($row::read(values)?),)*
                     _ => unreachable!("the table is one of these"),
@@ -205,7 +205,7 @@ tables! {
 pub(crate) struct Names(BTreeMap<&'static str, BTreeMap<String, String>>);
 
 impl Names {
-    pub(crate) fn of(rows: &Rows) -> Self {
+    pub(crate) fn collect(rows: &Rows) -> Self {
         let columns = Rows::TABLES.iter().flat_map(|table| table.columns);
         let mut names: BTreeMap<_, BTreeMap<_, _>> = columns
             .map(|column| (column.refers, BTreeMap::new()))

@@ -40,7 +40,7 @@ impl fmt::Display for Sql {
 
 /// A value outside the range of its column.
 #[derive(Debug)]
-pub(crate) struct Misfit {
+pub(crate) struct OutOfRange {
     /// Name of the column; empty until it is known.
     pub(crate) column: &'static str,
     pub(crate) found: Sql,
@@ -55,8 +55,8 @@ pub(crate) trait Field: Sized {
 
     fn write(&self) -> Sql;
 
-    fn read(found: &Sql) -> Result<Self, Misfit> {
-        Self::parse(found).ok_or_else(|| Misfit {
+    fn read(found: &Sql) -> Result<Self, OutOfRange> {
+        Self::parse(found).ok_or_else(|| OutOfRange {
             column: "",
             found: found.clone(),
             expected: Self::EXPECTED,

@@ -24,7 +24,7 @@ use crate::sql::{Text, Whole};
 
 /// The rows of a state, from checked rows.
 pub(crate) fn changes(rows: &Rows) -> Vec<Change> {
-    let ids = Ids::of(rows);
+    let ids = Ids::collect(rows);
     let mut changes = vec![Change::PutCounters(ids.counters())];
     let classes = rows.resource_classes.iter();
     changes.extend(
@@ -34,7 +34,7 @@ pub(crate) fn changes(rows: &Rows) -> Vec<Change> {
     );
     let traits = rows.traits.iter();
     changes.extend(
-        traits.map(|it| Change::PutTrait(ids.of_trait(it.id), name_row(&it.name, it.modified()))),
+        traits.map(|it| Change::PutTrait(ids.trait_id(it.id), name_row(&it.name, it.modified()))),
     );
     let providers = rows.resource_providers.iter();
     changes.extend(providers.map(|it| ids.put_provider(it)));
@@ -42,7 +42,7 @@ pub(crate) fn changes(rows: &Rows) -> Vec<Change> {
     let mut traits: BTreeMap<_, BTreeSet<_>> = BTreeMap::new();
     for it in &rows.resource_provider_traits {
         let of = traits.entry(ids.provider(it.resource_provider_id));
-        of.or_default().insert(ids.of_trait(it.trait_id));
+        of.or_default().insert(ids.trait_id(it.trait_id));
     }
     let traits = traits.into_iter();
     changes.extend(traits.map(|(id, traits)| Change::PutProviderTraits(id, traits)));
@@ -106,7 +106,7 @@ struct Ids {
 }
 
 impl Ids {
-    fn of(rows: &Rows) -> Self {
+    fn collect(rows: &Rows) -> Self {
         let mut ids = Self {
             providers: rows.resource_providers.iter().map(|it| it.id).collect(),
             classes: rows.resource_classes.iter().map(|it| it.id).collect(),
@@ -139,7 +139,7 @@ impl Ids {
         ResourceClassId(place(&self.classes, id))
     }
 
-    fn of_trait(&self, id: u32) -> TraitId {
+    fn trait_id(&self, id: u32) -> TraitId {
         TraitId(place(&self.traits, id))
     }
 
@@ -195,7 +195,7 @@ fn dense(place: usize) -> u32 {
 
 /// The rows of a state in upstream's form, parents before their children.
 pub(crate) fn rows(state: &State) -> Rows {
-    let mut back = Back::default();
+    let mut back = RowCollector::default();
     for change in state.rows() {
         back.take(change);
     }
@@ -204,7 +204,7 @@ pub(crate) fn rows(state: &State) -> Rows {
 
 /// Collects the rows of a state. [`State::rows`] returns referenced rows first.
 #[derive(Default)]
-struct Back {
+struct RowCollector {
     rows: Rows,
     class_ids: BTreeMap<ResourceClassId, u32>,
     custom_classes: u32,
@@ -222,7 +222,7 @@ struct Back {
 struct Numbers<const MAX: usize>(BTreeMap<Text<MAX>, u32>);
 
 impl<const MAX: usize> Numbers<MAX> {
-    fn of(&mut self, name: &str) -> u32 {
+    fn get_or_assign(&mut self, name: &str) -> u32 {
         let next = dense(self.0.len() + 1);
         *self.0.entry(text(name)).or_insert(next)
     }
@@ -235,7 +235,7 @@ fn text<const MAX: usize>(text: &str) -> Text<MAX> {
 /// Time of rows whose time is not shown.
 const NEVER: Timestamp = Timestamp(0);
 
-impl Back {
+impl RowCollector {
     fn take(&mut self, change: Change) {
         match change {
             Change::PutResourceClass(id, row) => {
@@ -245,23 +245,25 @@ impl Back {
                 );
                 self.class_ids.insert(id, number);
                 let classes = &mut self.rows.resource_classes;
-                classes.push(ResourceClass::at(row.updated_at, (number, name)));
+                classes.push(ResourceClass::created_at(row.updated_at, (number, name)));
             }
             Change::PutTrait(id, row) => {
                 let it = (id.0 + 1, text(row.name.as_str()));
-                self.rows.traits.push(Trait::at(row.updated_at, it));
+                self.rows.traits.push(Trait::created_at(row.updated_at, it));
             }
             Change::PutProvider(id, row) => self.provider(id, &row),
             Change::PutInventory(id, class, row) => self.inventory(id, class, &row),
             Change::PutProviderTraits(id, traits) => {
                 let rows = traits
                     .iter()
-                    .map(|it| ProviderTrait::at(NEVER, (it.0 + 1, id.0 + 1)));
+                    .map(|it| ProviderTrait::created_at(NEVER, (it.0 + 1, id.0 + 1)));
                 self.rows.resource_provider_traits.extend(rows);
             }
             Change::PutProviderAggregates(id, aggregates) => {
-                let numbers = aggregates.iter().map(|it| self.aggregates.of(it.as_str()));
-                let rows = numbers.map(|it| ProviderAggregate::at(NEVER, (id.0 + 1, it)));
+                let numbers = aggregates
+                    .iter()
+                    .map(|it| self.aggregates.get_or_assign(it.as_str()));
+                let rows = numbers.map(|it| ProviderAggregate::created_at(NEVER, (id.0 + 1, it)));
                 self.rows.resource_provider_aggregates.extend(rows);
             }
             Change::PutConsumer(consumer, row) => self.consumer(&consumer.to_string(), &row),
@@ -301,7 +303,7 @@ impl Back {
             Some(root),
             parent,
         );
-        let mut it = ResourceProvider::at(row.created_at, it);
+        let mut it = ResourceProvider::created_at(row.created_at, it);
         it.updated_at = Some(row.updated_at).filter(|at| *at != row.created_at);
         self.rows.resource_providers.push(it);
     }
@@ -327,16 +329,16 @@ impl Back {
         );
         self.rows
             .inventories
-            .push(Inventory::at(row.updated_at, it));
+            .push(Inventory::created_at(row.updated_at, it));
     }
 
     fn consumer(&mut self, uuid: &str, row: &ConsumerRow) {
-        let project = self.projects.of(row.project.as_str());
-        let user = self.users.of(row.user.as_str());
+        let project = self.projects.get_or_assign(row.project.as_str());
+        let user = self.users.get_or_assign(row.user.as_str());
         let kind = row
             .consumer_type
             .as_ref()
-            .map(|name| self.types.of(name.as_str()));
+            .map(|name| self.types.get_or_assign(name.as_str()));
         let Rows {
             consumers,
             allocations,
@@ -344,7 +346,7 @@ impl Back {
         } = &mut self.rows;
         let (number, uuid) = (dense(consumers.len() + 1), text(uuid));
         let it = (number, uuid.clone(), project, user, row.generation.0, kind);
-        consumers.push(Consumer::at(row.updated_at, it));
+        consumers.push(Consumer::created_at(row.updated_at, it));
         for amount in &row.allocations {
             let units = u32::try_from(amount.units).expect("no amount is larger than max_unit");
             let (number, class) = (dense(allocations.len() + 1), self.class_ids[&amount.class]);
@@ -355,20 +357,24 @@ impl Back {
                 class,
                 Whole(units),
             );
-            allocations.push(Allocation::at(row.updated_at, it));
+            allocations.push(Allocation::created_at(row.updated_at, it));
         }
     }
 
     fn finish(self) -> Rows {
         let mut rows = self.rows;
         let aggregates = self.aggregates.0.into_iter().map(|(name, id)| (id, name));
-        rows.placement_aggregates = aggregates.map(|it| Aggregate::at(NEVER, it)).collect();
+        rows.placement_aggregates = aggregates
+            .map(|it| Aggregate::created_at(NEVER, it))
+            .collect();
         let projects = self.projects.0.into_iter().map(|(name, id)| (id, name));
-        rows.projects = projects.map(|it| Project::at(NEVER, it)).collect();
+        rows.projects = projects.map(|it| Project::created_at(NEVER, it)).collect();
         let users = self.users.0.into_iter().map(|(name, id)| (id, name));
-        rows.users = users.map(|it| User::at(NEVER, it)).collect();
+        rows.users = users.map(|it| User::created_at(NEVER, it)).collect();
         let types = self.types.0.into_iter().map(|(name, id)| (id, name));
-        rows.consumer_types = types.map(|it| ConsumerType::at(NEVER, it)).collect();
+        rows.consumer_types = types
+            .map(|it| ConsumerType::created_at(NEVER, it))
+            .collect();
         rows
     }
 }

@@ -35,7 +35,7 @@ pub(crate) struct LogDatabase {
 }
 
 /// First and last position of the log, its vote and its commit index.
-pub(crate) struct Ends {
+pub(crate) struct LogEnds {
     pub(crate) purged: Option<LogId>,
     pub(crate) last: Option<LogId>,
     pub(crate) vote: Option<Vote>,
@@ -55,9 +55,9 @@ fn options(store: &StoreOptions, cache: &Cache) -> Options {
 
 impl LogDatabase {
     /// Opens a log and checks that it has lost nothing.
-    pub(crate) fn open(store: &StoreOptions, cache: &Cache) -> Result<(Self, Ends)> {
+    pub(crate) fn open(store: &StoreOptions, cache: &Cache) -> Result<(Self, LogEnds)> {
         let (options, dir) = (options(store, cache), store.dir.join(LOG_DIR));
-        let database = Self::of(store, Database::open(&options, dir, &FAMILIES)?);
+        let database = Self::new(store, Database::open(&options, dir, &FAMILIES)?);
         let ends = database.ends()?;
         database.check_nothing_lost(&ends)?;
         Ok((database, ends))
@@ -67,10 +67,10 @@ impl LogDatabase {
     pub(crate) fn open_to_read(store: &StoreOptions, cache: &Cache) -> Result<Self> {
         let (options, dir) = (options(store, cache), store.dir.join(LOG_DIR));
         let rocks = Database::open_to_read(options, dir, &FAMILIES)?;
-        Ok(Self::of(store, rocks))
+        Ok(Self::new(store, rocks))
     }
 
-    fn of(store: &StoreOptions, rocks: Database) -> Self {
+    fn new(store: &StoreOptions, rocks: Database) -> Self {
         Self {
             rocks,
             home: store.dir.clone(),
@@ -83,11 +83,14 @@ impl LogDatabase {
     }
 
     /// Reads the first and last position of the log, its vote and its commit index.
-    pub(crate) fn ends(&self) -> Result<Ends> {
+    pub(crate) fn ends(&self) -> Result<LogEnds> {
         let id = |name| Ok(self.rocks.record::<WireLogId>(META, name)?.map(LogId::from));
         let purged = id(PURGED)?;
-        let last = self.behind(purged, IteratorMode::End).next().transpose()?;
-        Ok(Ends {
+        let last = self
+            .entries_after(purged, IteratorMode::End)
+            .next()
+            .transpose()?;
+        Ok(LogEnds {
             purged,
             last: last.map(|entry| entry.log_id).or(purged),
             vote: self.rocks.record::<WireVote>(META, VOTE)?.map(Vote::from),
@@ -97,8 +100,8 @@ impl LogDatabase {
 
     /// Fails if the log lost entries or a vote that were synced: other nodes rely on this node's
     /// acknowledgements.
-    pub(crate) fn check_nothing_lost(&self, ends: &Ends) -> Result<()> {
-        let Some(mark) = reached::noted(&self.home)? else {
+    pub(crate) fn check_nothing_lost(&self, ends: &LogEnds) -> Result<()> {
+        let Some(mark) = reached::read_note(&self.home)? else {
             return Ok(());
         };
         let lost = |what| Err(OpenError::LogLost(self.rocks.dir.clone(), what));
@@ -119,11 +122,12 @@ impl LogDatabase {
     }
 
     /// All entries after the purged ones.
-    pub(super) fn entries(&self, ends: &Ends) -> Result<Vec<Entry>> {
-        self.behind(ends.purged, IteratorMode::Start).collect()
+    pub(super) fn entries(&self, ends: &LogEnds) -> Result<Vec<Entry>> {
+        self.entries_after(ends.purged, IteratorMode::Start)
+            .collect()
     }
 
-    fn behind(
+    fn entries_after(
         &self,
         purged: Option<LogId>,
         mode: IteratorMode<'_>,

@@ -19,11 +19,11 @@ use placement_model::mutant;
 use rocksdb::DB;
 use tokio::sync::{Semaphore, oneshot};
 
-use self::database::Ends;
 pub(crate) use self::database::FAMILIES;
 pub(crate) use self::database::LogDatabase;
+use self::database::LogEnds;
 pub use self::inspect::LogLine;
-use self::reached::{Mark, Reached};
+use self::reached::{ReachedFile, SyncedPosition};
 use self::tail::Tail;
 use self::writer::{Job, Shared};
 use crate::base::Base;
@@ -75,7 +75,7 @@ impl LogStore {
             }
         }
         let (last, vote) = (ends.last, ends.vote);
-        let mut found = Mark { last, vote };
+        let mut found = SyncedPosition { last, vote };
         if let Some(applied) = applied
             && is_overtaken(&database, &ends, applied)?
         {
@@ -87,14 +87,14 @@ impl LogStore {
             );
             // Lowered first, as for each truncation.
             found.last = None;
-            Reached::begin(&options.dir, found)?;
+            ReachedFile::begin(&options.dir, found)?;
             database.begin_behind(version, &applied)?;
             options.observed(LogEvent::Purged(applied));
             options.observed(LogEvent::Truncated(Some(applied)));
             ends.purged = Some(applied);
             ends.last = Some(applied);
         }
-        let reached = Reached::begin(&options.dir, found)?;
+        let reached = ReachedFile::begin(&options.dir, found)?;
         if mutant!("commit-the-tail") {
             ends.committed = ends.last;
         }
@@ -147,7 +147,7 @@ impl LogDatabase {
         self.begin_behind(version, applied)?;
         let vote = self.ends()?.vote;
         let last = Some(*applied);
-        Reached::begin(&self.home, Mark { last, vote })?;
+        ReachedFile::begin(&self.home, SyncedPosition { last, vote })?;
         Ok(())
     }
 
@@ -159,7 +159,11 @@ impl LogDatabase {
     }
 
     /// Appends an entry in a new term, durably and without a quorum, on an operator's order.
-    pub(crate) fn go_on(&self, version: RecordVersion, entry: &Entry) -> Result<()> {
+    pub(crate) fn append_recovery_entry(
+        &self,
+        version: RecordVersion,
+        entry: &Entry,
+    ) -> Result<()> {
         let leader = entry.log_id.committed_leader_id();
         let vote = Vote::new_committed(leader.term, leader.node_id);
         let row = wire::encode(version, &WireEntry::from(entry));
@@ -179,7 +183,7 @@ fn vote_for_leader_of(entry: &LogId) -> Vote {
 /// Whether the state contains an entry that the log does not. Then a leader truncated the log, and
 /// a loss of power undid the truncation, as truncations alone are not synced. Entries that conflict
 /// with an applied entry were never committed, and neither were later ones.
-fn is_overtaken(database: &LogDatabase, ends: &Ends, applied: LogId) -> Result<bool> {
+fn is_overtaken(database: &LogDatabase, ends: &LogEnds, applied: LogId) -> Result<bool> {
     if ends.purged.is_some_and(|id| id.index >= applied.index) {
         return Ok(false);
     }

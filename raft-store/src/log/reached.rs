@@ -29,7 +29,7 @@ const UNKNOWN: &[u8] = b"unknown";
 
 /// The entries and the vote that are known to be on disk.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub(super) struct Mark {
+pub(super) struct SyncedPosition {
     pub(super) last: Option<LogId>,
     pub(super) vote: Option<Vote>,
 }
@@ -42,12 +42,12 @@ struct Record {
 
 /// The open note file, as used by the log writer.
 #[derive(Debug)]
-pub(super) struct Reached {
+pub(super) struct ReachedFile {
     file: File,
-    noted: Mark,
+    noted: SyncedPosition,
 }
 
-impl Mark {
+impl SyncedPosition {
     pub(super) fn truncate(&mut self, last: Option<LogId>) {
         if self.last.map(|id| id.index) > last.map(|id| id.index) {
             self.last = last;
@@ -90,7 +90,7 @@ impl Mark {
 
 /// Reads the note in a data directory. `None` before the first start, or if an operator accepts the
 /// log unchecked.
-pub(super) fn noted(dir: &Path) -> Result<Option<Mark>> {
+pub(super) fn read_note(dir: &Path) -> Result<Option<SyncedPosition>> {
     let path = path(dir);
     let lost = |what| OpenError::ReachedLost(path.clone(), what);
     let Some(bytes) = data_dir::read(dir, NAME)? else {
@@ -107,7 +107,7 @@ pub(super) fn noted(dir: &Path) -> Result<Option<Mark>> {
         );
         return Ok(None);
     }
-    Mark::decode(&bytes)
+    SyncedPosition::decode(&bytes)
         .map(Some)
         .ok_or_else(|| lost("damaged"))
 }
@@ -116,9 +116,9 @@ fn path(dir: &Path) -> PathBuf {
     dir.join(NAME)
 }
 
-impl Reached {
+impl ReachedFile {
     /// Notes durably the last entry and the vote found in the log of a data directory.
-    pub(super) fn begin(dir: &Path, found: Mark) -> Result<Self> {
+    pub(super) fn begin(dir: &Path, found: SyncedPosition) -> Result<Self> {
         let path = path(dir);
         let begin = || -> io::Result<Self> {
             let file = files::to_write().open(&path)?;
@@ -131,7 +131,7 @@ impl Reached {
     }
 
     /// The position last written.
-    pub(super) fn noted(&self) -> Mark {
+    pub(super) fn position(&self) -> SyncedPosition {
         self.noted
     }
 
@@ -147,7 +147,7 @@ impl Reached {
     }
 
     /// Raises the note after a sync.
-    pub(super) fn raise(&mut self, synced: Mark) {
+    pub(super) fn raise(&mut self, synced: SyncedPosition) {
         if synced != self.noted
             && let Err(error) = self.write(synced)
         {
@@ -163,7 +163,7 @@ impl Reached {
         }
     }
 
-    fn write(&mut self, mark: Mark) -> io::Result<()> {
+    fn write(&mut self, mark: SyncedPosition) -> io::Result<()> {
         // Set before the attempt: a failed write may still have written the whole record.
         self.noted = mark;
         self.file.write_all_at(&mark.encode(), 0)
@@ -186,28 +186,28 @@ mod tests {
     #[test]
     fn note_is_read_back_exactly_or_rejected() {
         for mark in [
-            Mark::default(),
-            Mark {
+            SyncedPosition::default(),
+            SyncedPosition {
                 last: Some(id(u64::MAX, u64::MAX)),
                 vote: Some(Vote::new_committed(u64::MAX, u64::MAX)),
             },
         ] {
             let bytes = mark.encode();
             assert_eq!(bytes.len(), LENGTH);
-            assert_eq!(Mark::decode(&bytes), Some(mark));
+            assert_eq!(SyncedPosition::decode(&bytes), Some(mark));
             for at in 0..LENGTH {
                 let mut damaged = bytes.clone();
                 damaged[at] ^= 1;
-                assert_eq!(Mark::decode(&damaged), None);
+                assert_eq!(SyncedPosition::decode(&damaged), None);
             }
-            assert_eq!(Mark::decode(&bytes[..100]), None);
+            assert_eq!(SyncedPosition::decode(&bytes[..100]), None);
         }
-        assert_eq!(Mark::decode(&[]), None);
+        assert_eq!(SyncedPosition::decode(&[]), None);
     }
 
     #[test]
     fn truncation_lowers_the_mark_only_below_its_own_end() {
-        let mut mark = Mark {
+        let mut mark = SyncedPosition {
             last: Some(id(3, 60)),
             vote: None,
         };

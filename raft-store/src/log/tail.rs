@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use super::database::Ends;
+use super::database::LogEnds;
 use crate::types::{Entry, LogId, Vote};
 
 /// The newest entries and the ends of the log. An entry is available here from its append on, at
@@ -36,7 +36,7 @@ struct Cached {
 }
 
 impl Tail {
-    pub(super) fn new(ends: &Ends, bytes_max: usize) -> Self {
+    pub(super) fn new(ends: &LogEnds, bytes_max: usize) -> Self {
         Self {
             purged: ends.purged,
             last: ends.last,

@@ -15,7 +15,7 @@ use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot};
 use tokio::time::Instant;
 
 use super::database::LogDatabase;
-use super::reached::{Mark, Reached};
+use super::reached::{ReachedFile, SyncedPosition};
 use super::tail::Tail;
 use crate::base::Base;
 use crate::files;
@@ -79,7 +79,11 @@ impl Shared {
     }
 
     /// Lowers the note of the last synced position before entries are truncated.
-    async fn lower(&self, reached: &mut Reached, truncated: &[Option<LogId>]) -> io::Result<()> {
+    async fn lower(
+        &self,
+        reached: &mut ReachedFile,
+        truncated: &[Option<LogId>],
+    ) -> io::Result<()> {
         for last in truncated {
             let lowered = reached.lower(*last);
             lowered.map_err(|error| self.failure.fail("truncated", &error.to_string()))?;
@@ -132,16 +136,20 @@ impl Shared {
 }
 
 /// Starts the writer thread.
-pub(super) fn start(shared: &Arc<Shared>, reached: Reached) -> io::Result<Worker<Job>> {
+pub(super) fn start(shared: &Arc<Shared>, reached: ReachedFile) -> io::Result<Worker<Job>> {
     Worker::start(
         |queue| write(Arc::clone(shared), reached, queue),
         |writer| shared.database.disk.run(writer),
     )
 }
 
-async fn write(shared: Arc<Shared>, mut reached: Reached, mut queue: mpsc::UnboundedReceiver<Job>) {
+async fn write(
+    shared: Arc<Shared>,
+    mut reached: ReachedFile,
+    mut queue: mpsc::UnboundedReceiver<Job>,
+) {
     while let Some(first) = queue.recv().await {
-        let (batch, mut waiting) = gather(&shared, first, reached.noted(), &mut queue);
+        let (batch, mut waiting) = gather(&shared, first, reached.position(), &mut queue);
         let under_way = shared.base.counters.disk_wait.begin();
         let lowered = shared.lower(&mut reached, &waiting.truncated).await;
         let mut result = lowered.and_then(|()| shared.write(batch));
@@ -167,20 +175,20 @@ async fn write(shared: Arc<Shared>, mut reached: Reached, mut queue: mpsc::Unbou
         }
         drop(under_way);
     }
-    shared.write_committed(reached.noted().last);
+    shared.write_committed(reached.position().last);
     reached.finish();
 }
 
 /// The callers waiting for a batch.
 #[derive(Default)]
-struct Waiting {
+struct BatchWaiters {
     appends: Vec<IOFlushed<TypeConfig>>,
     votes: Vec<(Vote, oneshot::Sender<io::Result<()>>)>,
     /// The number of the last append in the batch.
     last_append: u64,
     entries: u64,
     /// Last entry and vote of the log after this batch.
-    mark: Mark,
+    mark: SyncedPosition,
     /// The vote written by the batch.
     voted: Option<Vote>,
     /// The last remaining entry of each truncation in the batch.
@@ -193,13 +201,13 @@ struct Waiting {
 fn gather(
     shared: &Shared,
     first: Job,
-    noted: Mark,
+    noted: SyncedPosition,
     queue: &mut mpsc::UnboundedReceiver<Job>,
-) -> (WriteBatch, Waiting) {
+) -> (WriteBatch, BatchWaiters) {
     let mut batch = WriteBatch::default();
-    let mut waiting = Waiting {
+    let mut waiting = BatchWaiters {
         mark: noted,
-        ..Waiting::default()
+        ..BatchWaiters::default()
     };
     let batch_bytes = runtime::limits().log_batch;
     let mut next = Some(first);
@@ -218,7 +226,7 @@ fn gather(
     (batch, waiting)
 }
 
-impl Waiting {
+impl BatchWaiters {
     fn add(&mut self, shared: &Shared, batch: &mut WriteBatch, job: Job) {
         let (database, version) = (&shared.database, shared.base.version());
         match job {

@@ -43,11 +43,11 @@ pub struct BackupInfo {
 
 impl BackupInfo {
     /// The info of a backup of this state.
-    pub fn of(identity: &Identity, applied: &AppliedState) -> Self {
-        Self::of_header(Header::of(identity, applied), applied.cluster.level())
+    pub fn new(identity: &Identity, applied: &AppliedState) -> Self {
+        Self::from_header(Header::new(identity, applied), applied.cluster.level())
     }
 
-    fn of_header(header: Header, level: Level) -> Self {
+    fn from_header(header: Header, level: Level) -> Self {
         let last = header.covers.last;
         Self {
             cluster: header.cluster,
@@ -71,7 +71,7 @@ pub fn imported(cluster: Cluster) -> (Identity, AppliedState) {
         last: Some(LogId::new(LeaderId::new(0, 0), 1)),
         ..AppliedState::default()
     };
-    (Identity::of_new_cluster(of, 0), applied)
+    (Identity::for_new_cluster(of, 0), applied)
 }
 
 /// Verifies a whole backup in constant memory.
@@ -81,7 +81,7 @@ pub fn imported(cluster: Cluster) -> (Identity, AppliedState) {
 pub fn check_backup(source: impl Read) -> Result<BackupInfo, SnapshotError> {
     let mut source = BufReader::with_capacity(1 << 20, source);
     let (header, level) = snapshot_format::check(&mut source)?;
-    Ok(BackupInfo::of_header(header, level))
+    Ok(BackupInfo::from_header(header, level))
 }
 
 /// Reads and verifies a backup received from elsewhere, and returns its state.

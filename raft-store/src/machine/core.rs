@@ -13,7 +13,6 @@ use tokio::time::Instant;
 use tracing::Span;
 use tracing::level_filters::LevelFilter;
 
-use super::behind::{Behind, Changed};
 use super::database::StateDatabase;
 use super::ledger::{Ledger, LedgerWriter};
 use super::lock::Mutex;
@@ -23,6 +22,7 @@ use super::snapshot_dir::{self, SnapshotDir};
 use super::snapshot_file::{Snapshot, SnapshotData, SnapshotFile, WrittenSnapshot};
 use super::snapshot_format::SnapshotError;
 use super::views::{AppliedState, Publisher, Views};
+use super::write_behind::{ChangedRow, WriteBehind};
 use crate::base::Base;
 use crate::error::{OpenError, Result, io_error};
 use crate::files;
@@ -48,13 +48,13 @@ pub fn applying() -> Option<LogId> {
 /// Changes of the entries of a batch.
 #[derive(Default)]
 struct Changes {
-    rows: Vec<Changed>,
+    rows: Vec<ChangedRow>,
     entries: Vec<Pack>,
 }
 
 pub(super) struct Core {
     /// Before the database and the lock, so that its thread ends before they close.
-    pub(super) behind: Behind,
+    pub(super) behind: WriteBehind,
     pub(super) database: Arc<StateDatabase>,
     pub(super) snapshots: SnapshotDir,
     publisher: Publisher,
@@ -96,7 +96,7 @@ impl Core {
         let database = Arc::new(database);
         let ledger = LedgerWriter::open(base, Arc::clone(&database), &loaded)?;
         Ok(Self {
-            behind: Behind::new(base, Arc::clone(&database), ledger)?,
+            behind: WriteBehind::new(base, Arc::clone(&database), ledger)?,
             database,
             snapshots,
             publisher: Publisher::new(loaded),
@@ -274,10 +274,10 @@ impl Core {
         let (outcome, changes) = applier.apply(index, &next.cluster, stamped);
         for (partition, changes) in &changes {
             let rows = changes.iter();
-            (noted.rows).extend(rows.map(|change| Changed::by(*partition, change)));
+            (noted.rows).extend(rows.map(|change| ChangedRow::new(*partition, change)));
         }
         let version = next.record_version();
-        let entries = LedgerEntry::of(index, stamped, &next.cluster, &changes);
+        let entries = LedgerEntry::for_command(index, stamped, &next.cluster, &changes);
         for entry in entries {
             pack::add(&mut noted.entries, version, &entry);
         }
@@ -375,7 +375,7 @@ impl Core {
 
     /// Verifies the snapshot that is being sent, and removes it if it is damaged; the next transfer
     /// writes a new one. Returns whether it was damaged.
-    pub(super) fn mend_snapshot(&self) -> bool {
+    pub(super) fn repair_snapshot(&self) -> bool {
         let _writing = self.writing.lock();
         let Some(WrittenSnapshot { meta, file }) = self.snapshots.written() else {
             return false;

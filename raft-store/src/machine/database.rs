@@ -68,7 +68,7 @@ impl StateDatabase {
         // With the default of 64 MiB, most rows would be rewritten with the ledger entries that
         // follow them.
         options.set_target_file_size_base(8 << 20);
-        Database::open(&options, store.dir.join(STATE_DIR), &FAMILIES).map(Self::of)
+        Database::open(&options, store.dir.join(STATE_DIR), &FAMILIES).map(Self::new)
     }
 
     /// Opens the database without writing to disk.
@@ -77,10 +77,10 @@ impl StateDatabase {
             rocks::options(store.write_buffer_bytes, cache, ""),
             store.dir.join(STATE_DIR),
         );
-        Database::open_to_read(options, dir, &FAMILIES).map(Self::of)
+        Database::open_to_read(options, dir, &FAMILIES).map(Self::new)
     }
 
-    fn of(rocks: Database) -> Self {
+    fn new(rocks: Database) -> Self {
         let unflushed = AtomicUsize::default();
         Self { rocks, unflushed }
     }
@@ -160,7 +160,7 @@ impl StateDatabase {
         rows.map(move |row| {
             let (key, value) = row.map_err(|error| self.rocks.failed(&error))?;
             let (tag, key) = (key.split_first()).expect("the range begins with a tag");
-            let table = Table::of_tag(*tag)
+            let table = Table::from_tag(*tag)
                 .ok_or_else(|| OpenError::UnknownTable(self.rocks.dir.clone(), tag.to_string()))?;
             tables::read(table, key, &value).map_err(|error| self.unreadable(table, error))
         })

@@ -66,9 +66,9 @@ impl Drafts {
     ///
     /// # Errors
     /// The store is closed.
-    pub async fn mend(&self) -> io::Result<bool> {
+    pub async fn repair(&self) -> io::Result<bool> {
         let core = self.core()?;
-        Ok(runtime::blocking(move || core.mend_snapshot()).await)
+        Ok(runtime::blocking(move || core.repair_snapshot()).await)
     }
 
     fn core(&self) -> io::Result<Arc<Core>> {

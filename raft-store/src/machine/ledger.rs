@@ -27,7 +27,7 @@ const NEW: Floor = Floor {
     at: Timestamp(i64::MIN),
 };
 
-fn behind(applied: &AppliedState) -> Floor {
+fn empty_floor(applied: &AppliedState) -> Floor {
     Floor {
         index: applied.index().unwrap_or(NEW.index),
         at: applied.last_stamp.unwrap_or(NEW.at),
@@ -65,7 +65,7 @@ pub(crate) struct LedgerRecord {
 impl LedgerRecord {
     fn new(applied: &AppliedState) -> Self {
         Self {
-            floor: behind(applied),
+            floor: empty_floor(applied),
             up_to: applied.index(),
             pieces: VecDeque::new(),
         }
@@ -95,14 +95,14 @@ impl LedgerRecord {
 }
 
 /// State shared by readers and the writer.
-struct Kept {
+struct LedgerState {
     /// Its floor is raised before the database drops the entries below.
     record: LedgerRecord,
     /// Packs that may not be in the database yet, in log order.
     tail: VecDeque<Arc<Pack>>,
 }
 
-impl Kept {
+impl LedgerState {
     /// Number of packs in the tail that this state covers.
     fn up_to(&self, applied: &AppliedState) -> usize {
         let index = applied.index();
@@ -111,7 +111,7 @@ impl Kept {
 }
 
 /// Kept open by a reader while it reads.
-struct Opened {
+struct OpenLedger {
     database: Arc<StateDatabase>,
     /// Last, as it holds the lock of the directory until the database is closed.
     _base: Arc<Base>,
@@ -119,8 +119,8 @@ struct Opened {
 
 /// The writing end of the ledger.
 pub(super) struct LedgerWriter {
-    kept: Arc<Mutex<Kept>>,
-    opened: Arc<Opened>,
+    kept: Arc<Mutex<LedgerState>>,
+    opened: Arc<OpenLedger>,
     most: u64,
 }
 
@@ -142,8 +142,8 @@ impl LedgerWriter {
             }
         }
         let tail = tail.into_iter().map(Arc::new).collect();
-        let kept = Arc::new(Mutex::new(Kept { record, tail }));
-        let opened = Arc::new(Opened {
+        let kept = Arc::new(Mutex::new(LedgerState { record, tail }));
+        let opened = Arc::new(OpenLedger {
             database,
             _base: Arc::clone(base),
         });
@@ -220,8 +220,8 @@ impl LedgerWriter {
 /// The changes that this node has applied. Cheap to clone; does not keep the database open.
 #[derive(Clone)]
 pub struct Ledger {
-    kept: Arc<Mutex<Kept>>,
-    opened: Weak<Opened>,
+    kept: Arc<Mutex<LedgerState>>,
+    opened: Weak<OpenLedger>,
 }
 
 /// Entries up to a byte limit. The limit may be exceeded to keep the entries of one log index
@@ -232,7 +232,7 @@ struct Page {
 }
 
 impl Page {
-    fn of(at_most_bytes: usize) -> Self {
+    fn with_limit(at_most_bytes: usize) -> Self {
         Self {
             entries: Vec::new(),
             bytes_left: Some(at_most_bytes),
@@ -240,7 +240,7 @@ impl Page {
     }
 
     /// Adds entries up to the limit. Returns whether all were added.
-    fn take(&mut self, entries: impl Iterator<Item = Found>) -> Result<bool, LedgerError> {
+    fn take(&mut self, entries: impl Iterator<Item = SizedEntry>) -> Result<bool, LedgerError> {
         for read in entries {
             let (entry, bytes) = read?;
             let last = self.entries.last();
@@ -257,9 +257,9 @@ impl Page {
 }
 
 /// An entry with its length, or an error.
-type Found = Result<(LedgerEntry, usize), LedgerError>;
+type SizedEntry = Result<(LedgerEntry, usize), LedgerError>;
 
-fn in_order(pack: &[u8], backwards: bool) -> Vec<Found> {
+fn in_order(pack: &[u8], backwards: bool) -> Vec<SizedEntry> {
     let mut entries: Vec<_> = unpack(pack).map(|read| Ok(read?)).collect();
     if backwards {
         entries.reverse();
@@ -271,16 +271,21 @@ fn in_order(pack: &[u8], backwards: bool) -> Vec<Found> {
 fn between(
     from: u64,
     up_to: u64,
-    found: impl Iterator<Item = Found>,
-) -> impl Iterator<Item = Found> {
-    let is_outside = move |found: &Found| matches!(found, Ok((entry, _)) if !(from..=up_to).contains(&entry.index));
+    found: impl Iterator<Item = SizedEntry>,
+) -> impl Iterator<Item = SizedEntry> {
+    let is_outside = move |found: &SizedEntry| matches!(found, Ok((entry, _)) if !(from..=up_to).contains(&entry.index));
     let inside = found.skip_while(is_outside);
     inside.take_while(move |found| !is_outside(found))
 }
 
-impl Opened {
+impl OpenLedger {
     /// The entries of `from..=up_to` in the database.
-    fn entries(&self, from: u64, up_to: u64, backwards: bool) -> impl Iterator<Item = Found> + '_ {
+    fn entries(
+        &self,
+        from: u64,
+        up_to: u64,
+        backwards: bool,
+    ) -> impl Iterator<Item = SizedEntry> + '_ {
         let read_all = move |pack: Result<Box<[u8]>, rocksdb::Error>| match pack {
             Ok(pack) => in_order(&pack, backwards),
             Err(error) => vec![Err(error.into())],
@@ -318,7 +323,7 @@ impl Ledger {
     ) -> Result<Vec<Arc<LedgerEntry>>, LedgerError> {
         let opened = self.opened.upgrade().ok_or(LedgerError::Closed)?;
         self.check(after)?;
-        let mut page = Page::of(at_most_bytes);
+        let mut page = Page::with_limit(at_most_bytes);
         let from = after.saturating_add(1);
         // Packs that leave the tail from now on are in the database.
         let (tail_from, (tail, _)) = self.tail(|kept| {
@@ -357,7 +362,7 @@ impl Ledger {
         at_most_bytes: usize,
     ) -> Result<Vec<Arc<LedgerEntry>>, LedgerError> {
         let opened = self.opened.upgrade().ok_or(LedgerError::Closed)?;
-        let mut page = Page::of(at_most_bytes);
+        let mut page = Page::with_limit(at_most_bytes);
         let (tail_from, (tail, is_whole)) = self.tail(|kept| {
             // The last pack may also contain later entries.
             let noted = kept.partition_point(|pack| pack.first <= from);

@@ -2,7 +2,6 @@
 //! installs snapshots.
 
 mod backup;
-mod behind;
 mod checkpoints;
 mod core;
 mod database;
@@ -19,6 +18,7 @@ mod snapshot_file;
 mod snapshot_format;
 mod views;
 mod waiters;
+mod write_behind;
 
 use std::collections::VecDeque;
 use std::io;

@@ -20,7 +20,7 @@ use crate::files;
 use crate::identity::Identity;
 use crate::observer::LogEvent;
 use crate::options::StoreOptions;
-use crate::synced::Synced;
+use crate::synced_file::SyncedFile;
 use crate::types::{LogId, SnapshotMeta};
 use placement_base::coverage::RarePath;
 
@@ -163,9 +163,9 @@ impl SnapshotDir {
     }
 
     fn write(&self, path: &Path, applied: &AppliedState) -> io::Result<SnapshotFile> {
-        let mut buffered = BufWriter::with_capacity(256 << 10, Synced::create(path)?);
+        let mut buffered = BufWriter::with_capacity(256 << 10, SyncedFile::create(path)?);
         snapshot_format::write(&mut buffered, &self.inner.identity, applied)?;
-        SnapshotFile::of(path, buffered.into_inner()?.file)
+        SnapshotFile::from_file(path, buffered.into_inner()?.file)
     }
 
     /// Reads a whole received snapshot and checks that it is undamaged, of this cluster, and as

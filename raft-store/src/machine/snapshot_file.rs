@@ -10,7 +10,7 @@ use openraft::alias::SnapshotOf;
 
 use super::views::AppliedState;
 use crate::files;
-use crate::synced::Synced;
+use crate::synced_file::SyncedFile;
 use crate::types::{SnapshotMeta, TypeConfig};
 
 /// Name prefix of a file that is being received.
@@ -60,11 +60,11 @@ pub struct SnapshotFile {
 impl SnapshotFile {
     /// Opens a file for reading.
     pub(super) fn open(path: &Path) -> io::Result<Self> {
-        Self::of(path, File::open(path)?)
+        Self::from_file(path, File::open(path)?)
     }
 
     /// Wraps a file that is already open.
-    pub(super) fn of(path: &Path, file: File) -> io::Result<Self> {
+    pub(super) fn from_file(path: &Path, file: File) -> io::Result<Self> {
         let length = file.metadata()?.len();
         Ok(Self {
             path: path.to_owned(),
@@ -139,7 +139,7 @@ impl Read for FromStart {
 /// Receives a snapshot in pieces. Dropped before [`SnapshotReceiver::finish`], it removes its file.
 #[derive(Debug)]
 pub struct SnapshotReceiver {
-    file: Synced,
+    file: SyncedFile,
     draft: Arc<Draft>,
 }
 
@@ -148,7 +148,7 @@ impl SnapshotReceiver {
     pub(super) fn create(dir: &Path, number: u64) -> io::Result<Self> {
         let path = dir.join(format!("{INCOMING}{number}"));
         Ok(Self {
-            file: Synced::create(&path)?,
+            file: SyncedFile::create(&path)?,
             draft: Arc::new(Draft { path }),
         })
     }
@@ -174,7 +174,7 @@ impl SnapshotReceiver {
     pub fn finish(self) -> io::Result<SnapshotFile> {
         files::point("a snapshot has come in", &self.draft.path);
         files::sync(&self.file.file)?;
-        let file = SnapshotFile::of(&self.draft.path, self.file.file)?;
+        let file = SnapshotFile::from_file(&self.draft.path, self.file.file)?;
         Ok(SnapshotFile {
             _draft: Some(self.draft),
             ..file

@@ -50,7 +50,7 @@ pub(super) struct Header {
 
 impl Header {
     /// The header of a snapshot of a state.
-    pub(super) fn of(identity: &Identity, applied: &AppliedState) -> Self {
+    pub(super) fn new(identity: &Identity, applied: &AppliedState) -> Self {
         Self {
             cluster: identity.cluster,
             epoch: identity.epoch,
@@ -146,7 +146,7 @@ pub fn write(
     applied: &AppliedState,
 ) -> io::Result<()> {
     let version = applied.record_version();
-    let header = Header::of(identity, applied);
+    let header = Header::new(identity, applied);
     target.write_all(MAGIC)?;
     write_record(target, version, HEADER, &header)?;
     let frame_bytes = runtime::limits().snapshot_frame;
@@ -221,7 +221,7 @@ pub(super) fn read_header(source: &mut impl Read) -> Result<Header, SnapshotErro
 /// number and, if it is in this binary's format, their digest.
 pub(super) fn read(source: &mut (impl Read + Send)) -> Result<(Header, Cluster), SnapshotError> {
     let header = read_header(source)?;
-    let cluster = tables::load(Rows::of(source), |reason| damaged(&reason))?;
+    let cluster = tables::load(Rows::new(source), |reason| damaged(&reason))?;
     header.check_digest(cluster.digest())?;
     Ok((header, cluster))
 }
@@ -230,12 +230,12 @@ pub(super) fn read(source: &mut (impl Read + Send)) -> Result<(Header, Cluster),
 pub(super) fn check(source: &mut impl Read) -> Result<(Header, Level), SnapshotError> {
     let header = read_header(source)?;
     let (mut digests, mut level) = (BTreeMap::<_, Digest>::new(), Level::default());
-    for row in Rows::of(source) {
+    for row in Rows::new(source) {
         let (partition, row) = row?;
         digests
             .entry(partition)
             .or_default()
-            .count_in(Digest::of(&row));
+            .count_in(Digest::from_change(&row));
         if let Change::PutLevel(found) = row {
             level = level.max(found);
         }
@@ -278,7 +278,7 @@ impl<R: Read> Iterator for Rows<'_, R> {
 }
 
 impl<'a, R: Read> Rows<'a, R> {
-    fn of(source: &'a mut R) -> Self {
+    fn new(source: &'a mut R) -> Self {
         Self {
             source,
             body: Vec::new(),
@@ -310,7 +310,7 @@ impl<'a, R: Read> Rows<'a, R> {
         }
         let mut rest = &self.body[self.position..];
         let tag = take(&mut rest, 1)?[0];
-        let table = Table::of_tag(tag).ok_or_else(|| damaged("a row of an unknown table"))?;
+        let table = Table::from_tag(tag).ok_or_else(|| damaged("a row of an unknown table"))?;
         let (key, value) = (take_bytes(&mut rest)?, take_bytes(&mut rest)?);
         let row = tables::read(table, key, value)?;
         self.position = self.body.len() - rest.len();

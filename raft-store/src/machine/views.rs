@@ -46,7 +46,7 @@ impl AppliedState {
 
     /// The record version for this state and everything after it.
     pub fn record_version(&self) -> RecordVersion {
-        RecordVersion::of(self.cluster.level())
+        RecordVersion::for_level(self.cluster.level())
     }
 
     /// Digest of the state: equal on all nodes at an equal index.

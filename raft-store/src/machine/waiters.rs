@@ -14,10 +14,10 @@ pub struct Stopped;
 
 /// Waiters for a key `K`, each of which gets a `T`. Clones share them.
 #[derive(Debug, Clone)]
-pub(super) struct Waiters<K, T>(Arc<Mutex<Waiting<K, T>>>);
+pub(super) struct Waiters<K, T>(Arc<Mutex<Registrations<K, T>>>);
 
 #[derive(Debug)]
-struct Waiting<K, T> {
+struct Registrations<K, T> {
     /// Senders by key and order of registration, each with the span of its waiter.
     senders: BTreeMap<(K, u64), (oneshot::Sender<T>, Span)>,
     came: u64,
@@ -56,7 +56,7 @@ impl<K: Ord + Copy, T> Waiter<K, T> {
 
 impl<K, T> Default for Waiters<K, T> {
     fn default() -> Self {
-        Self(Arc::new(Mutex::new(Waiting {
+        Self(Arc::new(Mutex::new(Registrations {
             senders: BTreeMap::new(),
             came: 0,
             is_closed: false,

@@ -88,7 +88,8 @@ pub(crate) fn load<E: Send>(
     rows: impl Iterator<Item = Result<(PartitionId, Change), E>> + Send,
     damaged: impl FnOnce(String) -> E,
 ) -> Result<Cluster, E> {
-    let rows = rows.map(|row| row.map(|(partition, row)| (Digest::of(&row), partition, row)));
+    let rows =
+        rows.map(|row| row.map(|(partition, row)| (Digest::from_change(&row), partition, row)));
     let mut failure = None;
     let cluster = runtime::ahead(rows, |rows| {
         let rows = rows.map_while(|row| row.map_err(|error| failure = Some(error)).ok());
@@ -107,7 +108,7 @@ pub(crate) fn read(
     value: &[u8],
 ) -> Result<(PartitionId, Change), WireError> {
     let partition = key::partition(key)?;
-    if table.is_of_the_cluster() && !partition.is_default() {
+    if table.is_cluster_wide() && !partition.is_default() {
         return Err(key::damaged(key));
     }
     Ok((partition, change(table, key, value)?))

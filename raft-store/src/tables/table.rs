@@ -43,7 +43,7 @@ tables! {
 
 impl Table {
     /// Whether its rows belong to the whole cluster; these are in the default partition.
-    pub(super) fn is_of_the_cluster(self) -> bool {
+    pub(super) fn is_cluster_wide(self) -> bool {
         matches!(
             self,
             Self::Sessions | Self::Outcomes | Self::Joins | Self::Partitions
@@ -56,7 +56,7 @@ impl Table {
     }
 
     /// The table with this tag.
-    pub(crate) fn of_tag(tag: u8) -> Option<Self> {
+    pub(crate) fn from_tag(tag: u8) -> Option<Self> {
         Self::ALL.into_iter().find(|table| table.tag() == tag)
     }
 }

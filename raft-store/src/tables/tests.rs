@@ -48,14 +48,14 @@ proptest! {
                 let row = row(version, partition, &change);
                 let value = row.value.expect("a put has a value");
                 let found = read(row.table, &row.key, &value);
-                if row.table.is_of_the_cluster() && !partition.is_default() {
+                if row.table.is_cluster_wide() && !partition.is_default() {
                     prop_assert!(found.is_err());
                 } else {
                     prop_assert_eq!(found, Ok((partition, change.clone())));
                 }
                 let longer = [row.key.as_slice(), &[0xff]].concat();
                 prop_assert!(read(row.table, &longer, &value).is_err());
-                prop_assert_eq!(Table::of_tag(row.table.tag()), Some(row.table));
+                prop_assert_eq!(Table::from_tag(row.table.tag()), Some(row.table));
             }
         }
     }

@@ -66,7 +66,7 @@ impl Gate {
 impl Steps for Gate {
     fn step(&self, context: &mut Context<'_>, poll: &mut dyn FnMut(&mut Context<'_>)) {
         if !self.keeps(context) {
-            let _inside = Inside(CURRENT.replace(Some(self.clone())));
+            let _inside = GateGuard(CURRENT.replace(Some(self.clone())));
             poll(context);
         }
     }
@@ -82,9 +82,9 @@ impl Steps for NoGate {
 }
 
 /// Restores the previous gate, also when a task panics.
-struct Inside(Option<Gate>);
+struct GateGuard(Option<Gate>);
 
-impl Drop for Inside {
+impl Drop for GateGuard {
     fn drop(&mut self) {
         CURRENT.set(self.0.take());
     }

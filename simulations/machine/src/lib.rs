@@ -16,5 +16,5 @@ mod store;
 pub use disk::SimulatedDisk;
 pub use files::{POINTS, START_POINTS};
 pub use gate::Gate;
-pub use simulation::{Lateness, simulate, simulate_within};
+pub use simulation::{SchedulingDelay, simulate, simulate_within};
 pub use store::new_store;

@@ -23,14 +23,14 @@ use crate::{coverage, files};
 
 /// Random scheduling delay of the product's own threads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Lateness {
+pub struct SchedulingDelay {
     /// One in this many threads is delayed.
     pub one_in: u64,
     /// Longest delay of a thread.
     pub most: Duration,
 }
 
-impl Default for Lateness {
+impl Default for SchedulingDelay {
     fn default() -> Self {
         Self {
             one_in: 16,
@@ -51,11 +51,11 @@ const ROCKSDB: &str = "allow_fallocate=false;max_file_opening_threads=1;recycle_
 /// Turns the calling thread into a simulation until the guard is dropped. All randomness from
 /// [`runtime`] on this thread is derived from `seed`.
 pub fn simulate(seed: u64) -> Installed {
-    simulate_within(seed, Limits::PRODUCT, Lateness::default())
+    simulate_within(seed, Limits::PRODUCT, SchedulingDelay::default())
 }
 
 /// Like [`simulate`], with other limits and delays.
-pub fn simulate_within(seed: u64, limits: Limits, lateness: Lateness) -> Installed {
+pub fn simulate_within(seed: u64, limits: Limits, lateness: SchedulingDelay) -> Installed {
     let simulation = Simulation {
         random: RefCell::new(StdRng::seed_from_u64(seed)),
         limits,
@@ -67,7 +67,7 @@ pub fn simulate_within(seed: u64, limits: Limits, lateness: Lateness) -> Install
 struct Simulation {
     random: RefCell<StdRng>,
     limits: Limits,
-    lateness: Lateness,
+    lateness: SchedulingDelay,
 }
 
 impl Platform for Simulation {
@@ -144,7 +144,7 @@ impl Platform for Simulation {
 
 /// Yields for a random number of turns, and once in `one_in` times sleeps for up to `most`: the
 /// delay before a thread runs.
-async fn scheduled(lateness: Lateness) {
+async fn scheduled(lateness: SchedulingDelay) {
     let drawn = runtime::random_u64();
     for _ in 0..drawn % (TURNS_MAX + 1) {
         tokio::task::yield_now().await;

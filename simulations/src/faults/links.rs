@@ -5,13 +5,13 @@ use std::collections::BTreeMap;
 
 use turmoil::Sim;
 
-type Way = (String, String);
+type Direction = (String, String);
 
 /// Number of current faults that cut each one-way link, and that hold the messages of each pair.
 #[derive(Debug, Default)]
 pub struct Links {
-    cuts: BTreeMap<Way, usize>,
-    holds: BTreeMap<Way, usize>,
+    cuts: BTreeMap<Direction, usize>,
+    holds: BTreeMap<Direction, usize>,
     /// Number of messages that were held and then released.
     pub late: u64,
 }
@@ -27,7 +27,7 @@ impl Links {
     }
 
     /// Undoes one [`Links::cut`] of this link.
-    pub fn mend(&mut self, sim: &Sim<'_>, from: &str, to: &str) {
+    pub fn heal(&mut self, sim: &Sim<'_>, from: &str, to: &str) {
         if !taken_back(&mut self.cuts, &way(from, to)) {
             return;
         }
@@ -78,16 +78,16 @@ impl Links {
     }
 }
 
-fn way(from: &str, to: &str) -> Way {
+fn way(from: &str, to: &str) -> Direction {
     (from.to_owned(), to.to_owned())
 }
 
-fn pair(a: &str, b: &str) -> Way {
+fn pair(a: &str, b: &str) -> Direction {
     way(a.min(b), a.max(b))
 }
 
 /// Decrements a count. Returns true if it was the last.
-fn taken_back(counts: &mut BTreeMap<Way, usize>, way: &Way) -> bool {
+fn taken_back(counts: &mut BTreeMap<Direction, usize>, way: &Direction) -> bool {
     match counts.get_mut(way) {
         Some(count) if *count > 1 => {
             *count -= 1;

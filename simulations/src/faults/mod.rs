@@ -14,5 +14,5 @@ pub mod sites;
 pub use crate::nodes::Nodes;
 pub use fault::Fault;
 pub use links::Links;
-pub use plan::{Happened, Kinds, drawn, plan};
+pub use plan::{FaultRecord, Kinds, drawn, plan};
 pub use planned::Planned;

@@ -19,7 +19,7 @@ use crate::seed::Seed;
 
 /// A fault that happened.
 #[derive(Debug, Clone, Copy)]
-pub struct Happened {
+pub struct FaultRecord {
     /// The fault, with the actual node if it aimed at the leader.
     pub fault: Fault,
     /// Start, since the start of the simulation.
@@ -28,7 +28,7 @@ pub struct Happened {
     pub to: Duration,
 }
 
-impl Happened {
+impl FaultRecord {
     /// Whether the fault lasted from the first moment to the second.
     pub fn spans(&self, first: Duration, second: Duration) -> bool {
         self.from <= first && second <= self.to

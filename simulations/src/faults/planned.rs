@@ -18,7 +18,7 @@ pub struct Planned {
 
 impl Planned {
     /// Creates a planned fault, with times in milliseconds.
-    pub const fn at(begins_ms: u64, lasts_ms: u64, fault: Fault) -> Self {
+    pub const fn new(begins_ms: u64, lasts_ms: u64, fault: Fault) -> Self {
         Self {
             begins: Duration::from_millis(begins_ms),
             lasts: Duration::from_millis(lasts_ms),

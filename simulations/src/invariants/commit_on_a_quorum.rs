@@ -6,8 +6,8 @@
 //! membership in its log at that index, or of the first membership after it: a membership takes
 //! effect before it is committed, and a second one is not written before then.
 
-use super::{Hint, LogInvariant};
-use crate::logs::{Happened, Logs, Voters};
+use super::{LogInvariant, LogObservation};
+use crate::logs::{LogChange, Logs, Voters};
 
 /// Name of the invariant in violations.
 pub const NAME: &str = "commit on a quorum";
@@ -23,15 +23,15 @@ impl LogInvariant for CommitOnAQuorum {
         NAME
     }
 
-    fn noted(&mut self, logs: &Logs, hint: &Hint<'_>) -> Result<(), String> {
-        let Happened::Committed(upto) = hint.happened else {
+    fn check_change(&mut self, logs: &Logs, hint: &LogObservation<'_>) -> Result<(), String> {
+        let LogChange::Committed(upto) = hint.happened else {
             return Ok(());
         };
         if self.furthest >= Some(upto.index) {
             return Ok(());
         }
         self.furthest = Some(upto.index);
-        let log = logs.of(hint.node);
+        let log = logs.node(hint.node);
         let known = log.voters.range(..=upto.index).next_back();
         // The log may lack the last membership if the state covers it, since that came with a
         // snapshot.
@@ -41,7 +41,7 @@ impl LogInvariant for CommitOnAQuorum {
         let known = known.max_by_key(|(index, _)| **index);
         let later = log.voters.range(upto.index + 1..).take(1);
         let memberships: Vec<&Voters> = known.into_iter().chain(later).map(|one| one.1).collect();
-        let has = |node: &u64| logs.of(*node).has_durably(*upto);
+        let has = |node: &u64| logs.node(*node).has_durably(*upto);
         let agrees = |voters: &Voters| {
             let has_majority = |set: &std::collections::BTreeSet<u64>| {
                 2 * set.iter().filter(|node| has(node)).count() > set.len()

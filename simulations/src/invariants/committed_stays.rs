@@ -5,8 +5,8 @@
 
 use std::collections::BTreeMap;
 
-use super::{Hint, LogInvariant};
-use crate::logs::{Happened, Logs};
+use super::{LogInvariant, LogObservation};
+use crate::logs::{LogChange, Logs};
 
 /// Name of the invariant in violations.
 pub const NAME: &str = "what is committed stays";
@@ -23,11 +23,11 @@ impl LogInvariant for CommittedStays {
         NAME
     }
 
-    fn noted(&mut self, logs: &Logs, hint: &Hint<'_>) -> Result<(), String> {
+    fn check_change(&mut self, logs: &Logs, hint: &LogObservation<'_>) -> Result<(), String> {
         let upto = match hint.happened {
-            Happened::Committed(upto) => upto,
-            Happened::Truncated(_) => return nothing_committed_goes(logs, hint.node),
-            Happened::Opened(..) => {
+            LogChange::Committed(upto) => upto,
+            LogChange::Truncated(_) => return nothing_committed_goes(logs, hint.node),
+            LogChange::Opened(..) => {
                 self.looked.remove(&hint.node);
                 return Ok(());
             }
@@ -35,7 +35,7 @@ impl LogInvariant for CommittedStays {
         };
         let looked = self.looked.insert(hint.node, upto.index).unwrap_or(0);
         let here = logs
-            .of(hint.node)
+            .node(hint.node)
             .entries
             .range(looked.min(upto.index)..=upto.index);
         for (index, id) in here {
@@ -51,7 +51,7 @@ impl LogInvariant for CommittedStays {
 }
 
 fn nothing_committed_goes(logs: &Logs, node: u64) -> Result<(), String> {
-    let log = logs.of(node);
+    let log = logs.node(node);
     let covered = log.received.iter().map(|upto| upto.index).max();
     let mut gone = log
         .truncated

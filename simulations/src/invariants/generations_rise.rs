@@ -18,13 +18,13 @@ pub const NAME: &str = "generations rise";
 pub struct GenerationsRise {
     consumers: BTreeSet<ConsumerUuid>,
     /// Generations by node and partition, as a node may lag behind or start again after a crash.
-    last: BTreeMap<(u64, PartitionId), Last>,
+    last: BTreeMap<(u64, PartitionId), LastGenerations>,
     /// The last index that each node applied.
     applied: BTreeMap<u64, u64>,
 }
 
 #[derive(Debug, Default)]
-struct Last {
+struct LastGenerations {
     providers: BTreeMap<ProviderUuid, Generation>,
     consumers: BTreeMap<ConsumerUuid, Generation>,
 }
@@ -37,7 +37,7 @@ impl Invariant for GenerationsRise {
     fn applied(&mut self, applied: &Applied<'_>) -> Result<(), String> {
         raised(applied)?;
         self.learn(&applied.stamped.command);
-        let mut now = Last::default();
+        let mut now = LastGenerations::default();
         let nodes = applied.after.trees().flat_map(|(_, tree)| &tree.nodes);
         for node in nodes {
             now.providers.insert(node.uuid, node.generation);

@@ -11,8 +11,8 @@
 
 use std::collections::BTreeMap;
 
-use super::{Hint, LogInvariant};
-use crate::logs::{EntryId, Happened, Logs};
+use super::{LogInvariant, LogObservation};
+use crate::logs::{EntryId, LogChange, Logs};
 
 /// Name of the invariant in violations.
 pub const NAME: &str = "leader completeness";
@@ -23,7 +23,7 @@ type Leader = (u64, u64);
 /// Compares the log of each leader with all committed entries.
 #[derive(Debug, Default)]
 pub struct LeaderCompleteness {
-    leaders: BTreeMap<Leader, AtFirst>,
+    leaders: BTreeMap<Leader, InitialLog>,
     /// The last vote of each node since its start.
     votes: BTreeMap<u64, Leader>,
     /// Committed entries, with the last leader that can have committed each.
@@ -32,7 +32,7 @@ pub struct LeaderCompleteness {
 
 /// The log of a leader before its own first entry.
 #[derive(Debug)]
-struct AtFirst {
+struct InitialLog {
     entries: BTreeMap<u64, EntryId>,
     purged: Option<u64>,
 }
@@ -42,15 +42,15 @@ impl LogInvariant for LeaderCompleteness {
         NAME
     }
 
-    fn noted(&mut self, logs: &Logs, hint: &Hint<'_>) -> Result<(), String> {
+    fn check_change(&mut self, logs: &Logs, hint: &LogObservation<'_>) -> Result<(), String> {
         match hint.happened {
-            Happened::Opened(..) => {
+            LogChange::Opened(..) => {
                 self.votes.remove(&hint.node);
             }
-            Happened::Voted(leader) => {
+            LogChange::Voted(leader) => {
                 self.votes.insert(hint.node, *leader);
             }
-            Happened::Committed(upto) => {
+            LogChange::Committed(upto) => {
                 let by = self.committed_by(hint.node, *upto);
                 for id in &hint.committed {
                     self.committed.push((by, *id));
@@ -61,15 +61,15 @@ impl LogInvariant for LeaderCompleteness {
             }
             _ => {}
         }
-        let Happened::Appended(written) = hint.happened else {
+        let LogChange::Appended(written) = hint.happened else {
             return Ok(());
         };
         let leader = written.id.leader;
         if leader.1 != hint.node || self.leaders.contains_key(&leader) {
             return Ok(());
         }
-        let log = logs.of(hint.node);
-        let at_first = AtFirst {
+        let log = logs.node(hint.node);
+        let at_first = InitialLog {
             entries: log
                 .entries
                 .range(..written.id.index)
@@ -96,7 +96,7 @@ impl LeaderCompleteness {
     }
 }
 
-impl AtFirst {
+impl InitialLog {
     fn check(&self, (term, node): Leader, id: EntryId) -> Result<(), String> {
         if self.purged >= Some(id.index) || self.entries.get(&id.index) == Some(&id) {
             return Ok(());

@@ -19,7 +19,7 @@ pub const SETTLE: u32 = 10;
 const ASKS: Duration = Duration::from_millis(1100);
 
 /// Observations after one step of time.
-pub struct Seen<'a> {
+pub struct StepObservations<'a> {
     /// Simulated time of the step.
     pub now: Duration,
     /// Roles that the running nodes report.
@@ -74,7 +74,7 @@ impl LeaderSettles {
     ///
     /// # Errors
     /// Description of the violation.
-    pub fn observe(&mut self, seen: &Seen<'_>, logs: &Logs) -> Result<(), String> {
+    pub fn observe(&mut self, seen: &StepObservations<'_>, logs: &Logs) -> Result<(), String> {
         let now = seen.now;
         self.up
             .extend(seen.roles.iter().map(|role| (role.node, now)));
@@ -98,7 +98,7 @@ impl LeaderSettles {
         if since == now {
             self.log.clear();
         }
-        self.log.push_back((now, last(logs.of(leader))));
+        self.log.push_back((now, last(logs.node(leader))));
         while self.log.front().is_some_and(|(at, _)| *at + ASKS < now) {
             self.log.pop_front();
         }
@@ -110,7 +110,7 @@ impl LeaderSettles {
 
     fn may_move(
         &self,
-        seen: &Seen<'_>,
+        seen: &StepObservations<'_>,
         leader: u64,
         since: Duration,
         logs: &Logs,
@@ -131,7 +131,7 @@ impl LeaderSettles {
             let is_better = is_drained || self.rank(node) < self.rank(leader);
             let is_voter = node <= self.voters || node > self.voters + learners;
             let is_up = up + 2 * self.election_max + ASKS >= now;
-            let has_come_so_far = last(logs.of(node)) + lag_max >= far;
+            let has_come_so_far = last(logs.node(node)) + lag_max >= far;
             node != leader && is_better && is_voter && is_up && has_come_so_far
         };
         let mut up = self.up.iter();
@@ -145,7 +145,11 @@ impl LeaderSettles {
         ))
     }
 
-    fn stays_while_healthy(&mut self, seen: &Seen<'_>, leader: u64) -> Result<(), String> {
+    fn stays_while_healthy(
+        &mut self,
+        seen: &StepObservations<'_>,
+        leader: u64,
+    ) -> Result<(), String> {
         if !seen.is_healthy {
             return Ok(());
         }

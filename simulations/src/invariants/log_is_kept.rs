@@ -1,8 +1,8 @@
 //! Synced log entries are present when the log is opened again (the architecture's promise on which
 //! each acknowledgement rests).
 
-use super::{Hint, LogInvariant};
-use crate::logs::{Happened, Logs};
+use super::{LogInvariant, LogObservation};
+use crate::logs::{LogChange, Logs};
 
 /// Name of the invariant in violations.
 pub const NAME: &str = "the log is kept";
@@ -16,8 +16,8 @@ impl LogInvariant for LogIsKept {
         NAME
     }
 
-    fn noted(&mut self, logs: &Logs, hint: &Hint<'_>) -> Result<(), String> {
-        let (Happened::Opened(purged, _), Some(before)) =
+    fn check_change(&mut self, logs: &Logs, hint: &LogObservation<'_>) -> Result<(), String> {
+        let (LogChange::Opened(purged, _), Some(before)) =
             (hint.happened, logs.before_opening(hint.node))
         else {
             return Ok(());
@@ -25,7 +25,7 @@ impl LogInvariant for LogIsKept {
         let Some(durable) = before.durable else {
             return Ok(());
         };
-        let log = logs.of(hint.node);
+        let log = logs.node(hint.node);
         let begins = purged.map_or(0, |purged| purged.index + 1).min(durable);
         for (index, id) in before.entries.range(begins..=durable) {
             let is_purged = purged.is_some_and(|purged| purged.index >= *index);

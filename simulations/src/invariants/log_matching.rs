@@ -6,8 +6,8 @@
 
 use std::collections::BTreeMap;
 
-use super::{Hint, LogInvariant};
-use crate::logs::{EntryId, Happened, Logs, Written};
+use super::{LogInvariant, LogObservation};
+use crate::logs::{EntryId, LogChange, Logs, WrittenEntry};
 
 /// Name of the invariant in violations.
 pub const NAME: &str = "log matching";
@@ -24,21 +24,26 @@ impl LogInvariant for LogMatching {
         NAME
     }
 
-    fn noted(&mut self, logs: &Logs, hint: &Hint<'_>) -> Result<(), String> {
+    fn check_change(&mut self, logs: &Logs, hint: &LogObservation<'_>) -> Result<(), String> {
         match hint.happened {
-            Happened::Appended(written) => self.look(logs, hint.node, written),
-            Happened::Opened(_, entries) => entries
+            LogChange::Appended(written) => self.check_entry(logs, hint.node, written),
+            LogChange::Opened(_, entries) => entries
                 .iter()
-                .try_for_each(|written| self.look(logs, hint.node, written)),
+                .try_for_each(|written| self.check_entry(logs, hint.node, written)),
             _ => Ok(()),
         }
     }
 }
 
 impl LogMatching {
-    fn look(&mut self, logs: &Logs, node: u64, written: &Written) -> Result<(), String> {
-        let Written { id, digest, .. } = written;
-        let before = logs.of(node).before(id.index);
+    fn check_entry(
+        &mut self,
+        logs: &Logs,
+        node: u64,
+        written: &WrittenEntry,
+    ) -> Result<(), String> {
+        let WrittenEntry { id, digest, .. } = written;
+        let before = logs.node(node).before(id.index);
         let known = self.known.entry(*id).or_insert((*digest, before));
         if known.0 != *digest {
             return Err(format!(

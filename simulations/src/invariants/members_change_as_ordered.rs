@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 
-use super::{Hint, LogInvariant};
+use super::{LogInvariant, LogObservation};
 use crate::logs::{EntryId, Logs, Members};
 
 /// Name of the invariant in violations.
@@ -29,9 +29,9 @@ pub enum Change {
 
 /// Changes that may happen because an operator ordered them, with the number of such orders.
 #[derive(Debug, Clone, Default)]
-pub struct Ordered(Arc<Mutex<BTreeMap<(u64, Change), usize>>>);
+pub struct OrderedChanges(Arc<Mutex<BTreeMap<(u64, Change), usize>>>);
 
-impl Ordered {
+impl OrderedChanges {
     /// Permits these changes from now on.
     pub fn begin(&self, changes: &[(u64, Change)]) {
         let mut ordered = self.0.lock();
@@ -57,13 +57,13 @@ impl Ordered {
 /// Checks committed memberships against the orders.
 #[derive(Debug)]
 pub struct MembersChangeAsOrdered {
-    ordered: Ordered,
+    ordered: OrderedChanges,
     last: Option<(EntryId, Members)>,
 }
 
 impl MembersChangeAsOrdered {
     /// With the changes that operators order.
-    pub fn new(ordered: Ordered) -> Self {
+    pub fn new(ordered: OrderedChanges) -> Self {
         Self {
             ordered,
             last: None,
@@ -76,9 +76,9 @@ impl LogInvariant for MembersChangeAsOrdered {
         NAME
     }
 
-    fn noted(&mut self, logs: &Logs, hint: &Hint<'_>) -> Result<(), String> {
+    fn check_change(&mut self, logs: &Logs, hint: &LogObservation<'_>) -> Result<(), String> {
         for id in &hint.committed {
-            let Some(members) = logs.of(hint.node).members.get(&id.index) else {
+            let Some(members) = logs.node(hint.node).members.get(&id.index) else {
                 continue;
             };
             let Some((before, earlier)) = self.last.replace((*id, members.clone())) else {

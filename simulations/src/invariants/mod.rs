@@ -44,7 +44,7 @@ use placement_model::types::PartitionId;
 use placement_model::{Changes, Outcome, Stamped, State};
 use placement_raft_store::Vote;
 
-use crate::logs::{EntryId, Happened, Logs};
+use crate::logs::{EntryId, LogChange, Logs};
 
 pub use leadership::Leadership;
 pub use placement_witness::{promise as from_history, staleness};
@@ -76,7 +76,7 @@ pub fn names() -> Vec<&'static str> {
     ];
     names.extend(all().iter().map(|one| one.name()));
     names.extend(
-        of_logs(&members_change_as_ordered::Ordered::default())
+        log_invariants(&members_change_as_ordered::OrderedChanges::default())
             .iter()
             .map(|one| one.name()),
     );
@@ -136,11 +136,11 @@ pub trait Invariant {
 
 /// An event of a node's log, and the commits that it revealed.
 #[derive(Debug)]
-pub struct Hint<'a> {
+pub struct LogObservation<'a> {
     /// The node to which the log belongs.
     pub node: u64,
     /// The event, already recorded in the logs.
-    pub happened: &'a Happened,
+    pub happened: &'a LogChange,
     /// Entries that are now known to be committed for the first time.
     pub committed: Vec<EntryId>,
 }
@@ -154,7 +154,7 @@ pub trait LogInvariant {
     ///
     /// # Errors
     /// Description of the violation.
-    fn noted(&mut self, logs: &Logs, hint: &Hint<'_>) -> Result<(), String>;
+    fn check_change(&mut self, logs: &Logs, hint: &LogObservation<'_>) -> Result<(), String>;
 }
 
 /// All invariants of applied commands.
@@ -176,7 +176,9 @@ pub fn all() -> Vec<Box<dyn Invariant + Send>> {
 }
 
 /// All invariants of logs; `ordered` permits changes of the members.
-pub fn of_logs(ordered: &members_change_as_ordered::Ordered) -> Vec<Box<dyn LogInvariant + Send>> {
+pub fn log_invariants(
+    ordered: &members_change_as_ordered::OrderedChanges,
+) -> Vec<Box<dyn LogInvariant + Send>> {
     vec![
         Box::<commit_on_a_quorum::CommitOnAQuorum>::default(),
         Box::<committed_stays::CommittedStays>::default(),

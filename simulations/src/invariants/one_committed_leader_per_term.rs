@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Hint, LogInvariant};
+use super::{LogInvariant, LogObservation};
 use crate::logs::Logs;
 
 /// Name of the invariant in violations.
@@ -23,7 +23,7 @@ impl LogInvariant for OneCommittedLeaderPerTerm {
         NAME
     }
 
-    fn noted(&mut self, _logs: &Logs, hint: &Hint<'_>) -> Result<(), String> {
+    fn check_change(&mut self, _logs: &Logs, hint: &LogObservation<'_>) -> Result<(), String> {
         for id in &hint.committed {
             let (term, node) = id.leader;
             let first = *self.leaders.entry(term).or_insert(node);

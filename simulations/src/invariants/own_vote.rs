@@ -3,8 +3,8 @@
 
 use std::collections::BTreeSet;
 
-use super::{Hint, LogInvariant, Role};
-use crate::logs::{Happened, Logs};
+use super::{LogInvariant, LogObservation, Role};
+use crate::logs::{LogChange, Logs};
 
 /// Name of the invariant in violations.
 pub const NAME: &str = "a leader holds its own vote";
@@ -32,8 +32,8 @@ impl LogInvariant for OwnVote {
         NAME
     }
 
-    fn noted(&mut self, logs: &Logs, hint: &Hint<'_>) -> Result<(), String> {
-        let Happened::Appended(written) = hint.happened else {
+    fn check_change(&mut self, logs: &Logs, hint: &LogObservation<'_>) -> Result<(), String> {
+        let LogChange::Appended(written) = hint.happened else {
             return Ok(());
         };
         let leader = written.id.leader;
@@ -41,7 +41,7 @@ impl LogInvariant for OwnVote {
         if leader.1 != hint.node || leader.0 == 0 || !self.leaders.insert(leader) {
             return Ok(());
         }
-        let vote = logs.of(hint.node).vote;
+        let vote = logs.node(hint.node).vote;
         let voted = vote.map(|vote| (vote.leader_id.term, vote.leader_id.node_id));
         match voted == Some(leader) {
             true => Ok(()),

@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 
 use placement_raft_store::Vote;
 
-use super::{Hint, LogInvariant, Role};
-use crate::logs::{Happened, Logs};
+use super::{LogInvariant, LogObservation, Role};
+use crate::logs::{LogChange, Logs};
 
 /// Name of the invariant in violations.
 pub const NAME: &str = "votes rise";
@@ -49,10 +49,10 @@ impl LogInvariant for VotesOnDiskRise {
         NAME
     }
 
-    fn noted(&mut self, _logs: &Logs, hint: &Hint<'_>) -> Result<(), String> {
+    fn check_change(&mut self, _logs: &Logs, hint: &LogObservation<'_>) -> Result<(), String> {
         let vote = match hint.happened {
-            Happened::VoteSynced(vote) => *vote,
-            Happened::Opened(..) => {
+            LogChange::VoteSynced(vote) => *vote,
+            LogChange::Opened(..) => {
                 // Votes lost with the power are checked by "votes are kept".
                 self.votes.remove(&hint.node);
                 return Ok(());

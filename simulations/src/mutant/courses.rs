@@ -10,7 +10,7 @@ use crate::seed::Seed;
 
 /// Repeats a fault `count` times, every `every` milliseconds.
 fn again_and_again(fault: Fault, every: u64, lasts: u64, count: u64) -> Vec<Planned> {
-    let nth = |number: u64| Planned::at(every * number, lasts, fault);
+    let nth = |number: u64| Planned::new(every * number, lasts, fault);
     (1..=count).map(nth).collect()
 }
 
@@ -48,7 +48,7 @@ pub(super) fn power_cuts_behind_snapshots(seed: Seed) -> (Parameters, Vec<Planne
         ..several(seed)
     };
     late_threads(&mut parameters);
-    let nth = |number: u64| Planned::at(500 * number, 100, Fault::PowerCut(1 + number % 3));
+    let nth = |number: u64| Planned::new(500 * number, 100, Fault::PowerCut(1 + number % 3));
     (parameters, (1..=20).map(nth).collect())
 }
 
@@ -89,11 +89,11 @@ pub(super) fn two_operators(seed: Seed) -> (Parameters, Vec<Planned>) {
         minority_stays_down: false,
         ..several(seed)
     };
-    let at = |begins, fault| Planned::at(begins, 10, fault);
+    let at = |begins, fault| Planned::new(begins, 10, fault);
     let faults = vec![
         at(200, Fault::Learner(4)),
         at(6000, Fault::Transfer(1)),
-        Planned::at(7500, 8300, Fault::Isolate(3)),
+        Planned::new(7500, 8300, Fault::Isolate(3)),
         at(14_200, Fault::Demote(2)),
         at(14_400, Fault::Grow(4)),
         at(14_500, Fault::Retire(2)),
@@ -173,7 +173,7 @@ pub(super) fn two_leaders_are_reachable(seed: Seed) -> (Parameters, Vec<Planned>
     for round in 0..5_u64 {
         let nth = |step: u64| 1 + (round + step) % 5;
         let (alone, both) = (nth(0), nth(1));
-        let mut plan = |fault| faults.push(Planned::at(300 + 1900 * round, 1500, fault));
+        let mut plan = |fault| faults.push(Planned::new(300 + 1900 * round, 1500, fault));
         for other in [nth(2), nth(3), nth(4)] {
             plan(Fault::CutLink(alone, other));
             plan(Fault::SlowLink(both, other));
@@ -227,7 +227,7 @@ pub(super) fn learner_is_ahead(seed: Seed) -> (Parameters, Vec<Planned>) {
     parameters.knobs.rows_behind = 1;
     (
         parameters,
-        vec![Planned::at(100, 4000, Fault::ClockDrift(1, 500))],
+        vec![Planned::new(100, 4000, Fault::ClockDrift(1, 500))],
     )
 }
 
@@ -242,7 +242,7 @@ pub(super) fn leaders_fall_mute(seed: Seed) -> (Parameters, Vec<Planned>) {
         pause_max: Duration::from_millis(10),
         ..several(seed)
     };
-    let nth = |round: u64| Planned::at(1800 * round - 1300, 1500, Fault::Mute(1 + round % 3));
+    let nth = |round: u64| Planned::new(1800 * round - 1300, 1500, Fault::Mute(1 + round % 3));
     (parameters, (1..=6).map(nth).collect())
 }
 
@@ -259,7 +259,7 @@ pub(super) fn slow_links(seed: Seed) -> (Parameters, Vec<Planned>) {
     let faults = (0..)
         .zip(links)
         .map(|(number, (one, other)): (u64, (u64, u64))| {
-            Planned::at(200 + 1000 * number, 1500, Fault::SlowLink(one, other))
+            Planned::new(200 + 1000 * number, 1500, Fault::SlowLink(one, other))
         });
     (parameters, faults.collect())
 }
@@ -295,8 +295,8 @@ pub(super) fn truncations(seed: Seed) -> (Parameters, Vec<Planned>) {
     let mut faults = Vec::new();
     for round in 0..3_u64 {
         let begins = 500 + 3000 * round;
-        faults.push(Planned::at(begins, 800, Fault::IsolateLeader));
-        let cut = |nth: u64| Planned::at(begins + 850 + 470 * nth, 50, Fault::PowerCutAll);
+        faults.push(Planned::new(begins, 800, Fault::IsolateLeader));
+        let cut = |nth: u64| Planned::new(begins + 850 + 470 * nth, 50, Fault::PowerCutAll);
         faults.extend((0..4).map(cut));
     }
     (parameters, faults)
@@ -358,7 +358,7 @@ pub(super) fn long_tails(seed: Seed) -> (Parameters, Vec<Planned>) {
     };
     let mut faults = Vec::new();
     for round in 0..2_u64 {
-        let at = |after: u64, lasts, fault| Planned::at(500 + 4200 * round + after, lasts, fault);
+        let at = |after: u64, lasts, fault| Planned::new(500 + 4200 * round + after, lasts, fault);
         faults.push(at(0, 1500, Fault::PowerCutFollowers));
         faults.push(at(1400, 2000, Fault::KillLeader));
         // Otherwise leaders in between would append as many entries.
@@ -386,13 +386,13 @@ pub(super) fn learners(seed: Seed) -> (Parameters, Vec<Planned>) {
         ..several(seed)
     };
     let mut faults = vec![
-        Planned::at(200, 10, Fault::Learner(4)),
-        Planned::at(300, 10, Fault::Learner(5)),
-        Planned::at(4500, 100, Fault::PowerCutAll),
+        Planned::new(200, 10, Fault::Learner(4)),
+        Planned::new(300, 10, Fault::Learner(5)),
+        Planned::new(4500, 100, Fault::PowerCutAll),
     ];
     for voter in 1..=3 {
         let side = [voter, 4, 5].into_iter().collect();
-        faults.push(Planned::at(4000 + 2000 * voter, 1800, Fault::Split(side)));
+        faults.push(Planned::new(4000 + 2000 * voter, 1800, Fault::Split(side)));
     }
     (parameters, faults)
 }
@@ -409,14 +409,14 @@ pub(super) fn each_is_cut_off(seed: Seed) -> (Parameters, Vec<Planned>) {
         faults_from_the_start: false,
         ..several(seed)
     };
-    let cut_off = |node: u64| Planned::at(1500 * node, 1000, Fault::Isolate(node));
+    let cut_off = |node: u64| Planned::new(1500 * node, 1000, Fault::Isolate(node));
     (parameters, (1..=3).map(cut_off).collect())
 }
 
 /// Like [`each_is_cut_off`], but the nodes are killed and start again.
 pub(super) fn each_is_killed(seed: Seed) -> (Parameters, Vec<Planned>) {
     let (parameters, _) = each_is_cut_off(seed);
-    let killed = |node: u64| Planned::at(1500 * node, 200, Fault::Kill(node));
+    let killed = |node: u64| Planned::new(1500 * node, 200, Fault::Kill(node));
     (parameters, (1..=3).map(killed).collect())
 }
 
@@ -479,9 +479,9 @@ pub(super) fn preferred_falls_behind(seed: Seed) -> (Parameters, Vec<Planned>) {
     };
     let thin = |node| Fault::ThinSite([node].into_iter().collect());
     let faults = vec![
-        Planned::at(200, 10_300, Fault::CutSite(0)),
-        Planned::at(10_000, 5000, thin(2)),
-        Planned::at(10_000, 5000, thin(3)),
+        Planned::new(200, 10_300, Fault::CutSite(0)),
+        Planned::new(10_000, 5000, thin(2)),
+        Planned::new(10_000, 5000, thin(3)),
     ];
     (parameters, faults)
 }
@@ -495,6 +495,6 @@ pub(super) fn edge_is_cut_off(seed: Seed) -> (Parameters, Vec<Planned>) {
         fault_phase: Duration::from_secs(11),
         ..three_regions_and_an_edge(seed, Vec::new())
     };
-    let faults = vec![Planned::at(3000, 7000, Fault::CutSite(3))];
+    let faults = vec![Planned::new(3000, 7000, Fault::CutSite(3))];
     (parameters, faults)
 }

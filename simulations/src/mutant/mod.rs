@@ -255,7 +255,7 @@ impl Mutant {
     }
 
     /// Whether the watchers of the change stream catch it.
-    pub(crate) fn is_of_watchers(self) -> bool {
+    pub(crate) fn is_caught_by_watchers(self) -> bool {
         matches!(
             self,
             Mutant::LedgerOutlivesASnapshot

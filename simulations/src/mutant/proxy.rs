@@ -9,7 +9,7 @@ use placement_witness::witness::keeps;
 use super::Mutant;
 use crate::history::{Answer, End};
 use crate::http::call;
-use crate::operation::{Asked, Level, Operation, Question, Token};
+use crate::operation::{Level, Operation, Question, QuestionKind, Token};
 
 /// Forwards requests of clients to nodes, unchanged unless a mutant is set.
 pub(crate) struct Proxy {
@@ -112,7 +112,7 @@ fn promised(mutant: Mutant, level: Level) -> Level {
 
 /// The question sent to the node instead of the client's.
 fn searched(mutant: Mutant, mut question: Question) -> Question {
-    if let Asked::Candidates(request) = &mut question.asked {
+    if let QuestionKind::Candidates(request) = &mut question.asked {
         match mutant {
             Mutant::OneCandidateTooMany => request.limit = request.limit.map(|limit| limit + 1),
             Mutant::ForbiddenTraitIgnored => {

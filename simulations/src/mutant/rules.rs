@@ -14,9 +14,9 @@ use crate::parameters::Clouds;
 
 type Decide = fn(u64, &Cluster, &Stamped) -> (Outcome, ClusterChanges);
 
-struct Wrong(Decide);
+struct FaultyApplier(Decide);
 
-impl Applier for Wrong {
+impl Applier for FaultyApplier {
     fn apply(&self, index: u64, cluster: &Cluster, stamped: &Stamped) -> (Outcome, ClusterChanges) {
         (self.0)(index, cluster, stamped)
     }
@@ -36,7 +36,7 @@ pub(super) fn rules(mutant: Option<Mutant>, node: u64) -> Arc<dyn Applier> {
         Some(Mutant::ReplyOfTheWriteBefore) => next_write_id,
         _ => return Arc::new(Rules),
     };
-    Arc::new(Wrong(decide))
+    Arc::new(FaultyApplier(decide))
 }
 
 fn no_capacity(index: u64, cluster: &Cluster, stamped: &Stamped) -> (Outcome, ClusterChanges) {

@@ -5,7 +5,7 @@ use std::time::Duration;
 use placement_machine::{POINTS, START_POINTS};
 
 use super::World;
-use crate::faults::{Fault, Happened, Planned};
+use crate::faults::{Fault, FaultRecord, Planned};
 use crate::host::Host;
 use crate::operator::Order;
 use crate::shared::Phase;
@@ -22,7 +22,7 @@ const THIN: u64 = 4_000;
 const KNOWN_WITHIN: Duration = Duration::from_secs(5);
 
 /// A fault that has begun and not ended.
-struct Going {
+struct ActiveFault {
     fault: Fault,
     /// End, since the start of the fault phase.
     ends: Duration,
@@ -37,12 +37,12 @@ impl World {
     pub(super) fn fault_phase(&mut self, faults: &[Planned]) -> turmoil::Result {
         let began = self.sim.elapsed();
         let mut coming = faults.iter().copied().peekable();
-        let mut going: Vec<Going> = Vec::new();
+        let mut going: Vec<ActiveFault> = Vec::new();
         let mut for_a_leader: Option<Planned> = None;
         while self.sim.elapsed() < began + self.shared.parameters.fault_phase {
             let now = self.sim.elapsed() - began;
             for one in &mut going {
-                self.come_and_go(one, now)?;
+                self.toggle(one, now)?;
             }
             while let Some(planned) = coming.next_if(|planned| planned.begins <= now) {
                 if matches!(planned.fault, Fault::RetireLeader) {
@@ -65,7 +65,7 @@ impl World {
             self.step()?;
         }
         for one in &mut going {
-            self.come_and_go(one, self.shared.parameters.fault_phase)?;
+            self.toggle(one, self.shared.parameters.fault_phase)?;
         }
         let parameters = &self.shared.parameters;
         let (nodes, is_cut_off) = (parameters.nodes, parameters.minority_is_cut_off);
@@ -112,9 +112,13 @@ impl World {
     }
 
     /// Starts a planned fault at this time of the fault phase.
-    fn begin_planned(&mut self, planned: Planned, now: Duration) -> turmoil::Result<Vec<Going>> {
+    fn begin_planned(
+        &mut self,
+        planned: Planned,
+        now: Duration,
+    ) -> turmoil::Result<Vec<ActiveFault>> {
         let met = self.begin(planned.fault)?.into_iter();
-        let going = met.map(|fault| Going {
+        let going = met.map(|fault| ActiveFault {
             fault,
             ends: now + planned.lasts,
             is_there: !matches!(fault, Fault::PowerCutAt(..)),
@@ -149,23 +153,25 @@ impl World {
             self.course.kinds.insert(fault.kind());
         }
         tracing::info!(?fault, ?met, at = ?self.sim.elapsed(), "fault begins");
-        let struck = met.into_iter().map(|one| self.strike(one));
+        let struck = met.into_iter().map(|one| self.inject(one));
         let met = struck.collect::<turmoil::Result<Vec<_>>>()?;
         if fault.may_miss() && met.contains(&fault) {
             self.course.kinds.insert(fault.kind());
         }
         let from = self.sim.elapsed();
-        self.course.faults.extend(met.iter().map(|fault| Happened {
-            fault: *fault,
-            from,
-            to: Duration::MAX,
-        }));
+        self.course
+            .faults
+            .extend(met.iter().map(|fault| FaultRecord {
+                fault: *fault,
+                from,
+                to: Duration::MAX,
+            }));
         Ok(met)
     }
 
     /// Starts a fault on concrete nodes. Returns the fault that really happened, which is another
     /// one if it found no target.
-    fn strike(&mut self, fault: Fault) -> turmoil::Result<Fault> {
+    fn inject(&mut self, fault: Fault) -> turmoil::Result<Fault> {
         let now = self.sim.elapsed();
         match fault {
             Fault::PowerCut(node) => self.power_cut(node, false)?,
@@ -254,7 +260,7 @@ impl World {
         Ok(fault)
     }
 
-    fn end(&mut self, going: &Going) -> turmoil::Result {
+    fn end(&mut self, going: &ActiveFault) -> turmoil::Result {
         let (fault, now) = (going.fault, self.sim.elapsed());
         tracing::info!(?fault, at = ?now, "fault ends");
         let mut faults = self.course.faults.iter_mut();
@@ -300,12 +306,12 @@ impl World {
             Fault::LossyLink(a, b) => self.loss(a, b, 0.0),
             Fault::ClockStep(node, by) => self.hosts[&node].wall.step(-by),
             Fault::ClockDrift(node, by) => self.hosts[&node].wall.drift(now, -by),
-            Fault::Flap(a, b) if going.is_there => self.mend_ways(Fault::CutLink(a, b)),
-            Fault::FlapSites(..) if going.is_there => self.mend_ways(fault),
+            Fault::Flap(a, b) if going.is_there => self.heal_links(Fault::CutLink(a, b)),
+            Fault::FlapSites(..) if going.is_there => self.heal_links(fault),
             Fault::Flap(..) | Fault::FlapSites(..) => {}
             Fault::DrainSite(nodes) => self.desk.order(nodes.iter().map(Order::Undrain)),
             _ => {
-                self.mend_ways(fault);
+                self.heal_links(fault);
                 for (a, b) in self.held(fault) {
                     self.links.release(&self.sim, &a, &b);
                 }
@@ -314,7 +320,7 @@ impl World {
         Ok(())
     }
 
-    fn come_and_go(&mut self, one: &mut Going, now: Duration) -> turmoil::Result {
+    fn toggle(&mut self, one: &mut ActiveFault, now: Duration) -> turmoil::Result {
         match one.fault {
             Fault::Flap(a, b) if one.changes <= now => {
                 one.changes = now + FLAP;
@@ -322,7 +328,7 @@ impl World {
                 let cut = Fault::CutLink(a, b);
                 match one.is_there {
                     true => self.cut(cut),
-                    false => self.mend_ways(cut),
+                    false => self.heal_links(cut),
                 }
             }
             Fault::FlapSites(..) if one.changes <= now => {
@@ -330,7 +336,7 @@ impl World {
                 one.is_there = !one.is_there;
                 match one.is_there {
                     true => self.cut(one.fault),
-                    false => self.mend_ways(one.fault),
+                    false => self.heal_links(one.fault),
                 }
             }
             Fault::PowerCutAt(node, _) if !one.is_there => {
@@ -358,9 +364,9 @@ impl World {
         }
     }
 
-    pub(super) fn mend_ways(&mut self, fault: Fault) {
+    pub(super) fn heal_links(&mut self, fault: Fault) {
         for (from, to) in self.ways(fault) {
-            self.links.mend(&self.sim, &from, &to);
+            self.links.heal(&self.sim, &from, &to);
         }
     }
 
@@ -428,7 +434,7 @@ impl World {
 
     fn stop(&mut self, node: u64) {
         *self.down.entry(node).or_default() += 1;
-        self.hosts[&node].want(false);
+        self.hosts[&node].set_running(false);
     }
 
     pub(super) fn start(&mut self, node: u64) {
@@ -441,7 +447,7 @@ impl World {
             let host = &self.hosts[&node];
             // A host that was asked to stop is still running and can be asked to start.
             match self.sim.is_host_running(host.name.as_str()) {
-                true => host.want(true),
+                true => host.set_running(true),
                 false => self.sim.bounce(host.name.as_str()),
             }
         }

@@ -14,20 +14,20 @@ use placement_machine::coverage;
 use placement_model::Stamped;
 use turmoil::Sim;
 
-use crate::client::{work, work_in_the_neighbour};
-use crate::faults::{Fault, Happened, Kinds, Links, Planned};
+use crate::client::{work, work_in_second_partition};
+use crate::faults::{Fault, FaultRecord, Kinds, Links, Planned};
 use crate::history::History;
 use crate::host::Host;
-use crate::invariants::leader_settles::{LeaderSettles, Seen};
+use crate::invariants::leader_settles::{LeaderSettles, StepObservations};
 use crate::invariants::{Leadership, indexes_agree, liveness, votes_are_kept};
 use crate::ledger::SharedLedger;
 use crate::mutant::Mutant;
-use crate::operator::{Desk, Done, Order};
+use crate::operator::{Done, Order, OrderQueue};
 use crate::parameters::{Bounds, Parameters};
 use crate::report::seen_at;
 use crate::scan::scan;
 use crate::shared::{Phase, Shared};
-use crate::story::{Life, Story};
+use crate::timeline::{NodeState, Timeline};
 use crate::watcher::watch;
 use crate::{outside, trace, witness};
 
@@ -36,11 +36,11 @@ const FURTHER: Duration = Duration::from_millis(1500);
 
 /// Results of a run apart from history and ledger.
 #[derive(Default)]
-pub(crate) struct Course {
+pub(crate) struct RunObservations {
     pub(crate) violations: Vec<String>,
     pub(crate) leaders: Leadership,
     pub(crate) kinds: Kinds,
-    pub(crate) faults: Vec<Happened>,
+    pub(crate) faults: Vec<FaultRecord>,
     pub(crate) lost_bytes: u64,
     /// Files and names lost in power cuts.
     pub(crate) lost_files: u64,
@@ -55,7 +55,7 @@ pub(crate) struct Course {
     pub(crate) simulated: Duration,
     /// Time from the end of the fault phase until every client's writes succeeded.
     pub(crate) recovery: Duration,
-    pub(crate) story: Story,
+    pub(crate) story: Timeline,
     /// History and log of a cluster that was lost.
     pub(crate) lost: Option<(History, BTreeMap<u64, Stamped>)>,
     /// When the cluster became healthy: no request may be refused from then on.
@@ -71,9 +71,9 @@ pub(crate) struct World {
     clients: Vec<String>,
     down: BTreeMap<u64, usize>,
     links: Links,
-    desk: Rc<Desk>,
+    desk: Rc<OrderQueue>,
     /// Desk of a second operator.
-    deputy: Rc<Desk>,
+    deputy: Rc<OrderQueue>,
     /// Machines that are not members: waiting spares, and replaced or removed nodes.
     outside: BTreeSet<u64>,
     /// Machines whose disks were replaced. They get no requests any more.
@@ -86,7 +86,7 @@ pub(crate) struct World {
     settles: LeaderSettles,
     /// Number of the ledger's violations that already have a time.
     seen: usize,
-    pub(crate) course: Course,
+    pub(crate) course: RunObservations,
 }
 
 impl World {
@@ -121,14 +121,17 @@ impl World {
         }
         for number in 0..parameters.neighbours() {
             let name = format!("neighbour{number}");
-            sim.client(name.clone(), work_in_the_neighbour(number, shared.clone()));
+            sim.client(
+                name.clone(),
+                work_in_second_partition(number, shared.clone()),
+            );
             clients.push(name);
         }
         if parameters.watchers > 0 {
             sim.client("watchers", watch(shared.clone(), ledger.clone()));
             clients.push("watchers".to_owned());
         }
-        let [desk, deputy] = Desk::two(parameters.nodes, &ledger.lock().ordered());
+        let [desk, deputy] = OrderQueue::two(parameters.nodes, &ledger.lock().ordered());
         sim.client("operator", desk.clone().work());
         if parameters.two_operators {
             sim.client("deputy", deputy.clone().work());
@@ -151,9 +154,9 @@ impl World {
             outside: (parameters.nodes + 1..=parameters.machines()).collect(),
             settles: LeaderSettles::new(parameters),
             seen: 0,
-            course: Course::default(),
+            course: RunObservations::default(),
         };
-        world.keep_apart();
+        world.apply_site_latencies();
         Ok(world)
     }
 
@@ -192,7 +195,7 @@ impl World {
         }
         self.fault_phase(faults)?;
         if self.shared.parameters.is_lost {
-            self.mend();
+            self.heal();
             self.steps(
                 set_up,
                 "the cluster did not form after the fault phase",
@@ -201,7 +204,7 @@ impl World {
             self.lose_all(recovery)?;
             self.fault_phase(faults)?;
         }
-        self.mend();
+        self.heal();
         self.steps(
             set_up,
             "the cluster did not form after the fault phase",
@@ -334,9 +337,9 @@ impl World {
             }
             let role = host.role();
             let life = match role {
-                None => Life::Down,
-                Some(role) if role.leads => Life::Leads(role.vote.leader_id.term),
-                Some(role) => Life::Follows(role.vote.leader_id.term),
+                None => NodeState::Down,
+                Some(role) if role.leads => NodeState::Leads(role.vote.leader_id.term),
+                Some(role) => NodeState::Follows(role.vote.leader_id.term),
             };
             self.course.story.look(self.sim.elapsed(), host.node, life);
             if let Some(role) = role {
@@ -344,7 +347,7 @@ impl World {
                 roles.push(role);
             }
         }
-        let seen = Seen {
+        let seen = StepObservations {
             now: self.sim.elapsed(),
             roles: &roles,
             found: coverage::times(RarePath::BetterSite),
@@ -352,10 +355,10 @@ impl World {
             is_healthy: self.course.healthy_since.is_some() && !self.has_come_back,
         };
         self.settles.observe(&seen, self.ledger.lock().logs())?;
-        self.leave_out_the_rotten();
+        self.exclude_damaged_nodes();
         for (node, token) in self.desk.take_tokens() {
             self.kill(node);
-            self.hosts[&node].joins_by(&token)?;
+            self.hosts[&node].set_join_token(&token)?;
             self.start(node);
         }
         Ok(())
@@ -385,7 +388,7 @@ impl World {
     }
 
     /// A node that refuses its data stays away and gets no requests.
-    fn leave_out_the_rotten(&mut self) {
+    fn exclude_damaged_nodes(&mut self) {
         for (node, host) in &self.hosts {
             let mut nodes = self.shared.nodes.borrow_mut();
             if nodes.contains(node) && host.refused().is_some() {
@@ -436,7 +439,7 @@ impl World {
     }
 
     /// Ends the remaining faults, except for broken connections.
-    fn mend(&mut self) {
+    fn heal(&mut self) {
         for (node, host) in &self.hosts {
             host.slow_disk(false);
             for (other, peer) in self.hosts.range(node + 1..) {
@@ -460,8 +463,8 @@ impl World {
             match self.down.contains_key(&node) {
                 true => self.start(node),
                 false => {
-                    self.mend_ways(Fault::Isolate(node));
-                    self.mend_ways(Fault::CutClients(node));
+                    self.heal_links(Fault::Isolate(node));
+                    self.heal_links(Fault::CutClients(node));
                 }
             }
         }

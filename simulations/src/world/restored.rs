@@ -60,7 +60,7 @@ impl World {
             let host = self.hosts[&spare].clone();
             self.kill(spare);
             host.may_be_refused();
-            host.joins_by(&token)?;
+            host.set_join_token(&token)?;
             self.start(spare);
         }
         Ok(())

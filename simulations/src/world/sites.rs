@@ -31,7 +31,7 @@ impl World {
     }
 
     /// Sets the latencies between sites.
-    pub(super) fn keep_apart(&self) {
+    pub(super) fn apply_site_latencies(&self) {
         let Some(regions) = self.regions() else {
             return;
         };

@@ -14,7 +14,7 @@ pub(crate) const fn ms(number: u64) -> Duration {
 }
 
 /// Runs with these faults; asserts that there is no violation and that clients wrote.
-pub(crate) fn goes_well(parameters: Parameters, faults: Vec<Planned>) -> Report {
+pub(crate) fn run_without_violations(parameters: Parameters, faults: Vec<Planned>) -> Report {
     let report = std::thread::spawn(move || run_with(&parameters, None, faults))
         .join()
         .expect("a run reports its panics");

@@ -11,7 +11,7 @@ use serde_json::Value;
 use uuid::Uuid;
 
 use crate::history::Answer;
-use crate::operation::{Asked, Operation, Token, Write};
+use crate::operation::{Operation, QuestionKind, Token, Write};
 
 /// The resource class that all clients contend for.
 pub const CLASS: &str = "VCPU";
@@ -59,14 +59,14 @@ impl Beliefs {
         }
     }
 
-    fn learn_read(&mut self, asked: &Asked, answer: &Answer) {
+    fn learn_read(&mut self, asked: &QuestionKind, answer: &Answer) {
         if answer.status != 200 {
             return;
         }
         match asked {
-            Asked::Inventories(uuid) => {
+            QuestionKind::Inventories(uuid) => {
                 let body = answer.json();
-                self.of_provider(*uuid, &body);
+                self.learn_provider(*uuid, &body);
                 let total = body["inventories"][CLASS]["total"].as_u64();
                 let total = total.and_then(|total| u32::try_from(total).ok());
                 let generation = body["resource_provider_generation"].as_i64();
@@ -74,17 +74,17 @@ impl Beliefs {
                     self.stock.insert(*uuid, (generation, total));
                 }
             }
-            Asked::Provider(uuid)
-            | Asked::ProviderUsages(uuid)
-            | Asked::ProviderAllocations(uuid)
-            | Asked::ProviderTraits(uuid)
-            | Asked::ProviderAggregates(uuid) => self.of_provider(*uuid, &answer.json()),
-            Asked::Allocations(consumer) => {
+            QuestionKind::Provider(uuid)
+            | QuestionKind::ProviderUsages(uuid)
+            | QuestionKind::ProviderAllocations(uuid)
+            | QuestionKind::ProviderTraits(uuid)
+            | QuestionKind::ProviderAggregates(uuid) => self.learn_provider(*uuid, &answer.json()),
+            QuestionKind::Allocations(consumer) => {
                 let body = answer.json();
                 let holdings = body["allocations"].as_object();
                 for (provider, holding) in holdings.into_iter().flatten() {
                     if let Ok(uuid) = provider.parse() {
-                        self.of_provider(uuid, holding);
+                        self.learn_provider(uuid, holding);
                     }
                 }
                 let generation = body["consumer_generation"].as_i64();
@@ -97,7 +97,7 @@ impl Beliefs {
         }
     }
 
-    fn of_provider(&mut self, uuid: Uuid, body: &Value) {
+    fn learn_provider(&mut self, uuid: Uuid, body: &Value) {
         let generation = body["resource_provider_generation"].as_i64();
         if let Some(generation) = generation.or(body["generation"].as_i64()) {
             self.providers.insert(uuid, generation);

@@ -80,12 +80,12 @@ impl<V: Venue> Client<V> {
     /// Creates the first providers, with `total` units each.
     pub async fn set_up(&mut self, total: u32) {
         for write in self.workload.set_up(self.venue.names(), total) {
-            self.insist(write).await;
+            self.repeat_until_answered(write).await;
         }
     }
 
     /// Repeats a write until it is answered; a conflict means that an earlier attempt succeeded.
-    async fn insist(&mut self, write: Write) {
+    async fn repeat_until_answered(&mut self, write: Write) {
         let operation = Operation::Write(write);
         loop {
             let node = self.node();

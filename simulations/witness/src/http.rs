@@ -44,7 +44,7 @@ pub async fn send<S>(
 where
     S: AsyncRead + AsyncWrite + Unpin + 'static,
 {
-    within(patience, connect, async |stream| {
+    with_timeout(patience, connect, async |stream| {
         let (response, _connection) = begin(stream, request).await?;
         let (parts, body) = response.into_parts();
         let body = body.collect().await?.to_bytes();
@@ -65,13 +65,13 @@ pub async fn open<S>(
 where
     S: AsyncRead + AsyncWrite + Unpin + 'static,
 {
-    within(patience, connect, async |stream| {
+    with_timeout(patience, connect, async |stream| {
         begin(stream, request).await
     })
     .await
 }
 
-async fn within<S, T>(
+async fn with_timeout<S, T>(
     patience: Duration,
     connect: impl Future<Output = io::Result<S>>,
     exchange: impl AsyncFnOnce(S) -> Result<T, hyper::Error>,

@@ -10,7 +10,7 @@ use rand::Rng;
 use uuid::Uuid;
 
 use crate::beliefs::CLASS;
-use crate::operation::{Asked, Question};
+use crate::operation::{Question, QuestionKind};
 use crate::workload::{CLASSES, NEWEST, Names, TRAITS, Workload};
 
 impl Workload {
@@ -22,24 +22,30 @@ impl Workload {
             self.one(&names.field)
         };
         let (asked, since) = match self.random.random_range(0..100) {
-            0..28 => (Asked::Allocations(self.one(&names.consumers)), 0),
-            28..36 => (Asked::ProviderUsages(provider), 0),
-            36..44 => (Asked::ProviderAllocations(provider), 0),
-            44..51 => (Asked::Inventories(provider), 0),
-            51..55 => (Asked::Inventory(provider, self.one(&CLASSES).to_owned()), 0),
-            55..60 => (Asked::ProviderTraits(provider), 6),
-            60..64 => (Asked::ProviderAggregates(provider), 1),
-            64..68 => (Asked::Provider(provider), 0),
+            0..28 => (QuestionKind::Allocations(self.one(&names.consumers)), 0),
+            28..36 => (QuestionKind::ProviderUsages(provider), 0),
+            36..44 => (QuestionKind::ProviderAllocations(provider), 0),
+            44..51 => (QuestionKind::Inventories(provider), 0),
+            51..55 => (
+                QuestionKind::Inventory(provider, self.one(&CLASSES).to_owned()),
+                0,
+            ),
+            55..60 => (QuestionKind::ProviderTraits(provider), 6),
+            60..64 => (QuestionKind::ProviderAggregates(provider), 1),
+            64..68 => (QuestionKind::Provider(provider), 0),
             68..71 => (
-                Asked::Traits {
+                QuestionKind::Traits {
                     associated: self.one(&[None, Some(true), Some(false)]),
                     prefix: self.percent(80).then(|| "CUSTOM_".to_owned()),
                 },
                 6,
             ),
-            71..74 => (Asked::Trait(self.one(&TRAITS).to_owned()), 6),
-            74..76 => (Asked::ResourceClasses, 2),
-            76..79 => (Asked::ResourceClass(self.one(&CLASSES).to_owned()), 2),
+            71..74 => (QuestionKind::Trait(self.one(&TRAITS).to_owned()), 6),
+            74..76 => (QuestionKind::ResourceClasses, 2),
+            76..79 => (
+                QuestionKind::ResourceClass(self.one(&CLASSES).to_owned()),
+                2,
+            ),
             79..86 => return self.usages(names),
             86..92 => return self.providers(names),
             _ => return self.candidates(names),
@@ -53,7 +59,7 @@ impl Workload {
         let user = self.percent(20).then(|| "user1000001".to_owned());
         let types = [None, Some("all"), Some("unknown"), Some("INSTANCE")];
         let consumer_type = (minor >= 38).then(|| self.one(&types)).flatten();
-        let asked = Asked::Usages {
+        let asked = QuestionKind::Usages {
             project: self.one(&names.projects),
             user,
             consumer_type: consumer_type.map(str::to_owned),
@@ -97,7 +103,7 @@ impl Workload {
         if minor >= 4 && self.percent(30) {
             filter.resources = self.resources();
         }
-        let asked = Asked::Providers(filter);
+        let asked = QuestionKind::Providers(filter);
         Question { asked, minor }
     }
 
@@ -178,7 +184,7 @@ impl Workload {
         if minor >= 16 && self.percent(40) {
             request.limit = Some(self.random.random_range(1..=4));
         }
-        let asked = Asked::Candidates(request);
+        let asked = QuestionKind::Candidates(request);
         Question { asked, minor }
     }
 
@@ -213,8 +219,12 @@ impl Workload {
 /// Questions for every node at the end, in addition to those about existing data: consumers and
 /// projects that may hold nothing, and searches of each kind.
 pub(crate) fn last_questions(names: &Names) -> Vec<Question> {
-    let consumers = names.consumers.iter().copied().map(Asked::Allocations);
-    let usages = names.projects.iter().map(|project| Asked::Usages {
+    let consumers = names
+        .consumers
+        .iter()
+        .copied()
+        .map(QuestionKind::Allocations);
+    let usages = names.projects.iter().map(|project| QuestionKind::Usages {
         project: project.clone(),
         user: None,
         consumer_type: None,
@@ -243,7 +253,7 @@ pub(crate) fn last_questions(names: &Names) -> Vec<Question> {
     ];
     let below: Vec<Uuid> = names.core.clone();
     let listed = below.into_iter().map(|uuid| {
-        Asked::Providers(ProviderFilter {
+        QuestionKind::Providers(ProviderFilter {
             in_tree: Some(Given::from(uuid.to_string())),
             ..ProviderFilter::default()
         })
@@ -251,7 +261,7 @@ pub(crate) fn last_questions(names: &Names) -> Vec<Question> {
     consumers
         .chain(usages)
         .chain(listed)
-        .chain(searches.map(Asked::Candidates))
-        .map(Asked::newest)
+        .chain(searches.map(QuestionKind::Candidates))
+        .map(QuestionKind::newest)
         .collect()
 }

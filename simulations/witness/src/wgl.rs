@@ -15,7 +15,7 @@ use todc_utils::specifications::Specification;
 use uuid::Uuid;
 
 use crate::history::{Answer, Event, History};
-use crate::operation::{Asked, Level, Operation};
+use crate::operation::{Level, Operation, QuestionKind};
 use crate::oracle::expected;
 use crate::witness::Finding;
 
@@ -25,7 +25,7 @@ const EVENTS_MAX: usize = 400;
 
 /// An observed operation on one consumer.
 #[derive(Debug, Clone)]
-enum Seen {
+enum ConsumerOperation {
     /// A claim that succeeded.
     Claimed(ConsumerGeneration, Held),
     /// An empty claim that released all allocations.
@@ -49,13 +49,13 @@ struct ConsumerRegister;
 
 impl Specification for ConsumerRegister {
     type State = Option<(i64, Held)>;
-    type Operation = Seen;
+    type Operation = ConsumerOperation;
 
     fn init() -> Self::State {
         None
     }
 
-    fn apply(operation: &Seen, state: &Self::State) -> (bool, Self::State) {
+    fn apply(operation: &ConsumerOperation, state: &Self::State) -> (bool, Self::State) {
         let agrees = |belief: &ConsumerGeneration| match belief {
             ConsumerGeneration::Unchecked => true,
             ConsumerGeneration::New => state.is_none(),
@@ -63,30 +63,32 @@ impl Specification for ConsumerRegister {
         };
         let held = state.clone().filter(|one| one.1.is_some());
         match operation {
-            Seen::Claimed(belief, held) => {
+            ConsumerOperation::Claimed(belief, held) => {
                 let generation = state.as_ref().map_or(0, |one| one.0) + 1;
                 (agrees(belief), Some((generation, held.clone())))
             }
             // A consumer without allocations stays, or is created without any.
-            Seen::Emptied(belief) if held.is_none() => {
+            ConsumerOperation::Emptied(belief) if held.is_none() => {
                 (agrees(belief), state.clone().or(Some((0, None))))
             }
-            Seen::Emptied(belief) => (agrees(belief), None),
-            Seen::Conflict(belief) => (!agrees(belief), state.clone()),
-            Seen::NoRoom(belief) => (agrees(belief), state.clone()),
-            Seen::LeftBehind(belief) => (agrees(belief), state.clone().or(Some((0, None)))),
-            Seen::Released(found) => (
+            ConsumerOperation::Emptied(belief) => (agrees(belief), None),
+            ConsumerOperation::Conflict(belief) => (!agrees(belief), state.clone()),
+            ConsumerOperation::NoRoom(belief) => (agrees(belief), state.clone()),
+            ConsumerOperation::LeftBehind(belief) => {
+                (agrees(belief), state.clone().or(Some((0, None))))
+            }
+            ConsumerOperation::Released(found) => (
                 held.is_some() == *found,
                 if *found { None } else { state.clone() },
             ),
-            Seen::Read(shown) => (*shown == held, state.clone()),
+            ConsumerOperation::Read(shown) => (*shown == held, state.clone()),
         }
     }
 }
 
 /// Result of the second check.
 #[derive(Debug, Default)]
-pub struct Opinion {
+pub struct LinearizabilityReport {
     /// Consumers whose histories are not linearizable.
     pub violations: Vec<String>,
     /// Consumers whose histories were searched.
@@ -97,8 +99,8 @@ pub struct Opinion {
 
 /// Searches a linearization of each consumer's history. It takes from the witness's finding only
 /// which unanswered writes were executed, and which refusals left a consumer behind.
-pub fn check(history: &History, finding: &Finding) -> Opinion {
-    let mut opinion = Opinion::default();
+pub fn check(history: &History, finding: &Finding) -> LinearizabilityReport {
+    let mut opinion = LinearizabilityReport::default();
     for consumer in consumers(history) {
         let spans = spans(history, finding, consumer);
         if spans.len() > EVENTS_MAX {
@@ -130,7 +132,7 @@ fn consumers(history: &History) -> BTreeSet<Uuid> {
                     .collect(),
             },
             Operation::Read(question, _) => match &question.asked {
-                Asked::Allocations(consumer) => vec![consumer.to_string()],
+                QuestionKind::Allocations(consumer) => vec![consumer.to_string()],
                 _ => Vec::new(),
             },
         })
@@ -147,7 +149,7 @@ fn claims(command: &Command) -> &[ConsumerAllocations] {
 }
 
 /// Start, end and operation.
-type Span = (Duration, Duration, Seen);
+type Span = (Duration, Duration, ConsumerOperation);
 
 fn spans(history: &History, finding: &Finding, consumer: Uuid) -> Vec<Span> {
     let mut spans = Vec::new();
@@ -158,24 +160,25 @@ fn spans(history: &History, finding: &Finding, consumer: Uuid) -> Vec<Span> {
             Some(_) => event.ended.unwrap_or(Duration::MAX),
             None => Duration::MAX,
         };
-        let seen = of_event(event, answered, outcome, consumer);
+        let seen = parse_event(event, answered, outcome, consumer);
         spans.extend(seen.map(|seen| (event.sent, ended, seen)));
     }
     spans
 }
 
-fn of_event(
+fn parse_event(
     event: &Event,
     answered: Option<&Answer>,
     outcome: Option<&Outcome>,
     consumer: Uuid,
-) -> Option<Seen> {
+) -> Option<ConsumerOperation> {
     let write = match &event.operation {
         Operation::Write(write) => write,
         Operation::Read(question, Level::Default | Level::Linearizable) => {
             // Answers before 1.28 do not contain the generation.
-            let whole = question.asked == Asked::Allocations(consumer) && question.minor >= 28;
-            return answered.filter(|_| whole).map(of_read);
+            let whole =
+                question.asked == QuestionKind::Allocations(consumer) && question.minor >= 28;
+            return answered.filter(|_| whole).map(parse_read);
         }
         Operation::Read(..) => return None,
     };
@@ -190,7 +193,7 @@ fn of_event(
         |named: &placement_model::types::ConsumerUuid| named.to_string() == consumer.to_string();
     if let Command::DeleteAllocations(DeleteAllocations { consumer: released }) = &write.command {
         return match status {
-            204 | 404 if of(released) => Some(Seen::Released(status == 204)),
+            204 | 404 if of(released) => Some(ConsumerOperation::Released(status == 204)),
             _ => None,
         };
     }
@@ -201,8 +204,8 @@ fn of_event(
         Some(Outcome::Refused(Refusal::AllocationProviderNotFound(_)))
     );
     match status {
-        204 if claim.allocations.is_empty() => Some(Seen::Emptied(claim.generation)),
-        204 => Some(Seen::Claimed(
+        204 if claim.allocations.is_empty() => Some(ConsumerOperation::Emptied(claim.generation)),
+        204 => Some(ConsumerOperation::Claimed(
             claim.generation,
             Some(claim.user.to_string()),
         )),
@@ -210,12 +213,12 @@ fn of_event(
             // With several claims the answer does not name the conflicting one, and the conflict of
             // a reshape may concern a provider.
             let alone = matches!(write.command, Command::ReplaceAllocations(_)) && all.len() == 1;
-            alone.then_some(Seen::Conflict(claim.generation))
+            alone.then_some(ConsumerOperation::Conflict(claim.generation))
         }
         409 if matches!(write.command, Command::ReplaceAllocations(_)) => {
-            Some(Seen::NoRoom(claim.generation))
+            Some(ConsumerOperation::NoRoom(claim.generation))
         }
-        400 if left_behind => Some(Seen::LeftBehind(claim.generation)),
+        400 if left_behind => Some(ConsumerOperation::LeftBehind(claim.generation)),
         _ => None,
     }
 }
@@ -226,19 +229,20 @@ fn says_conflict(answer: &Answer) -> bool {
     answer.code().is_some_and(|code| code == CONCURRENT)
 }
 
-fn of_read(answer: &Answer) -> Seen {
+fn parse_read(answer: &Answer) -> ConsumerOperation {
     let body = answer.json();
     let shown = body["consumer_generation"].as_i64().map(|generation| {
         let user = body["user_id"].as_str().unwrap_or_default();
         (generation, Some(user.to_owned()))
     });
-    Seen::Read(shown)
+    ConsumerOperation::Read(shown)
 }
 
 /// Calls and responses in time order. At the same instant calls come first: operations without a
 /// provable order count as concurrent.
-fn actions(spans: &[Span]) -> WglHistory<Seen> {
-    let mut timeline: BTreeMap<(Duration, u8, usize), (usize, Action<Seen>)> = BTreeMap::new();
+fn actions(spans: &[Span]) -> WglHistory<ConsumerOperation> {
+    let mut timeline: BTreeMap<(Duration, u8, usize), (usize, Action<ConsumerOperation>)> =
+        BTreeMap::new();
     for (process, (sent, ended, seen)) in spans.iter().enumerate() {
         timeline.insert((*sent, 0, process), (process, Action::Call(seen.clone())));
         timeline.insert(

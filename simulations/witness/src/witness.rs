@@ -78,7 +78,7 @@ pub fn every_question(
     partition: PartitionId,
     names: &Names,
 ) -> Vec<Question> {
-    let mut oracle = Oracle::of(partition);
+    let mut oracle = Oracle::for_partition(partition);
     for stamped in log.values() {
         oracle.entry(stamped);
     }
@@ -104,7 +104,7 @@ fn replay(history: &History, log: &BTreeMap<u64, Stamped>, finding: &mut Finding
         }
     }
     let places: BTreeSet<u64> = log.keys().chain(answers.keys()).copied().collect();
-    let mut oracle = Oracle::of(history.partition);
+    let mut oracle = Oracle::for_partition(history.partition);
     let mut firsts: BTreeMap<Id, u64> = BTreeMap::new();
     let mut effects = Effects::new();
     for index in places {
@@ -129,7 +129,7 @@ fn replay(history: &History, log: &BTreeMap<u64, Stamped>, finding: &mut Finding
                 Operation::Write(write) => {
                     let here = log
                         .get(&index)
-                        .filter(|here| is_of(here, write, history.partition, event.node));
+                        .filter(|here| is_command_of(here, write, history.partition, event.node));
                     match here.and_then(|_| effects.get(&index)) {
                         Some((first, outcome)) => {
                             let wrong = wrong_write(write, outcome, answer);
@@ -151,7 +151,7 @@ fn replay(history: &History, log: &BTreeMap<u64, Stamped>, finding: &mut Finding
 }
 
 /// Whether a log entry is the command that this node creates from a write to this partition.
-fn is_of(entry: &Stamped, write: &Write, partition: PartitionId, node: u64) -> bool {
+fn is_command_of(entry: &Stamped, write: &Write, partition: PartitionId, node: u64) -> bool {
     let of_both = entry.partition == partition && entry.command == write.command;
     of_both && entry.write_id.is_none_or(|id| id.origin == node)
 }
@@ -181,7 +181,7 @@ fn wrong_refusal(write: &Write, answer: &Answer, oracle: &Oracle) -> Option<Stri
             promise::ACKNOWLEDGED_IS_THERE
         ));
     }
-    wrong_write(write, &oracle.would(write), answer)
+    wrong_write(write, &oracle.predict(write), answer)
 }
 
 /// Checks that no log entry answers two requests.
@@ -245,7 +245,7 @@ fn resolve(
         let issued_before = id(stamped).and_then(issued_before);
         let found = unknown.iter().position(|(number, write)| {
             let event = &history.events[*number];
-            is_of(stamped, write, history.partition, event.node)
+            is_command_of(stamped, write, history.partition, event.node)
                 && issued_before.is_none_or(|ended| event.sent < ended)
         });
         match found {
@@ -264,7 +264,7 @@ fn resolve(
 fn not_asked_for(history: &History, index: u64, stamped: &Stamped) -> String {
     let denied = history.events.iter().find(|event| {
         let denied = event.answer().is_some_and(denies_any_commit);
-        let is_it = |write| is_of(stamped, write, history.partition, event.node);
+        let is_it = |write| is_command_of(stamped, write, history.partition, event.node);
         matches!(&event.operation, Operation::Write(write) if denied && is_it(write))
     });
     match denied {

@@ -21,7 +21,7 @@ use rand::seq::IndexedRandom;
 use uuid::Uuid;
 
 use crate::beliefs::{Beliefs, CLASS};
-use crate::operation::{Asked, Level, Operation, Question, Token, Write};
+use crate::operation::{Level, Operation, Question, QuestionKind, Token, Write};
 use crate::seed::{Seed, uuid_from};
 
 /// All resource classes in requests.
@@ -352,7 +352,7 @@ impl Workload {
             return Vec::new();
         }
         let look = |provider: &Uuid| {
-            let asked = Asked::Inventories(*provider);
+            let asked = QuestionKind::Inventories(*provider);
             let minor = self.minor(0, NEWEST);
             Operation::Read(Question { asked, minor }, Level::Local)
         };

@@ -136,7 +136,7 @@ async fn costs(
         .to_owned();
     let mut lan: Vec<(&str, [f64; 4])> = Vec::new();
     for &ms in round_trips {
-        sites.stretch(ms);
+        sites.set_round_trips(ms);
         for id in sites.asked().await? {
             let site = site_of(id);
             progress(&format!("round trips of {ms} ms, at {site}"));
@@ -177,7 +177,7 @@ async fn throughput(
     let mut points = Vec::new();
     let mut lan = Vec::new();
     for &ms in round_trips {
-        sites.stretch(ms);
+        sites.set_round_trips(ms);
         sites.settle().await?;
         let north = (1..=LEARNER).filter(|id| site_of(*id) == LEADERS_SITE);
         let servers = urls(&sites.cluster, north);
@@ -217,7 +217,7 @@ async fn losses(
         sites.election_ms
     );
     for &ms in round_trips {
-        sites.stretch(ms);
+        sites.set_round_trips(ms);
         progress(&format!(
             "round trips of {ms} ms, the leader's region is lost"
         ));
@@ -243,7 +243,7 @@ async fn thin(options: &Options, bits_per_s: u32) -> anyhow::Result<()> {
     println!("|---:|---:|---:|---:|");
     let sites = Sites::start(options.longest(), Some(bits_per_s)).await?;
     boundless(&sites.cluster.client()).await?;
-    sites.stretch(options.longest());
+    sites.set_round_trips(options.longest());
     let leader = sites.settle().await?;
     // The link to the other node of the leader's site is as thin; traffic on it is not compressed.
     let servers = urls(&sites.cluster, [leader]);

@@ -181,34 +181,34 @@ impl Options {
         let inventories = || reads(&flat.roots());
         let local = Asked {
             promise: "local",
-            ..Asked::of(Row::Reads, "GET …/inventories, local", inventories(), 16)
+            ..Asked::new(Row::Reads, "GET …/inventories, local", inventories(), 16)
         };
         let ten = |row| {
             let requests = vec![("GET", flat_query().limit(10).path(), String::new())];
-            Asked::of(row, "ten candidates", requests, 16)
+            Asked::new(row, "ten candidates", requests, 16)
         };
         let all = || {
             let requests = vec![("GET", flat_query().path(), String::new())];
-            Asked::of(Row::AllCandidates, "all candidates", requests, 16)
+            Asked::new(Row::AllCandidates, "all candidates", requests, 16)
         };
         let write = |row, connections| {
-            Asked::of(row, "PUT /allocations", writes(), connections).at(Asking::All)
+            Asked::new(row, "PUT /allocations", writes(), connections).at(Asking::All)
         };
         let one_writer = |nodes, place| {
             let what = format!("PUT /allocations at {place}");
-            let asked = Asked::of(Row::OneWriter, &what, writes(), 1).at(nodes);
+            let asked = Asked::new(Row::OneWriter, &what, writes(), 1).at(nodes);
             asked.bar(P50, Etcd, 0.75)
         };
         let claim = |limit| {
             let what = format!("claims, limit={limit}");
-            Asked::of(Row::Claims, &what, claims(limit), 64).at(Asking::All)
+            Asked::new(Row::Claims, &what, claims(limit), 64).at(Asking::All)
         };
         // Number of devices, and the limit of the p50 in milliseconds.
         let devices = [(1, 0.5), (2, 0.5), (4, 0.6), (8, 1.0)].map(|(count, most)| {
             move || {
                 let requests = vec![("GET", devices_query(count).path(), String::new())];
                 let what = format!("{count} devices, limit=1000");
-                (Asked::of(Row::Pci, &what, requests, 1), most)
+                (Asked::new(Row::Pci, &what, requests, 1), most)
             }
         });
         let pci = Cloud::used(Shape::Pci, first / 2);
@@ -241,7 +241,7 @@ impl Options {
             one_writer(Asking::Leader, "the leader"),
             one_writer(Asking::Follower, "a follower"),
         ];
-        let follower = Asked::of(
+        let follower = Asked::new(
             Row::Upstream,
             "GET …/inventories from a follower",
             inventories(),
@@ -483,7 +483,7 @@ impl Ours {
 }
 
 impl Asked {
-    fn of(row: Row, what: &str, requests: Vec<Request>, connections: usize) -> Self {
+    fn new(row: Row, what: &str, requests: Vec<Request>, connections: usize) -> Self {
         Self {
             row,
             what: format!("{what}, {connections} connections"),
@@ -581,7 +581,7 @@ impl Asked {
         ) else {
             return bars.miss(&what, bar.bound.is_some());
         };
-        let of = |sample: &Sample| figure.of(sample);
+        let of = |sample: &Sample| figure.value_in(sample);
         let rounds: Vec<f64> = match bar.peer {
             None => ours.iter().map(of).collect(),
             Some(_) => (ours.iter().zip(peers))
@@ -609,7 +609,7 @@ impl Asked {
 }
 
 impl Figure {
-    fn of(self, sample: &Sample) -> f64 {
+    fn value_in(self, sample: &Sample) -> f64 {
         match self {
             Self::PerSecond => sample.per_second,
             Self::P50 => sample.p50_ms,

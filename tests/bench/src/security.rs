@@ -4,14 +4,14 @@ use anyhow::{Context, ensure};
 use clap::Args;
 use placement_client::Client;
 use placement_tests::cluster::Cluster;
-use placement_tests::keystone::{Keystone, Who};
+use placement_tests::keystone::{Keystone, TokenRequest};
 
 use crate::clouds::boundless;
 use crate::load::{Load, Sample, reads, writes};
 use crate::{ms, pids, progress, urls};
 
 const PASSWORD: &str = "placement";
-const PLACEMENT: Who<'_> = Who {
+const PLACEMENT: TokenRequest<'_> = TokenRequest {
     user: "placement",
     password: PASSWORD,
     project: Some("service"),

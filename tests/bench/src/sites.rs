@@ -58,9 +58,9 @@ impl Sites {
         self.cluster.start_node_at(id, site_of(id))
     }
 
-    pub(crate) fn stretch(&self, round_trip_ms: u64) {
+    pub(crate) fn set_round_trips(&self, round_trip_ms: u64) {
         self.cluster
-            .stretch(|one, other| match site_of(one) == site_of(other) {
+            .set_round_trips(|one, other| match site_of(one) == site_of(other) {
                 true => Duration::ZERO,
                 false => Duration::from_millis(round_trip_ms),
             });

@@ -71,7 +71,7 @@ async fn run(command: Command) -> anyhow::Result<ExitCode> {
         let mut cluster = Cluster::start_with(3, config).await?;
         hostile(&mut cluster, each, |outcome| {
             let well = outcome.harm().next().is_none()
-                && outcome.seen.worst() <= LATENCY_MAX
+                && outcome.seen.max_latency() <= LATENCY_MAX
                 && outcome.memory <= MEMORY_MAX
                 && outcome.answers.all_answered()
                 && !outcome.election;

@@ -26,7 +26,7 @@ pub(super) enum Phase {
 /// Timeout of a client's request: longer than a node waits for a leader.
 const PATIENCE: Duration = Duration::from_secs(3);
 
-pub(super) struct Board {
+pub(super) struct RoundContext {
     pub(super) choices: Choices,
     pub(super) names: Names,
     pub(super) history: RefCell<History>,
@@ -38,7 +38,7 @@ pub(super) struct Board {
     begun: Instant,
 }
 
-impl Board {
+impl RoundContext {
     pub(super) fn new(choices: Choices, nodes: BTreeMap<u64, String>) -> Self {
         Self {
             choices,
@@ -65,7 +65,7 @@ impl Board {
     }
 }
 
-impl Venue for Board {
+impl Venue for RoundContext {
     fn names(&self) -> &Names {
         &self.names
     }

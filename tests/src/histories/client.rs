@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use placement_witness::client;
 
-use super::board::{Board, Phase};
+use super::board::{Phase, RoundContext};
 
 /// Longest pause between two requests.
 const PAUSE_MAX: Duration = Duration::from_millis(90);
@@ -15,12 +15,12 @@ const TOTAL: u32 = 8;
 
 /// A client with its own random choices.
 pub(super) struct Client {
-    board: Rc<Board>,
-    client: client::Client<Rc<Board>>,
+    board: Rc<RoundContext>,
+    client: client::Client<Rc<RoundContext>>,
 }
 
 impl Client {
-    pub(super) fn new(number: usize, board: Rc<Board>) -> Self {
+    pub(super) fn new(number: usize, board: Rc<RoundContext>) -> Self {
         let client = client::Client::new(number, board.clone(), &board.choices, PAUSE_MAX);
         Self { board, client }
     }

@@ -13,9 +13,9 @@ use rand::seq::IndexedRandom;
 use rustix::process::Signal;
 use tokio::time::{sleep, timeout};
 
-use super::board::Board;
+use super::board::RoundContext;
 use crate::cluster::Cluster;
-use crate::link::Way;
+use crate::link::Direction;
 use crate::power::Power;
 use crate::wait::within;
 
@@ -109,7 +109,7 @@ pub(super) const INVITED_MAX: u64 = 3;
 /// Injects faults into a cluster.
 pub(super) struct Injector<'a> {
     pub(super) cluster: &'a mut Cluster,
-    board: &'a Board,
+    board: &'a RoundContext,
     power: Option<Power>,
     random: SmallRng,
     members: Vec<u64>,
@@ -122,7 +122,7 @@ pub(super) struct Injector<'a> {
 impl<'a> Injector<'a> {
     pub(super) fn new(
         cluster: &'a mut Cluster,
-        board: &'a Board,
+        board: &'a RoundContext,
         power: Option<Power>,
         seed: Seed,
     ) -> Self {
@@ -172,7 +172,7 @@ impl<'a> Injector<'a> {
             if together && self.random.random_bool(0.6) {
                 self.cut(beneath);
             }
-            self.strike(fault, lasts).await?;
+            self.inject(fault, lasts).await?;
             let pause = Duration::from_millis(self.random.random_range(100..1_500));
             sleep(pause).await;
         }
@@ -180,7 +180,7 @@ impl<'a> Injector<'a> {
     }
 
     /// Injects one fault, from its beginning to its end.
-    pub(super) async fn strike(&mut self, fault: Fault, lasts: Duration) -> anyhow::Result<()> {
+    pub(super) async fn inject(&mut self, fault: Fault, lasts: Duration) -> anyhow::Result<()> {
         let leader = self.leader();
         let any = self.any();
         let majority = self.members.len() / 2 + 1;
@@ -212,9 +212,9 @@ impl<'a> Injector<'a> {
             Fault::Replace if self.invited + 1 < INVITED_MAX => self.replace(any).await?,
             Fault::Replace => {}
         }
-        self.cluster.mend();
+        self.cluster.heal();
         for node in self.members.clone() {
-            if let Some(status) = self.cluster.gave_up(node) {
+            if let Some(status) = self.cluster.ended_by_itself(node) {
                 let log = self.cluster.log(node, 20);
                 bail!("node {node} ended by itself with {status}:\n{log}");
             }
@@ -264,7 +264,7 @@ impl<'a> Injector<'a> {
             _ => return,
         };
         let half = self.some(all.len() / 2);
-        let between = |are_cut: &dyn Fn(u64, u64) -> bool| -> Vec<Way> {
+        let between = |are_cut: &dyn Fn(u64, u64) -> bool| -> Vec<Direction> {
             let to_all = |from| all.iter().map(move |to| (from, *to));
             let ways = all.iter().copied().flat_map(to_all);
             ways.filter(|(from, to)| are_cut(*from, *to)).collect()

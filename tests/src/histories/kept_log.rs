@@ -54,8 +54,8 @@ impl KeptLog {
     /// Reads the logs below a directory of backups.
     pub fn read(backups: &Path) -> anyhow::Result<Self> {
         let mut all = Self::default();
-        for cluster in below(backups)? {
-            for node in below(&cluster)? {
+        for cluster in list(backups)? {
+            for node in list(&cluster)? {
                 all.add(&node)?;
             }
         }
@@ -146,7 +146,7 @@ fn command(entry: &Entry) -> anyhow::Result<Option<Model>> {
     }
 }
 
-fn below(directory: &Path) -> anyhow::Result<Vec<PathBuf>> {
+fn list(directory: &Path) -> anyhow::Result<Vec<PathBuf>> {
     let entries = std::fs::read_dir(directory)
         .with_context(|| format!("cannot read {}", directory.display()))?;
     let mut found = Vec::new();

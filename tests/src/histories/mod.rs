@@ -2,8 +2,8 @@
 //! simulations checks that each answer follows from the log that the nodes kept.
 //!
 //! * [`Round`]: one cluster, its clients, its faults, a recovery phase, and the verdict.
-//! [`Course`]: the result of a round. [`KeptLog`]: the merged log of all nodes. [`Summary`]: the
-//! results of many rounds.
+//! [`RoundResult`]: the result of a round. [`KeptLog`]: the merged log of all nodes. [`Summary`]:
+//! the results of many rounds.
 
 mod board;
 mod client;
@@ -14,5 +14,5 @@ mod summary;
 
 pub use faults::Fault;
 pub use kept_log::{Entry, KeptLog};
-pub use round::{Course, Round, Verdict, judge};
+pub use round::{Round, RoundResult, Verdict, judge};
 pub use summary::Summary;

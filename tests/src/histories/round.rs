@@ -17,7 +17,7 @@ use placement_witness::{staleness, wgl, witness};
 use tokio::task::{LocalSet, spawn_local};
 use tokio::time::{sleep, timeout};
 
-use super::board::{Board, Phase};
+use super::board::{Phase, RoundContext};
 use super::client::Client;
 use super::faults::{Fault, INVITED_MAX, Injector};
 use super::kept_log::KeptLog;
@@ -57,7 +57,7 @@ pub struct Round {
 
 /// Result of a round.
 #[derive(Debug, Default)]
-pub struct Course {
+pub struct RoundResult {
     /// Requests and answers of the clients.
     pub history: History,
     /// Log that the nodes kept.
@@ -120,7 +120,7 @@ impl Round {
     ///
     /// # Errors
     /// If the cluster cannot be prepared. Every other failure is a violation.
-    pub async fn run(&self, say: impl Fn(&str) + 'static) -> anyhow::Result<Course> {
+    pub async fn run(&self, say: impl Fn(&str) + 'static) -> anyhow::Result<RoundResult> {
         let mut cluster = self.prepare()?;
         let backups = cluster.directory().join("backups");
         let flag = backups.display().to_string();
@@ -134,7 +134,7 @@ impl Round {
         };
         let api = |id| (id, cluster.place(id).api());
         let nodes = cluster.ids().into_iter().map(api).collect();
-        let board = Rc::new(Board::new(choices, nodes));
+        let board = Rc::new(RoundContext::new(choices, nodes));
         let mut injector = Injector::new(&mut cluster, &board, power, choices.seed);
         let mut log = KeptLog::default();
         let went = LocalSet::new()
@@ -152,7 +152,7 @@ impl Round {
         verdict
             .violations
             .extend(went.err().map(|error| format!("{error:#}")));
-        let mut course = Course {
+        let mut course = RoundResult {
             history,
             log,
             faults,
@@ -170,7 +170,7 @@ impl Round {
     async fn go(
         &self,
         injector: &mut Injector<'_>,
-        board: &Rc<Board>,
+        board: &Rc<RoundContext>,
         backups: &Path,
         log: &mut KeptLog,
         say: impl Fn(&str) + 'static,
@@ -188,9 +188,9 @@ impl Round {
             spawn_local(Client::new(number, board.clone()).work());
         }
         spawn_local(first.work());
-        let speaker = spawn_local(speak(self.clone(), board.clone(), say));
+        let speaker = spawn_local(report_progress(self.clone(), board.clone(), say));
         for (fault, lasts) in &self.script {
-            injector.strike(*fault, *lasts).await?;
+            injector.inject(*fault, *lasts).await?;
             sleep(Duration::from_millis(500)).await;
         }
         injector.run_for(self.fault_phase).await?;
@@ -264,7 +264,11 @@ async fn all_is_kept(injector: &Injector<'_>, backups: &Path) -> anyhow::Result<
 }
 
 /// Sends every query to every node.
-async fn scan(injector: &Injector<'_>, board: &Rc<Board>, log: &KeptLog) -> anyhow::Result<()> {
+async fn scan(
+    injector: &Injector<'_>,
+    board: &Rc<RoundContext>,
+    log: &KeptLog,
+) -> anyhow::Result<()> {
     let questions = witness::every_question(&log.commands, PartitionId::DEFAULT, &board.names);
     let members = (CLIENTS..).zip(injector.members());
     let scans = members.map(|(scanner, id)| read_all(&**board, scanner, *id, &questions));
@@ -273,7 +277,7 @@ async fn scan(injector: &Injector<'_>, board: &Rc<Board>, log: &KeptLog) -> anyh
     Ok(())
 }
 
-async fn speak(round: Round, board: Rc<Board>, say: impl Fn(&str)) {
+async fn report_progress(round: Round, board: Rc<RoundContext>, say: impl Fn(&str)) {
     loop {
         sleep(SAY_EVERY).await;
         let requests = board.history.borrow().events.len();
@@ -286,7 +290,7 @@ async fn speak(round: Round, board: Rc<Board>, say: impl Fn(&str)) {
     }
 }
 
-impl Course {
+impl RoundResult {
     /// Writes history, log and fault events next to the data directories, for the analysis of a
     /// failure.
     fn write(&self, directory: &Path, story: &str) -> anyhow::Result<()> {

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use placement_witness::history::End;
 
-use super::round::Course;
+use super::round::RoundResult;
 
 /// Sums over many rounds.
 #[derive(Debug, Default)]
@@ -28,7 +28,7 @@ pub struct Summary {
 
 impl Summary {
     /// Adds the results of a round.
-    pub fn add(&mut self, course: &Course) {
+    pub fn add(&mut self, course: &RoundResult) {
         self.rounds += 1;
         let last = course.history.events.iter().filter_map(|event| event.ended);
         self.passed += last.max().unwrap_or_default();

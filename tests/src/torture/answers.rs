@@ -18,7 +18,7 @@ impl Answers {
     }
 
     /// Sums the answers of all tasks, once all have ended.
-    pub(super) async fn of_all(tasks: JoinSet<Self>) -> Self {
+    pub(super) async fn sum(tasks: JoinSet<Self>) -> Self {
         let mut all = Self::default();
         for (answer, times) in tasks.join_all().await.into_iter().flat_map(|one| one.0) {
             *all.0.entry(answer).or_default() += times;

@@ -45,13 +45,13 @@ const BODY_BYTES: usize = 16 << 20;
 
 /// The cluster under attack.
 #[derive(Clone)]
-pub(super) struct Target {
+pub(super) struct AttackTarget {
     pub(super) places: Vec<NodePlace>,
     pub(super) leader: u64,
     pub(super) provider: Uuid,
 }
 
-impl Target {
+impl AttackTarget {
     fn leader(&self) -> &NodePlace {
         let leads = |place: &&NodePlace| place.id == self.leader;
         let leader = self.places.iter().find(leads);
@@ -65,7 +65,7 @@ type Running = Pin<Box<dyn Future<Output = Answers> + Send>>;
 pub(super) const TRAIT: &str = "CUSTOM_TORTURE";
 
 /// Name of an attack, and the function that runs it until a point in time.
-pub(super) type Attack = (&'static str, fn(Target, Instant) -> Running);
+pub(super) type Attack = (&'static str, fn(AttackTarget, Instant) -> Running);
 
 /// All attacks, in the order in which they run.
 pub(super) const ATTACKS: &[Attack] = &[
@@ -206,7 +206,7 @@ fn with_body(request: ApiRequest, body: String) -> ApiRequest {
 /// Sends a request from several clients until the time is up. Each client uses one node and waits
 /// for each answer.
 fn again(
-    target: Target,
+    target: AttackTarget,
     until: Instant,
     clients: usize,
     request: impl Fn() -> ApiRequest + Clone + Send + Sync + 'static,
@@ -235,13 +235,13 @@ fn again(
                 answers
             });
         }
-        Answers::of_all(attackers).await
+        Answers::sum(attackers).await
     })
 }
 
 /// Many connections to the leader that send this head and then one byte per second.
 fn silent(
-    target: Target,
+    target: AttackTarget,
     until: Instant,
     address: fn(&NodePlace) -> String,
     head: &[u8],
@@ -256,18 +256,18 @@ fn silent(
                 // Connections start one after the other, as the listener's backlog is short.
                 sleep(Duration::from_millis(nth as u64 / 2)).await;
                 let mut answers = Answers::default();
-                match linger(&address, &head, until).await {
+                match hold_open(&address, &head, until).await {
                     Ok(()) => answers.note("kept"),
                     Err(_) => answers.note("closed"),
                 }
                 answers
             });
         }
-        Answers::of_all(attackers).await
+        Answers::sum(attackers).await
     })
 }
 
-async fn linger(address: &str, head: &[u8], until: Instant) -> std::io::Result<()> {
+async fn hold_open(address: &str, head: &[u8], until: Instant) -> std::io::Result<()> {
     let mut stream = TcpStream::connect(address).await?;
     // The loop writes single bytes, so the node's answers must be read.
     stream.write_all(head).await?;
@@ -298,7 +298,7 @@ async fn connected(address: &str) -> std::io::Result<TcpStream> {
 
 /// Sends bodies to the leader that stop just below the size limit; repeats each once it is
 /// answered.
-fn stopping(target: Target, until: Instant, clients: usize, head: String) -> Running {
+fn stopping(target: AttackTarget, until: Instant, clients: usize, head: String) -> Running {
     let address = target.leader().api();
     Box::pin(async move {
         let mut attackers = JoinSet::new();
@@ -319,7 +319,7 @@ fn stopping(target: Target, until: Instant, clients: usize, head: String) -> Run
                 answers
             });
         }
-        Answers::of_all(attackers).await
+        Answers::sum(attackers).await
     })
 }
 
@@ -343,7 +343,7 @@ async fn stop(address: &str, head: &str) -> std::io::Result<String> {
 }
 
 /// Sends many requests to the leader and reads the answers slowly.
-fn slow(target: Target, until: Instant, head: String) -> Running {
+fn slow(target: AttackTarget, until: Instant, head: String) -> Running {
     let address = target.leader().api();
     Box::pin(async move {
         let mut attackers = JoinSet::new();
@@ -359,7 +359,7 @@ fn slow(target: Target, until: Instant, head: String) -> Running {
                 answers
             });
         }
-        Answers::of_all(attackers).await
+        Answers::sum(attackers).await
     })
 }
 

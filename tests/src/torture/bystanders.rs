@@ -18,7 +18,7 @@ const LIMIT: Duration = Duration::from_secs(10);
 
 /// Latencies and failures of the uninvolved clients.
 #[derive(Debug, Clone, Default)]
-pub struct Seen {
+pub struct BystanderReport {
     /// Latency of each answered write.
     pub writes: Vec<Duration>,
     /// Latency of each answered read.
@@ -27,20 +27,20 @@ pub struct Seen {
     pub failed: Vec<String>,
 }
 
-impl Seen {
+impl BystanderReport {
     /// The highest latency of a write or read.
-    pub fn worst(&self) -> Duration {
+    pub fn max_latency(&self) -> Duration {
         let all = self.writes.iter().chain(&self.reads);
         all.max().copied().unwrap_or_default()
     }
 
     /// Whether at least one write and one read were answered.
-    pub fn are_served(&self) -> bool {
+    pub fn any_answered(&self) -> bool {
         !self.writes.is_empty() && !self.reads.is_empty()
     }
 }
 
-impl fmt::Display for Seen {
+impl fmt::Display for BystanderReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let worst = |all: &[Duration]| all.iter().max().copied().unwrap_or_default();
         write!(
@@ -62,7 +62,7 @@ impl fmt::Display for Seen {
 /// Tasks of the uninvolved clients, until stopped.
 pub(super) struct Bystanders {
     stop: Arc<AtomicBool>,
-    tasks: Vec<JoinHandle<Seen>>,
+    tasks: Vec<JoinHandle<BystanderReport>>,
 }
 
 impl Bystanders {
@@ -81,11 +81,11 @@ impl Bystanders {
         Self { stop, tasks }
     }
 
-    pub(super) async fn stop(self) -> anyhow::Result<Seen> {
+    pub(super) async fn stop(self) -> anyhow::Result<BystanderReport> {
         self.stop.store(true, Ordering::Relaxed);
-        let mut all = Seen::default();
+        let mut all = BystanderReport::default();
         for task in self.tasks {
-            let Seen {
+            let BystanderReport {
                 writes,
                 reads,
                 failed,
@@ -98,8 +98,8 @@ impl Bystanders {
     }
 }
 
-async fn write(client: Client, provider: Uuid, stop: Arc<AtomicBool>) -> Seen {
-    let mut seen = Seen::default();
+async fn write(client: Client, provider: Uuid, stop: Arc<AtomicBool>) -> BystanderReport {
+    let mut seen = BystanderReport::default();
     while !stop.load(Ordering::Relaxed) {
         let begun = Instant::now();
         let claim = Claim::by("project", "user").and(provider, &[("VCPU", 1)]);
@@ -112,8 +112,13 @@ async fn write(client: Client, provider: Uuid, stop: Arc<AtomicBool>) -> Seen {
     seen
 }
 
-async fn read(client: Client, provider: Uuid, tree: Uuid, stop: Arc<AtomicBool>) -> Seen {
-    let mut seen = Seen::default();
+async fn read(
+    client: Client,
+    provider: Uuid,
+    tree: Uuid,
+    stop: Arc<AtomicBool>,
+) -> BystanderReport {
+    let mut seen = BystanderReport::default();
     let paths = [
         format!("/resource_providers/{provider}/inventories"),
         format!("/resource_providers?in_tree={tree}"),

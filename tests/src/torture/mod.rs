@@ -15,8 +15,8 @@ use placement_client::{ApiRequest, Inventory, NewProvider};
 use uuid::Uuid;
 
 pub use self::answers::Answers;
-use self::attacks::{ATTACKS, Attack, ELSEWHERE, TRAIT, Target};
-use self::bystanders::{Bystanders, Seen};
+use self::attacks::{ATTACKS, Attack, AttackTarget, ELSEWHERE, TRAIT};
+use self::bystanders::{BystanderReport, Bystanders};
 pub use self::overload::{Load, Overload, overload};
 use crate::cluster::Cluster;
 use crate::process_cost::Growth;
@@ -47,7 +47,7 @@ pub struct Outcome {
     /// Answers to the attackers.
     pub answers: Answers,
     /// Latencies and failures of the uninvolved clients.
-    pub seen: Seen,
+    pub seen: BystanderReport,
     /// The largest memory growth of a node, in bytes.
     pub memory: u64,
     /// Whether there was an election during the attack.
@@ -103,7 +103,7 @@ pub async fn hostile(
             let outcome = carry_out(cluster, attack, &providers, tree, each).await?;
             report(&outcome);
             tokio::time::sleep(PAUSE).await;
-            let ends = outcome.seen.are_served();
+            let ends = outcome.seen.any_answered();
             outcomes.push(outcome);
             if ends {
                 break;
@@ -125,9 +125,9 @@ async fn carry_out(
 ) -> anyhow::Result<Outcome> {
     let ids = cluster.ids();
     let pids: Vec<_> = ids.iter().map(|id| cluster.process(*id).pid()).collect();
-    let growth = Growth::of(pids)?;
+    let growth = Growth::start(pids)?;
     let term = term(cluster).await?;
-    let target = Target {
+    let target = AttackTarget {
         places: ids.iter().map(|id| cluster.place(*id).clone()).collect(),
         leader: cluster.leader().await?,
         provider: providers[0],

@@ -98,7 +98,7 @@ pub async fn overload(
     let (many, few) = (writers(10 * clients), writers(clients));
     let ids = cluster.ids().into_iter();
     let pids: Vec<_> = ids.map(|id| cluster.process(id).pid()).collect();
-    let growth = Growth::of(pids)?;
+    let growth = Growth::start(pids)?;
     let term_before = term(cluster).await?;
     let score = match load {
         Load::Clients => in_turn(many, each).await,
@@ -188,7 +188,7 @@ async fn in_turn(writers: Vec<Writer>, each: Duration) -> Score {
             answers
         });
     }
-    let answers = Answers::of_all(tasks).await;
+    let answers = Answers::sum(tasks).await;
     Score::new(answers, begun.elapsed())
 }
 

@@ -46,7 +46,7 @@ pub fn run(shell: Command) -> anyhow::Result<Duration> {
         if step.is_recorded {
             recording.add(&step.command, &output, ran.took);
         }
-        if shape::of(&output) != shape::of(&step.output) {
+        if shape::normalize(&output) != shape::normalize(&step.output) {
             differences.push(format!(
                 "$ {}\n--- on the page\n{}--- now\n{output}",
                 step.command, step.output

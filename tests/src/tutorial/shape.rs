@@ -17,7 +17,7 @@ const VOLATILE: [(&str, &str); 8] = [
 ];
 
 /// Replaces the volatile parts of a text.
-pub(super) fn of(text: &str) -> String {
+pub(super) fn normalize(text: &str) -> String {
     VOLATILE
         .iter()
         .fold(text.to_owned(), |text, (pattern, word)| {

@@ -23,7 +23,7 @@ pub(super) struct Shell {
 }
 
 /// Output and duration of a command.
-pub(super) struct Ran {
+pub(super) struct CommandOutput {
     pub(super) output: String,
     pub(super) took: Duration,
 }
@@ -53,7 +53,7 @@ impl Shell {
         })
     }
 
-    pub(super) fn run(&mut self, command: &str) -> anyhow::Result<Ran> {
+    pub(super) fn run(&mut self, command: &str) -> anyhow::Result<CommandOutput> {
         let started = Instant::now();
         // On a line of its own, also after output without a final line break.
         write!(
@@ -75,7 +75,7 @@ impl Shell {
             }
         }
         lines.pop_if(|last| last.is_empty());
-        Ok(Ran {
+        Ok(CommandOutput {
             output: lines.iter().map(|line| format!("{line}\n")).collect(),
             took: started.elapsed(),
         })

@@ -98,7 +98,7 @@ impl Stage {
         cluster.wait_healthy().await.unwrap();
         let provider = host::with_processors(&cluster.client()).await;
         // Longer than the election timeouts allow for.
-        cluster.stretch(|_, _| Duration::from_millis(300));
+        cluster.set_round_trips(|_, _| Duration::from_millis(300));
         Some(Self {
             cluster,
             disks,
@@ -107,7 +107,7 @@ impl Stage {
     }
 
     pub(super) fn job(&self) -> Job {
-        Job::of(JOB, &self.cluster)
+        Job::for_cluster(JOB, &self.cluster)
     }
 
     fn gate(&self, id: u64, what: &str) -> PathBuf {
@@ -173,7 +173,7 @@ impl Stage {
             pause(1_000).await;
         };
         during(garbage, story.fires(&wrong)).await;
-        self.cluster.stretch(|_, _| Duration::ZERO);
+        self.cluster.set_round_trips(|_, _| Duration::ZERO);
         self.disks.iter().for_each(|disk| disk.resize(ROOMY_MB));
         self.close(1, "ahead");
         self.cluster.stop_node(3).await.unwrap();

@@ -56,7 +56,7 @@ impl Stage {
     }
 
     pub(super) fn job(&self) -> Job {
-        Job::of(JOB, &self.cluster)
+        Job::for_cluster(JOB, &self.cluster)
     }
 
     pub(super) async fn play(mut self, story: Story<'_>) {
@@ -105,9 +105,9 @@ impl Stage {
 
     async fn backups(&self, story: &Story<'_>) {
         let copies = ["PlacementCopyingFails", "PlacementBackupsNotCopied"];
-        self.store.is_now(Mood::Forbids);
+        self.store.set_mood(Mood::Forbids);
         story.fires(&copies).await;
-        self.store.is_now(Mood::Well);
+        self.store.set_mood(Mood::Well);
         story.ended(&copies).await;
 
         let none = [

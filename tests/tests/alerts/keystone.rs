@@ -88,7 +88,7 @@ impl Stage {
     }
 
     pub(super) fn job(&self) -> Job {
-        Job::at(JOB, vec![self.place.admin()])
+        Job::for_targets(JOB, vec![self.place.admin()])
     }
 
     pub(super) async fn play(self, story: Story<'_>) {

@@ -7,7 +7,7 @@ use std::fs;
 use placement_client::{ApiRequest, Client};
 use placement_tests::cluster::{Cluster, STEADY_LEADER};
 use placement_tests::host;
-use placement_tests::prometheus::{Job, Prometheus, hastened};
+use placement_tests::prometheus::{Job, Prometheus, shorten_durations};
 use placement_tests::skip::skipped;
 use placement_tests::wait::until_ok;
 use serde_json::Value;
@@ -45,7 +45,7 @@ async fn every_panel_has_data(prometheus: &Prometheus) {
     let expressions = expressions();
     assert!(expressions.len() > 60, "only {}", expressions.len());
     for kept in expressions {
-        let expression = hastened(&kept, in_a_hurry).replace("$job", JOB);
+        let expression = shorten_durations(&kept, in_a_hurry).replace("$job", JOB);
         let expression = expression.replace("$__rate_interval", "25s");
         until_ok(&expression, async || {
             match prometheus.series(&expression).await? {
@@ -108,8 +108,8 @@ async fn no_page_fires_during_rolling_restarts_under_load() {
     for id in cluster.ids() {
         authority.renew_node(id, 90).unwrap();
     }
-    let rules = hastened(&alerts(), twentyfold);
-    let Some(prometheus) = Prometheus::watch(&[Job::of(JOB, &cluster)], &rules) else {
+    let rules = shorten_durations(&alerts(), twentyfold);
+    let Some(prometheus) = Prometheus::watch(&[Job::for_cluster(JOB, &cluster)], &rules) else {
         return skipped("alerts of a healthy cluster", MISSING);
     };
     let client = cluster

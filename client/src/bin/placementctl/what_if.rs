@@ -6,7 +6,7 @@ use anyhow::Context;
 use clap::Args;
 use placement_client::{ApiRequest, Consistency};
 use placement_wire::upstream::Errors;
-use placement_wire::what_if::{Fit, Found, Outcome, WhatIf};
+use placement_wire::what_if::{Fit, Outcome, WhatIf, WhatIfAnswer};
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::Value;
@@ -55,12 +55,12 @@ fn described(
     }
     for one in &answer.answers {
         let part = match one {
-            Found::Fit(Fit { count, exact, .. }) => {
+            WhatIfAnswer::Fit(Fit { count, exact, .. }) => {
                 let least = if *exact { "exactly" } else { "at least" };
                 format!("{least} {count} fit\n")
             }
-            Found::Explain(explanation) => explained(explanation, false),
-            Found::Capacity(report) => Output::default().rows(summed(report.clone()))?,
+            WhatIfAnswer::Explain(explanation) => explained(explanation, false),
+            WhatIfAnswer::Capacity(report) => Output::default().rows(summed(report.clone()))?,
         };
         text += &format!("\n{part}");
     }

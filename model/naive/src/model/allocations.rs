@@ -13,7 +13,7 @@ use placement_model::types::{
 };
 
 use super::inventories::{exact_capacity, permits};
-use super::{Answer, Naive, NaiveConsumer, refuse_if};
+use super::{ApplyResult, Naive, NaiveConsumer, refuse_if};
 
 impl Naive {
     /// New consumers are created first, in a separate step, and are kept if a provider is unknown.
@@ -237,7 +237,7 @@ impl Naive {
         Ok(())
     }
 
-    pub(super) fn delete_allocations(&mut self, consumer: &ConsumerUuid) -> Answer {
+    pub(super) fn delete_allocations(&mut self, consumer: &ConsumerUuid) -> ApplyResult {
         let has_none = !self.holds_something(consumer);
         refuse_if(has_none, || {
             Refusal::ConsumerHasNoAllocations(consumer.clone())

@@ -3,15 +3,15 @@
 use std::sync::Arc;
 
 use placement_model::command::{FillPartition, Filled, FilledConsumer, FilledProvider};
-use placement_model::outcome::{Refusal, Reply, Unfit};
+use placement_model::outcome::{ImportConflict, Refusal, Reply};
 use placement_model::types::{Inventory, ProviderUuid};
 
-use super::{Answer, Naive, NaiveConsumer, NaiveProvider, refuse_if};
+use super::{ApplyResult, Naive, NaiveConsumer, NaiveProvider, refuse_if};
 
 const MOST: u32 = 2_147_483_647;
 
 impl Naive {
-    pub(super) fn fill(&mut self, fill: &FillPartition) -> Answer {
+    pub(super) fn fill(&mut self, fill: &FillPartition) -> ApplyResult {
         let has = Filled {
             providers: self.providers.len() as u64,
             consumers: self.consumers.len() as u64,
@@ -50,16 +50,16 @@ impl Naive {
     fn fill_provider(&mut self, new: &FilledProvider) -> Result<(), Refusal> {
         let unfit = |why| Refusal::ProviderUnfit(new.uuid, why);
         let is_there = self.providers.contains_key(&new.uuid);
-        refuse_if(is_there, || unfit(Unfit::Exists))?;
+        refuse_if(is_there, || unfit(ImportConflict::Exists))?;
         let is_taken = self.providers.values().any(|other| other.name == new.name);
-        refuse_if(is_taken, || unfit(Unfit::NameTaken))?;
+        refuse_if(is_taken, || unfit(ImportConflict::NameTaken))?;
         if let Some(parent) = &new.parent {
             let is_unknown = !self.providers.contains_key(parent);
-            refuse_if(is_unknown, || unfit(Unfit::Dangling))?;
+            refuse_if(is_unknown, || unfit(ImportConflict::Dangling))?;
         }
         for (class, row) in &new.inventories {
             let is_unknown = !self.classes.contains_key(class);
-            refuse_if(is_unknown, || unfit(Unfit::Dangling))?;
+            refuse_if(is_unknown, || unfit(ImportConflict::Dangling))?;
             let Inventory {
                 total,
                 reserved,
@@ -73,14 +73,14 @@ impl Naive {
             let is_large = all.into_iter().any(|units| units > MOST);
             let is_endless = allocation_ratio.is_nan() || allocation_ratio.is_infinite();
             refuse_if(is_zero || is_large || is_endless, || {
-                unfit(Unfit::OutOfRange)
+                unfit(ImportConflict::OutOfRange)
             })?;
         }
         let is_unknown = new
             .traits
             .iter()
             .any(|name| !self.traits.contains_key(name));
-        refuse_if(is_unknown, || unfit(Unfit::Dangling))?;
+        refuse_if(is_unknown, || unfit(ImportConflict::Dangling))?;
         let provider = NaiveProvider {
             order: self.next(),
             name: new.name.clone(),
@@ -99,13 +99,13 @@ impl Naive {
         let unfit = |why| Refusal::ProviderUnfit(*child, why);
         let mut both = [child, parent].into_iter();
         let is_unknown = both.any(|uuid| !self.providers.contains_key(uuid));
-        refuse_if(is_unknown, || unfit(Unfit::Dangling))?;
+        refuse_if(is_unknown, || unfit(ImportConflict::Dangling))?;
         if self.providers[child].parent == Some(*parent) {
             return Ok(());
         }
         let is_child = self.providers[child].parent.is_some();
         let is_loop = self.ancestors(parent).contains(child);
-        refuse_if(is_child || is_loop, || unfit(Unfit::Parent))?;
+        refuse_if(is_child || is_loop, || unfit(ImportConflict::Parent))?;
         self.provider_mut(child).parent = Some(*parent);
         Ok(())
     }
@@ -113,14 +113,14 @@ impl Naive {
     fn fill_consumer(&mut self, new: &FilledConsumer) -> Result<(), Refusal> {
         let unfit = |why| Refusal::ConsumerUnfit(new.uuid.clone(), why);
         let is_there = self.consumers.contains_key(&new.uuid);
-        refuse_if(is_there, || unfit(Unfit::Exists))?;
+        refuse_if(is_there, || unfit(ImportConflict::Exists))?;
         for (provider, amounts) in &new.allocations {
             for (class, units) in amounts {
                 let found = self.providers.get(provider);
                 let has = found.is_some_and(|found| found.inventories.contains_key(class));
-                refuse_if(!has, || unfit(Unfit::Dangling))?;
+                refuse_if(!has, || unfit(ImportConflict::Dangling))?;
                 let is_possible = *units > 0 && *units <= u64::from(MOST);
-                refuse_if(!is_possible, || unfit(Unfit::OutOfRange))?;
+                refuse_if(!is_possible, || unfit(ImportConflict::OutOfRange))?;
                 let key = (new.uuid.clone(), *provider, class.clone());
                 self.allocations.insert(key, *units);
             }

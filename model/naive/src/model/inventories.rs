@@ -11,10 +11,14 @@ use placement_model::types::{
     Generation, Given, Inventory, ProviderUuid, ResourceClassName, Timestamp,
 };
 
-use super::{Answer, Naive, refuse_if};
+use super::{ApplyResult, Naive, refuse_if};
 
 impl Naive {
-    pub(super) fn create_inventory(&mut self, at: Timestamp, create: &CreateInventory) -> Answer {
+    pub(super) fn create_inventory(
+        &mut self,
+        at: Timestamp,
+        create: &CreateInventory,
+    ) -> ApplyResult {
         let (provider, inventory) = (create.provider, &create.inventory);
         self.known(&provider)?;
         capacity(
@@ -30,7 +34,11 @@ impl Naive {
         self.write_inventory(at, &provider, &resource_class, inventory)
     }
 
-    pub(super) fn update_inventory(&mut self, at: Timestamp, update: &UpdateInventory) -> Answer {
+    pub(super) fn update_inventory(
+        &mut self,
+        at: Timestamp,
+        update: &UpdateInventory,
+    ) -> ApplyResult {
         let (provider, inventory) = (update.provider, &update.inventory);
         self.known(&provider)?;
         self.same_generation(&provider, update.generation)?;
@@ -47,7 +55,11 @@ impl Naive {
         self.write_inventory(at, &provider, &resource_class, inventory)
     }
 
-    pub(super) fn delete_inventory(&mut self, at: Timestamp, delete: &DeleteInventory) -> Answer {
+    pub(super) fn delete_inventory(
+        &mut self,
+        at: Timestamp,
+        delete: &DeleteInventory,
+    ) -> ApplyResult {
         let provider = delete.provider;
         self.known(&provider)?;
         let resource_class = self.named_class(&delete.resource_class)?;
@@ -64,7 +76,11 @@ impl Naive {
         self.written(at, &provider)
     }
 
-    pub(super) fn delete_inventories(&mut self, at: Timestamp, provider: &ProviderUuid) -> Answer {
+    pub(super) fn delete_inventories(
+        &mut self,
+        at: Timestamp,
+        provider: &ProviderUuid,
+    ) -> ApplyResult {
         self.known(provider)?;
         self.set_inventories(at, provider, &BTreeMap::new())?;
         self.written(at, provider)
@@ -74,7 +90,7 @@ impl Naive {
         &mut self,
         at: Timestamp,
         replace: &ReplaceInventories,
-    ) -> Answer {
+    ) -> ApplyResult {
         let provider = &replace.provider;
         self.known(provider)?;
         self.same_generation(provider, replace.generation)?;
@@ -111,7 +127,7 @@ impl Naive {
         provider: &ProviderUuid,
         class: &ResourceClassName,
         inventory: &Inventory,
-    ) -> Answer {
+    ) -> ApplyResult {
         self.put_inventory(at, provider, class, inventory);
         self.bump(at, provider);
         self.written(at, provider)

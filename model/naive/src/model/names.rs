@@ -4,10 +4,10 @@ use placement_model::command::SyncStandards;
 use placement_model::outcome::Reply;
 use placement_model::types::Timestamp;
 
-use super::{Answer, Naive};
+use super::{ApplyResult, Naive};
 
 impl Naive {
-    pub(super) fn sync_standards(&mut self, at: Timestamp, sync: &SyncStandards) -> Answer {
+    pub(super) fn sync_standards(&mut self, at: Timestamp, sync: &SyncStandards) -> ApplyResult {
         for name in &sync.resource_classes {
             if !self.classes.contains_key(name) {
                 self.make_class(at, name);
@@ -22,6 +22,6 @@ impl Naive {
     }
 }
 
-pub(super) fn named_reply(created: bool, modified: Timestamp) -> Answer {
+pub(super) fn named_reply(created: bool, modified: Timestamp) -> ApplyResult {
     Ok(Reply::Named { created, modified })
 }

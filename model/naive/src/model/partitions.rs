@@ -3,7 +3,7 @@
 use placement_model::outcome::{Refusal, Reply};
 use placement_model::types::{PartitionId, PartitionName, Routes};
 
-use super::{Answer, Naive, NaivePartition, refuse_if};
+use super::{ApplyResult, Naive, NaivePartition, refuse_if};
 
 impl Naive {
     /// Number of changes of a partition's routes.
@@ -46,7 +46,11 @@ impl Naive {
         });
     }
 
-    pub(super) fn create_partition(&mut self, name: &PartitionName, routes: &Routes) -> Answer {
+    pub(super) fn create_partition(
+        &mut self,
+        name: &PartitionName,
+        routes: &Routes,
+    ) -> ApplyResult {
         self.begin_partitions();
         let is_taken = self.partition(name).is_some();
         refuse_if(is_taken, || Refusal::PartitionExists(name.clone()))?;
@@ -57,7 +61,7 @@ impl Naive {
     }
 
     /// Deletes the partition's entry. Its content is a model of its own.
-    pub(super) fn delete_partition(&mut self, name: &PartitionName) -> Answer {
+    pub(super) fn delete_partition(&mut self, name: &PartitionName) -> ApplyResult {
         refuse_if(name.is_default(), || Refusal::PartitionDefault)?;
         let partition = self.partition(name);
         let partition = partition.ok_or_else(|| Refusal::PartitionNotFound(name.clone()))?;
@@ -67,7 +71,7 @@ impl Naive {
         Ok(Reply::Done)
     }
 
-    pub(super) fn route_partition(&mut self, name: &PartitionName, routes: &Routes) -> Answer {
+    pub(super) fn route_partition(&mut self, name: &PartitionName, routes: &Routes) -> ApplyResult {
         self.begin_partitions();
         let Some(partition) = self.partition(name) else {
             return Err(Refusal::PartitionNotFound(name.clone()));

@@ -13,10 +13,14 @@ use placement_model::types::{
 };
 
 use super::inventories::{exact_capacity, permits};
-use super::{Answer, Naive, NaiveProvider, refuse_if};
+use super::{ApplyResult, Naive, NaiveProvider, refuse_if};
 
 impl Naive {
-    pub(super) fn create_provider(&mut self, at: Timestamp, create: &CreateProvider) -> Answer {
+    pub(super) fn create_provider(
+        &mut self,
+        at: Timestamp,
+        create: &CreateProvider,
+    ) -> ApplyResult {
         let CreateProvider { uuid, name, parent } = create;
         let given = parent.as_ref().map(ToString::to_string);
         refuse_if(given == Some(uuid.to_string()), || {
@@ -45,7 +49,11 @@ impl Naive {
         Ok(Reply::Provider(self.provider(uuid).unwrap()))
     }
 
-    pub(super) fn update_provider(&mut self, at: Timestamp, update: &UpdateProvider) -> Answer {
+    pub(super) fn update_provider(
+        &mut self,
+        at: Timestamp,
+        update: &UpdateProvider,
+    ) -> ApplyResult {
         let (uuid, name) = (&update.uuid, &update.name);
         self.known(uuid)?;
         let old = self.providers[uuid].parent;
@@ -79,7 +87,7 @@ impl Naive {
         Ok(Reply::Provider(self.provider(uuid).unwrap()))
     }
 
-    pub(super) fn delete_provider(&mut self, uuid: &ProviderUuid) -> Answer {
+    pub(super) fn delete_provider(&mut self, uuid: &ProviderUuid) -> ApplyResult {
         self.known(uuid)?;
         let mut others = self.providers.values();
         let has_children = others.any(|other| other.parent == Some(*uuid));
@@ -95,7 +103,7 @@ impl Naive {
         &mut self,
         at: Timestamp,
         replace: &ReplaceProviderAggregates,
-    ) -> Answer {
+    ) -> ApplyResult {
         let provider = &replace.provider;
         self.known(provider)?;
         if let Some(generation) = replace.generation {
@@ -146,7 +154,7 @@ impl Naive {
         provider.updated = at;
     }
 
-    pub(super) fn written(&self, at: Timestamp, uuid: &ProviderUuid) -> Answer {
+    pub(super) fn written(&self, at: Timestamp, uuid: &ProviderUuid) -> ApplyResult {
         Ok(Reply::ProviderWritten {
             generation: self.providers[uuid].generation,
             at,

@@ -6,10 +6,10 @@ use placement_model::outcome::{Refusal, Reply};
 use placement_model::types::{Given, ResourceClassName, Timestamp};
 
 use super::names::named_reply;
-use super::{Answer, Naive, Named, refuse_if};
+use super::{ApplyResult, Naive, Named, refuse_if};
 
 impl Naive {
-    pub(super) fn create_class(&mut self, at: Timestamp, name: &ResourceClassName) -> Answer {
+    pub(super) fn create_class(&mut self, at: Timestamp, name: &ResourceClassName) -> ApplyResult {
         let exists = self.classes.contains_key(name);
         refuse_if(exists, || Refusal::ResourceClassExists(name.clone()))?;
         refuse_if(!name.is_custom(), || {
@@ -19,7 +19,7 @@ impl Naive {
         named_reply(true, at)
     }
 
-    pub(super) fn ensure_class(&mut self, at: Timestamp, name: &ResourceClassName) -> Answer {
+    pub(super) fn ensure_class(&mut self, at: Timestamp, name: &ResourceClassName) -> ApplyResult {
         if let Some(named) = self.classes.get(name) {
             return named_reply(false, named.made);
         }
@@ -35,7 +35,7 @@ impl Naive {
         at: Timestamp,
         name: &ResourceClassName,
         new_name: &ResourceClassName,
-    ) -> Answer {
+    ) -> ApplyResult {
         self.known_class(name)?;
         refuse_if(!name.is_custom(), || {
             Refusal::ResourceClassStandardUpdate(name.clone())
@@ -62,7 +62,7 @@ impl Naive {
         named_reply(false, at)
     }
 
-    pub(super) fn delete_class(&mut self, name: &ResourceClassName) -> Answer {
+    pub(super) fn delete_class(&mut self, name: &ResourceClassName) -> ApplyResult {
         self.known_class(name)?;
         refuse_if(!name.is_custom(), || {
             Refusal::ResourceClassStandardDelete(name.clone())

@@ -36,7 +36,7 @@ impl Naive {
             match row {
                 Change::PutProvider(id, row) => {
                     let provider = NaiveProvider {
-                        order: naive.has_come_to(id.0),
+                        order: naive.row_position(id.0),
                         name: row.name,
                         generation: row.generation,
                         parent: row.parent.map(|parent| providers[&parent]),
@@ -59,12 +59,12 @@ impl Naive {
                     naive.provider_mut(&providers[&id]).aggregates = aggregates;
                 }
                 Change::PutResourceClass(id, row) => {
-                    let (order, made) = (naive.has_come_to(id.0), row.updated_at);
+                    let (order, made) = (naive.row_position(id.0), row.updated_at);
                     let classes = Arc::make_mut(&mut naive.classes);
                     classes.insert(row.name, Named { order, made });
                 }
                 Change::PutTrait(id, row) => {
-                    let (order, made) = (naive.has_come_to(id.0), row.updated_at);
+                    let (order, made) = (naive.row_position(id.0), row.updated_at);
                     let traits = Arc::make_mut(&mut naive.traits);
                     traits.insert(row.name, Named { order, made });
                 }
@@ -104,7 +104,7 @@ impl Naive {
     }
 
     /// Returns the position of a row in its table. Later rows get higher positions.
-    fn has_come_to(&mut self, id: u32) -> u64 {
+    fn row_position(&mut self, id: u32) -> u64 {
         self.counter = self.counter.max(id.into());
         id.into()
     }

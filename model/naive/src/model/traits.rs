@@ -8,10 +8,10 @@ use placement_model::outcome::{Refusal, Reply};
 use placement_model::types::{Generation, Given, ProviderUuid, Timestamp, TraitName};
 
 use super::names::named_reply;
-use super::{Answer, Naive, Named, refuse_if};
+use super::{ApplyResult, Naive, Named, refuse_if};
 
 impl Naive {
-    pub(super) fn ensure_trait(&mut self, at: Timestamp, name: &TraitName) -> Answer {
+    pub(super) fn ensure_trait(&mut self, at: Timestamp, name: &TraitName) -> ApplyResult {
         if let Some(named) = self.traits.get(name) {
             return named_reply(false, named.made);
         }
@@ -20,7 +20,7 @@ impl Naive {
         named_reply(true, at)
     }
 
-    pub(super) fn delete_trait(&mut self, name: &TraitName) -> Answer {
+    pub(super) fn delete_trait(&mut self, name: &TraitName) -> ApplyResult {
         let is_unknown = !self.traits.contains_key(name);
         refuse_if(is_unknown, || {
             Refusal::TraitsNotFound(vec![Given::Valid(name.clone())])
@@ -46,7 +46,7 @@ impl Naive {
         &mut self,
         at: Timestamp,
         replace: &ReplaceProviderTraits,
-    ) -> Answer {
+    ) -> ApplyResult {
         self.known(&replace.provider)?;
         self.same_generation(&replace.provider, replace.generation)?;
         let unknown = replace.traits.iter().filter(|name| !self.has_trait(name));
@@ -56,7 +56,7 @@ impl Naive {
         self.set_traits(at, &replace.provider, traits.collect())
     }
 
-    pub(super) fn delete_traits(&mut self, at: Timestamp, provider: &ProviderUuid) -> Answer {
+    pub(super) fn delete_traits(&mut self, at: Timestamp, provider: &ProviderUuid) -> ApplyResult {
         self.known(provider)?;
         self.set_traits(at, provider, BTreeSet::new())
     }
@@ -66,7 +66,7 @@ impl Naive {
         at: Timestamp,
         provider: &ProviderUuid,
         traits: BTreeSet<TraitName>,
-    ) -> Answer {
+    ) -> ApplyResult {
         if self.providers[provider].traits != traits {
             self.provider_mut(provider).traits = traits;
             self.bump(at, provider);

@@ -64,7 +64,7 @@ pub struct Amount {
 }
 
 impl<'a> Outline<'a> {
-    pub(super) fn of(plan: &Plan<'a>, request: &'a CandidateRequest) -> Self {
+    pub(super) fn new(plan: &Plan<'a>, request: &'a CandidateRequest) -> Self {
         let name = |class: &usize| plan.state.resource_class_name(plan.classes[*class]);
         let mut sorted: Vec<usize> = (0..plan.classes.len()).collect();
         sorted.sort_by_key(name);

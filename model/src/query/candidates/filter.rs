@@ -38,7 +38,7 @@ pub(super) fn roots<'a>(
     let with = |id: &TraitId| indexes.with_root_trait(*id);
     let required = required.iter().map(with);
     let sets = required.map(|set| set.map(Cow::Borrowed).into_iter().collect());
-    let mut filter = TreeFilter::of(sets.collect());
+    let mut filter = TreeFilter::new(sets.collect());
     forbidden
         .iter()
         .filter_map(with)

@@ -1,7 +1,7 @@
 //! Checks by counting, without search, whether the remaining variables can still be placed.
 
 use super::instance::SlotIndex;
-use super::plan::{Contest, Plan};
+use super::plan::{ContendedClass, Plan};
 use super::tree_search::TreeSearch;
 
 impl<'a> TreeSearch<'a> {
@@ -78,7 +78,7 @@ impl<'a> TreeSearch<'a> {
 
     /// Whether a class suffices for all kinds that demand it, assuming that amounts can be split
     /// arbitrarily.
-    fn contest_has_room(&self, plan: &Plan<'a>, contest: &Contest) -> bool {
+    fn contest_has_room(&self, plan: &Plan<'a>, contest: &ContendedClass) -> bool {
         let classes = plan.classes.len();
         let room = (0..self.instance.slots.len())
             .map(|slot| self.instance.room[slot * classes + contest.class])

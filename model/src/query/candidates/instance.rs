@@ -30,7 +30,7 @@ pub(super) struct Instance<'a> {
     /// The domains sorted by tree and node, for the kinds in a `same_subtree`, so that the slots of
     /// a subtree are contiguous.
     by_place: Vec<Vec<SlotIndex>>,
-    found: Vec<Found>,
+    found: Vec<ServingProvider>,
     kinds: Vec<usize>,
 }
 
@@ -45,7 +45,7 @@ pub(super) struct Slot<'a> {
 }
 
 /// A provider that could serve some kinds.
-struct Found {
+struct ServingProvider {
     id: ProviderId,
     slot: usize,
     /// Indexes into [`Instance::kinds`].
@@ -54,7 +54,7 @@ struct Found {
 
 impl<'a> Instance<'a> {
     /// Prepares an anchor; returns false if some kind has no possible provider.
-    pub(super) fn lay_out(
+    pub(super) fn prepare_anchor(
         &mut self,
         plan: &Plan<'a>,
         sharing: &SharingProviders<'a>,
@@ -95,7 +95,7 @@ impl<'a> Instance<'a> {
     }
 
     fn add_slot(&mut self, from: usize, seat: Seat<'a>, shares: bool, outside: bool) {
-        self.found.push(Found {
+        self.found.push(ServingProvider {
             id: seat.node.id,
             slot: self.slots.len(),
             kinds: from..self.kinds.len(),
@@ -153,7 +153,7 @@ impl<'a> Instance<'a> {
     }
 
     /// The slots that could serve a kind within the subtree of `head`.
-    pub(super) fn below(&self, head: SlotIndex, kind: usize) -> &[SlotIndex] {
+    pub(super) fn slots_below(&self, head: SlotIndex, kind: usize) -> &[SlotIndex] {
         let head = &self.slots[head as usize].seat;
         let sorted = &self.by_place[kind];
         let until = |node: u32| {

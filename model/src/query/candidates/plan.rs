@@ -33,7 +33,7 @@ pub(super) struct Plan<'a> {
     /// Whether at most one provider per tree may be used.
     pub(super) one_per_tree: bool,
     /// The classes that several kinds compete for.
-    pub(super) contests: Vec<Contest>,
+    pub(super) contests: Vec<ContendedClass>,
     /// Whether each variable can be placed independently of the others.
     pub(super) independent: bool,
     /// Seed of the random starting point, if requested.
@@ -79,7 +79,7 @@ pub(super) struct Demand {
 }
 
 /// A class that several kinds demand.
-pub(super) struct Contest {
+pub(super) struct ContendedClass {
     pub(super) class: usize,
     /// Index and amount of each kind.
     pub(super) kinds: Vec<(usize, u64)>,
@@ -113,7 +113,7 @@ impl<'a> Plan<'a> {
         };
         let subtrees: Vec<_> = request.same_subtree.iter().filter(several).collect();
         for (index, group) in request.groups.iter().enumerate() {
-            plan.rules.push(Rule::of(state, group)?);
+            plan.rules.push(Rule::resolve(state, group)?);
             plan.add_variables(&request.groups, index, &subtrees)?;
         }
         let kinds_in = |subtree| {
@@ -192,7 +192,7 @@ impl<'a> Plan<'a> {
                 .collect();
             several_of_a_kind |= kinds.iter().any(|(kind, _)| self.kinds[*kind].count > 1);
             if kinds.len() > 1 {
-                self.contests.push(Contest { class, kinds });
+                self.contests.push(ContendedClass { class, kinds });
             }
         }
         let named = self.kinds.iter().filter(|kind| kind.named);
@@ -216,8 +216,8 @@ impl<'a> Plan<'a> {
             && rule.in_tree.is_none_or(|only| only == tree)
             && !has_any(node, &rule.forbidden)
             && (node.is_member(rule.member_of) || root.is_member(rule.member_of))
-            && !rule.is_barred(node)
-            && !rule.is_barred(root)
+            && !rule.is_forbidden(node)
+            && !rule.is_forbidden(root)
     }
 
     /// Whether a provider can serve any kind for its own tree or, if it shares, for other trees.
@@ -257,7 +257,7 @@ impl Kind {
 }
 
 impl<'a> Rule<'a> {
-    fn of(state: &State, group: &'a RequestGroup) -> Option<Self> {
+    fn resolve(state: &State, group: &'a RequestGroup) -> Option<Self> {
         let required = group.required.iter().map(|any| ids(state, any));
         let in_tree = match &group.in_tree {
             Some(provider) => Some(state.place_given(provider)?.tree),
@@ -284,10 +284,10 @@ impl<'a> Rule<'a> {
             && self.required.iter().all(|any| has_any(node, any))
             && !has_any(node, &self.forbidden)
             && node.is_member(self.member_of)
-            && !self.is_barred(node)
+            && !self.is_forbidden(node)
     }
 
-    fn is_barred(&self, node: &Node) -> bool {
+    fn is_forbidden(&self, node: &Node) -> bool {
         let mut barred = self.not_member_of.iter();
         barred.any(|aggregate| node.aggregates.contains(aggregate))
     }

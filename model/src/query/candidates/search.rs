@@ -34,7 +34,7 @@ impl<'a> Search<'a> {
         request: &'a CandidateRequest,
         mut budget: StepBudget<'a>,
     ) -> Self {
-        let outline = plan.as_ref().map(|plan| Outline::of(plan, request));
+        let outline = plan.as_ref().map(|plan| Outline::new(plan, request));
         let explorer = plan.map(|plan| Explorer::new(plan, request.strategy, &mut budget));
         let most = request.search_max.unwrap_or(usize::MAX);
         let left = request.limit.unwrap_or(usize::MAX).min(most);

@@ -35,7 +35,7 @@ impl<'a> TreeSearch<'a> {
         placed.iter().all(|slot| self.instance.heads(head, *slot))
             && kinds.iter().all(|kind| {
                 let mut missing = self.left[*kind];
-                let mut below = self.instance.below(head, *kind).iter();
+                let mut below = self.instance.slots_below(head, *kind).iter();
                 while missing > 0 {
                     let Some(slot) = below.next() else {
                         return false;

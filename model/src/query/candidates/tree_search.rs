@@ -67,7 +67,7 @@ impl<'a> TreeSearch<'a> {
         if !budget.spend((tree.nodes.len() * plan.kinds.len()) as u64 / 8) {
             return false;
         }
-        if !self.instance.lay_out(plan, sharing, number, tree) {
+        if !self.instance.prepare_anchor(plan, sharing, number, tree) {
             return false;
         }
         self.order.clear();

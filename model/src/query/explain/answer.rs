@@ -36,7 +36,7 @@ pub struct Explanation {
     /// candidates.
     pub relaxations: Vec<Relaxation>,
     /// Trees that are closest to a candidate. Empty if the request has candidates.
-    pub nearest: Vec<Near>,
+    pub nearest: Vec<NearTree>,
     /// Cost of the explanation, in steps of a search.
     pub steps: u64,
 }
@@ -127,9 +127,9 @@ pub struct Detail {
     /// closest to the amount.
     pub bound: Option<Bound>,
     /// For a required trait: a provider that has the trait, but does not serve the request.
-    pub elsewhere: Option<Elsewhere>,
+    pub elsewhere: Option<TraitElsewhere>,
     /// For `together`: a class of which the groups together request more than a single tree has.
-    pub short: Option<Short>,
+    pub short: Option<ClassShortage>,
 }
 
 /// An inventory bound that an amount violates.
@@ -145,7 +145,7 @@ pub enum Bound {
 
 /// A provider with a trait that is required elsewhere.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Elsewhere {
+pub struct TraitElsewhere {
     /// The root of its tree.
     pub root: NamedProvider,
     /// The provider that has the trait.
@@ -154,7 +154,7 @@ pub struct Elsewhere {
 
 /// A class of which several groups together request more than a single tree can give them.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Short {
+pub struct ClassShortage {
     /// The class that is short.
     pub class: Given<ResourceClassName>,
     /// Units that all groups request together.
@@ -169,7 +169,7 @@ pub struct Short {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Relaxation {
     /// The condition that is dropped or reduced.
-    pub less: [Less; 1],
+    pub less: [RelaxedCondition; 1],
     /// Number of trees that are then the anchor of a candidate.
     pub trees: u64,
     /// Number of trees whose search did not end in time.
@@ -182,7 +182,7 @@ pub struct Relaxation {
 
 /// A condition that a relaxed request drops or reduces.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Less {
+pub struct RelaxedCondition {
     /// The condition. For a condition on several groups, `group` contains the dropped parameter.
     pub atom: Atom,
     /// For an amount: the largest amount that has a candidate.
@@ -193,11 +193,11 @@ pub struct Less {
 
 /// A tree that is close to a candidate.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Near {
+pub struct NearTree {
     /// The root of the tree.
     pub root: NamedProvider,
     /// The conditions that the tree does not meet.
-    pub lacks: Vec<Lack>,
+    pub lacks: Vec<UnmetCondition>,
     /// The consumers with the largest allocations of the missing resources.
     pub holders: Vec<Holder>,
     /// Number of further consumers of the missing resources; at most 1,000 are counted per
@@ -207,7 +207,7 @@ pub struct Near {
 
 /// A condition that a tree does not meet.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Lack {
+pub struct UnmetCondition {
     /// The condition to be met.
     pub atom: Atom,
     /// For `room`: the free units of the best provider.

@@ -83,7 +83,7 @@ pub(super) struct Condition<'a> {
 }
 
 /// A unit that one provider must serve: a named group, or one class of the unnumbered group.
-pub(super) struct Part {
+pub(super) struct RequestPart {
     pub(super) group: usize,
     /// The class, for the unnumbered group.
     pub(super) class: Option<Given<ResourceClassName>>,
@@ -95,14 +95,14 @@ pub(super) struct Atoms<'a> {
     pub(super) request: &'a CandidateRequest,
     /// The conditions in the order of evaluation. The last one is [`Test::Together`].
     pub(super) list: Vec<Condition<'a>>,
-    pub(super) parts: Vec<Part>,
+    pub(super) parts: Vec<RequestPart>,
     /// The required traits of the unnumbered group, each of which any of its providers may have.
     covering: Bits,
 }
 
 /// A provider evaluated for a part.
 #[derive(Clone)]
-pub(super) struct Look<'a> {
+pub(super) struct ProviderCheck<'a> {
     pub(super) part: usize,
     pub(super) node: &'a Node,
     /// The atoms that the provider fails.
@@ -112,20 +112,20 @@ pub(super) struct Look<'a> {
 }
 
 /// All providers evaluated for one tree, sharing providers included.
-pub(super) struct Looks<'a> {
-    pub(super) list: Vec<Look<'a>>,
+pub(super) struct TreeCheck<'a> {
+    pub(super) list: Vec<ProviderCheck<'a>>,
     /// The atoms that the tree as a whole fails.
     pub(super) fails: Bits,
 }
 
 /// The unmet conditions of a tree.
-pub(super) struct Lacks<'l, 'a> {
+pub(super) struct UnmetConditions<'l, 'a> {
     /// The atoms that the tree as a whole or the best provider of a part fails.
     pub(super) atoms: Bits,
     /// The missing share of each amount in thousandths, summed.
     pub(super) shortfall: u64,
     /// The best provider of each part, which fails latest.
-    pub(super) best: Vec<&'l Look<'a>>,
+    pub(super) best: Vec<&'l ProviderCheck<'a>>,
 }
 
 /// A request that cannot be explained.
@@ -145,7 +145,7 @@ impl<'a> Atoms<'a> {
 
     /// # Errors
     /// The request has more than [`Self::MAX`] conditions.
-    pub(super) fn of(
+    pub(super) fn from_request(
         state: &'a State,
         request: &'a CandidateRequest,
     ) -> Result<Self, TooManyAtoms> {
@@ -346,7 +346,7 @@ impl<'a> Atoms<'a> {
                 };
                 let all = self.list.iter().enumerate();
                 let atoms = all.filter(|(_, one)| is_about(one));
-                self.parts.push(Part {
+                self.parts.push(RequestPart {
                     atoms: atoms.map(|(index, _)| index).collect(),
                     group: at,
                     class,
@@ -388,7 +388,7 @@ impl<'a> Atoms<'a> {
         number: TreeNumber,
         root: Option<&'a Node>,
         node: &'a Node,
-        looks: &mut Vec<Look<'a>>,
+        looks: &mut Vec<ProviderCheck<'a>>,
     ) {
         for (index, part) in self.parts.iter().enumerate() {
             let is_unnumbered = part.class.is_some();
@@ -412,7 +412,7 @@ impl<'a> Atoms<'a> {
         is_own: bool,
         node: &'a Node,
         aggregates: &BTreeSet<AggregateUuid>,
-    ) -> Look<'a> {
+    ) -> ProviderCheck<'a> {
         let has_any = |ids: &[TraitId]| ids.iter().any(|id| node.traits.contains(id));
         let is_unnumbered = self.parts[part].class.is_some();
         let (mut fails, mut covers) = (0, 0);
@@ -439,7 +439,7 @@ impl<'a> Atoms<'a> {
             };
             fails |= Bits::from(!holds) << atom;
         }
-        Look {
+        ProviderCheck {
             part,
             node,
             fails,
@@ -449,7 +449,7 @@ impl<'a> Atoms<'a> {
 
     /// Whether each of these parts has a provider that meets all atoms of `kept` that concern the
     /// part.
-    pub(super) fn hold(&self, looks: &Looks<'a>, kept: Bits, parts: Bits) -> bool {
+    pub(super) fn hold(&self, looks: &TreeCheck<'a>, kept: Bits, parts: Bits) -> bool {
         if looks.fails & kept != 0 {
             return false;
         }
@@ -465,7 +465,7 @@ impl<'a> Atoms<'a> {
 
     /// The first atom that cannot be met together with those before it, or the last atom,
     /// [`Test::Together`], if all others can.
-    pub(super) fn first_unmet(&self, looks: &Looks<'a>) -> usize {
+    pub(super) fn first_unmet(&self, looks: &TreeCheck<'a>) -> usize {
         let parts = bits(self.parts.iter().map(|_| true));
         let (mut met, mut unmet) = (0, self.list.len() - 1);
         while met < unmet {
@@ -479,11 +479,15 @@ impl<'a> Atoms<'a> {
     }
 
     /// Finds the unmet conditions of a tree, given its first unmet atom.
-    pub(super) fn lacks<'l>(&self, looks: &'l Looks<'a>, first_unmet: usize) -> Lacks<'l, 'a> {
+    pub(super) fn lacks<'l>(
+        &self,
+        looks: &'l TreeCheck<'a>,
+        first_unmet: usize,
+    ) -> UnmetConditions<'l, 'a> {
         let best = |part: usize| {
             let of_part = looks.list.iter().filter(|look| look.part == part);
             // A provider without an inventory fails no condition on an amount of that class.
-            let nearness = |look: &&Look<'_>| {
+            let nearness = |look: &&ProviderCheck<'_>| {
                 let met_first = look.fails.trailing_zeros();
                 let shortfall = self.shortfall(look);
                 (Reverse(met_first), look.fails.count_ones(), shortfall)
@@ -496,7 +500,7 @@ impl<'a> Atoms<'a> {
         // A required trait may exist only on providers that serve no part; it is then the first
         // unmet atom.
         let own = looks.fails | self.covering & !covered | 1 << first_unmet;
-        Lacks {
+        UnmetConditions {
             atoms: fails.fold(own, |bits, fails| bits | fails),
             shortfall: best.iter().map(|look| self.shortfall(look)).sum(),
             best,
@@ -505,7 +509,7 @@ impl<'a> Atoms<'a> {
 
     /// The missing share of each requested amount in thousandths, summed over the amounts of the
     /// part.
-    fn shortfall(&self, look: &Look<'_>) -> u64 {
+    fn shortfall(&self, look: &ProviderCheck<'_>) -> u64 {
         let atoms = self.parts[look.part].atoms.iter();
         let short = atoms.filter(|atom| look.fails & 1 << **atom != 0);
         let short = short.map(|atom| match self.list[*atom].test {

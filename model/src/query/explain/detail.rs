@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use super::answer::{Elsewhere, Short};
-use super::atoms::{Atoms, Bits, Looks, Test, bits};
+use super::answer::{ClassShortage, TraitElsewhere};
+use super::atoms::{Atoms, Bits, Test, TreeCheck, bits};
 use crate::query::NamedProvider;
 use crate::query::candidates::GroupPolicy;
 use crate::state::change::ResourceClassId;
@@ -50,12 +50,16 @@ impl Atoms<'_> {
 
     /// The shortage of a class if all groups together request more than the tree can give. A
     /// request without a shortage may still be impossible.
-    pub(super) fn short(&self, class: &SharedClass, looks: &Looks<'_>) -> Option<Short> {
+    pub(super) fn short(
+        &self,
+        class: &SharedClass,
+        looks: &TreeCheck<'_>,
+    ) -> Option<ClassShortage> {
         let asked = class.amounts.iter().map(|(_, asked)| *asked);
         let asked = asked.fold(0, u64::saturating_add);
         let most = self.most_together(class, looks);
         let groups = class.amounts.iter().map(|(group, _)| group.clone());
-        (most < asked).then(|| Short {
+        (most < asked).then(|| ClassShortage {
             class: class.name.clone(),
             asked,
             most,
@@ -64,21 +68,21 @@ impl Atoms<'_> {
     }
 
     /// A provider of the tree with the trait that the serving providers lack.
-    pub(super) fn elsewhere(&self, tree: &Tree, atom: usize) -> Option<Elsewhere> {
+    pub(super) fn elsewhere(&self, tree: &Tree, atom: usize) -> Option<TraitElsewhere> {
         let has_it = |node: &&Node| match &self.list[atom].test {
             Test::Required(any) => any.iter().any(|id| node.traits.contains(id)),
             Test::Root(id, true) => node.traits.contains(id),
             _ => false,
         };
         let found = tree.nodes.iter().map(AsRef::as_ref).find(has_it)?;
-        Some(Elsewhere {
-            root: NamedProvider::of(tree.root()),
-            provider: NamedProvider::of(found),
+        Some(TraitElsewhere {
+            root: NamedProvider::from_node(tree.root()),
+            provider: NamedProvider::from_node(found),
         })
     }
 
     /// Upper bound of the units of a class that all groups together can take from a tree.
-    fn most_together(&self, class: &SharedClass, looks: &Looks<'_>) -> u64 {
+    fn most_together(&self, class: &SharedClass, looks: &TreeCheck<'_>) -> u64 {
         let (one, others): (Vec<_>, Vec<_>) =
             (class.amounts.iter()).partition(|(group, _)| group.is_empty());
         let unnumbered: u64 = one.iter().map(|(_, asked)| asked).sum();

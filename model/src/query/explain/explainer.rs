@@ -1,6 +1,6 @@
 //! Evaluates the trees of a state one by one, in a bounded number of steps.
 
-use super::atoms::{Atoms, Look, Looks};
+use super::atoms::{Atoms, ProviderCheck, TreeCheck};
 use crate::mutant;
 use crate::query::candidates::{CandidateRequest, Probe, SharingProviders, StepBudget, Watch};
 use crate::state::State;
@@ -13,7 +13,7 @@ const STEPS_PER_TREE: u64 = 20_000;
 pub(super) struct Explainer<'a> {
     pub(super) state: &'a State,
     pub(super) atoms: &'a Atoms<'a>,
-    sharing: SharingProviders<'a, Vec<Look<'a>>>,
+    sharing: SharingProviders<'a, Vec<ProviderCheck<'a>>>,
     pub(super) budget: StepBudget<'a>,
 }
 
@@ -64,14 +64,14 @@ impl<'a> Explainer<'a> {
     }
 
     /// Evaluates the providers of a tree, sharing providers included; `None` if time has run out.
-    pub(super) fn look_over(&mut self, number: TreeNumber) -> Option<Looks<'a>> {
+    pub(super) fn check_tree(&mut self, number: TreeNumber) -> Option<TreeCheck<'a>> {
         let (atoms, tree) = (self.atoms, self.state.tree(number)?);
         let steps = 1 + (tree.nodes.len() * atoms.parts.len()) as u64 / 8;
         if !self.budget.spend(steps) {
             return None;
         }
         let root = tree.root();
-        let mut looks = Looks {
+        let mut looks = TreeCheck {
             list: Vec::new(),
             fails: atoms.fails(root),
         };

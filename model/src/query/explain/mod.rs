@@ -19,17 +19,17 @@ mod relax;
 use std::cmp::Reverse;
 
 pub use answer::{
-    AbsentName, Bound, Detail, Elsewhere, Explanation, Holder, Lack, Less, Name, Near, Reason,
-    Relaxation, Short, Stage, Verdict,
+    AbsentName, Bound, ClassShortage, Detail, Explanation, Holder, Name, NearTree, Reason,
+    Relaxation, RelaxedCondition, Stage, TraitElsewhere, UnmetCondition, Verdict,
 };
 pub use atoms::{Atom, TooManyAtoms};
 pub use kind::Kind;
 
-use self::atoms::{Atoms, Looks, Test, up_to};
+use self::atoms::{Atoms, Test, TreeCheck, up_to};
 use self::detail::SharedClass;
 use self::explainer::Explainer;
 use self::reason::{cause, reason};
-use self::relax::{Way, ways};
+use self::relax::{RelaxationTrial, ways};
 use crate::mutant;
 use crate::query::NamedProvider;
 use crate::query::candidates::{CandidateRequest, Watch};
@@ -56,7 +56,7 @@ impl State {
         watch: Watch<'a>,
         spell: &dyn Fn(&CandidateRequest) -> Option<String>,
     ) -> Result<Explanation, TooManyAtoms> {
-        let atoms = Atoms::of(self, request)?;
+        let atoms = Atoms::from_request(self, request)?;
         let mut explainer = Explainer::new(self, watch, &atoms);
         let mut walk = Walk::new(self, &atoms);
         explainer.walk(&mut walk);
@@ -96,12 +96,12 @@ type Distance = (Reverse<bool>, Reverse<Kind>, u32, u64);
 /// The findings of a walk over all trees.
 struct Walk {
     found: Explanation,
-    ways: Vec<Way>,
+    ways: Vec<RelaxationTrial>,
     /// The classes that several groups request.
     shared: Vec<SharedClass>,
     /// For each of these classes, the smallest shortage among the trees eliminated at the last
     /// stage; `None` once a tree has enough.
-    shorts: Vec<Option<Option<Short>>>,
+    shorts: Vec<Option<Option<ClassShortage>>>,
     /// The trees with the smallest distance.
     nearest: Vec<(Distance, TreeNumber)>,
 }
@@ -114,7 +114,7 @@ impl Explainer<'_> {
         let together = atoms.list.len() - 1;
         let mut probe = self.prepare(atoms.request);
         for (number, tree) in state.trees() {
-            let Some(looks) = self.look_over(number) else {
+            let Some(looks) = self.check_tree(number) else {
                 walk.found.undecided += 1;
                 continue;
             };
@@ -172,12 +172,12 @@ impl Walk {
         atoms: &Atoms<'_>,
         reason: usize,
         (number, tree): (TreeNumber, &Tree),
-        looks: &Looks<'_>,
+        looks: &TreeCheck<'_>,
     ) {
         let stage = &mut self.found.funnel[reason];
         stage.gone += 1;
         if stage.examples.len() < EXAMPLES {
-            stage.examples.push(NamedProvider::of(tree.root()));
+            stage.examples.push(NamedProvider::from_node(tree.root()));
         }
         // The providers that fail only this atom, among the atoms so far.
         let able = looks.list.iter();
@@ -216,7 +216,7 @@ impl Walk {
     }
 
     /// Records the shortage of a tree over all groups.
-    fn note_short(&mut self, atoms: &Atoms<'_>, looks: &Looks<'_>) {
+    fn note_short(&mut self, atoms: &Atoms<'_>, looks: &TreeCheck<'_>) {
         for (class, largest) in self.shared.iter().zip(&mut self.shorts) {
             let Some(so_far) = largest else { continue };
             match (atoms.short(class, looks), so_far) {
@@ -228,7 +228,7 @@ impl Walk {
     }
 
     /// Records the relaxations that may help a tree.
-    fn note_ways(&mut self, atoms: &Atoms<'_>, number: TreeNumber, looks: &Looks<'_>) {
+    fn note_ways(&mut self, atoms: &Atoms<'_>, number: TreeNumber, looks: &TreeCheck<'_>) {
         for way in &mut self.ways {
             if way.may_help(atoms, looks) {
                 way.trees.insert(number.0);

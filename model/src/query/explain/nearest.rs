@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::BTreeSet;
 use std::num::NonZeroU64;
 
-use super::answer::{Bound, Detail, Holder, Lack, Near};
+use super::answer::{Bound, Detail, Holder, NearTree, UnmetCondition};
 use super::atoms::Test;
 use super::detail::SharedClass;
 use super::explainer::Explainer;
@@ -20,9 +20,9 @@ const HOLDERS_LOOKED_AT: usize = 1_000;
 
 impl Explainer<'_> {
     /// Describes what a tree lacks; `None` if time has run out.
-    pub(super) fn near(&mut self, number: TreeNumber, shared: &[SharedClass]) -> Option<Near> {
+    pub(super) fn near(&mut self, number: TreeNumber, shared: &[SharedClass]) -> Option<NearTree> {
         let tree = self.state.tree(number)?;
-        let looks = self.look_over(number)?;
+        let looks = self.check_tree(number)?;
         let atoms = self.atoms;
         let found = atoms.lacks(&looks, atoms.first_unmet(&looks));
         let (mut lacks, mut holders, mut more) = (Vec::new(), Vec::new(), 0);
@@ -31,7 +31,7 @@ impl Explainer<'_> {
             if found.atoms & 1 << index == 0 {
                 continue;
             }
-            let mut lack = Lack {
+            let mut lack = UnmetCondition {
                 atom: one.atom.clone(),
                 free: None,
                 capacity: None,
@@ -68,8 +68,8 @@ impl Explainer<'_> {
             }
             lacks.push(lack);
         }
-        Some(Near {
-            root: NamedProvider::of(tree.root()),
+        Some(NearTree {
+            root: NamedProvider::from_node(tree.root()),
             lacks,
             holders,
             holders_more: NonZeroU64::new(more),
@@ -82,7 +82,7 @@ impl Explainer<'_> {
         let consumers = &self.state.consumers;
         let holder = |consumer: &ConsumerUuid| {
             let row = consumers.row(consumer)?;
-            let amounts = row.allocations.of(node.id);
+            let amounts = row.allocations.on_provider(node.id);
             let amount = amounts.iter().find(|amount| amount.class == class)?;
             Some(Holder {
                 consumer: consumer.clone(),

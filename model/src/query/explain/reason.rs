@@ -3,7 +3,7 @@
 use super::answer::{Explanation, Reason, Stage, Verdict};
 use super::atoms::Atom;
 use super::kind::Kind;
-use super::relax::Way;
+use super::relax::RelaxationTrial;
 use crate::mutant;
 
 /// The reason for having no candidate.
@@ -24,7 +24,7 @@ pub(super) fn reason(found: &Explanation) -> Reason {
 /// The stage that is the cause. It is one of the stages, all of one level, that eliminate the last
 /// trees, since these are probably the hosts that the caller had in mind. Preferred is a stage
 /// whose relaxation has candidates, otherwise the stage that most trees fail alone.
-pub(super) fn cause(found: &Explanation, ways: &[Way]) -> Option<usize> {
+pub(super) fn cause(found: &Explanation, ways: &[RelaxationTrial]) -> Option<usize> {
     let stages = || found.funnel.iter().enumerate();
     let (_, last) = stages().rev().find(|(_, stage)| stage.gone > 0)?;
     let level = last.atom.kind.level();

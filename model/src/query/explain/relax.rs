@@ -4,8 +4,8 @@ use std::cmp::Reverse;
 use std::collections::BTreeSet;
 use std::num::NonZeroU64;
 
-use super::answer::{Bound, Less, Relaxation};
-use super::atoms::{Atom, Atoms, Bits, Condition, Look, Looks, Test, bits};
+use super::answer::{Bound, Relaxation, RelaxedCondition};
+use super::atoms::{Atom, Atoms, Bits, Condition, ProviderCheck, Test, TreeCheck, bits};
 use super::explainer::Explainer;
 use super::kind::Kind;
 use crate::mutant;
@@ -24,10 +24,10 @@ const AMOUNTS_TRIED_MAX: usize = 64;
 const SUMS_MAX: usize = 256;
 
 /// Writes a request as a query string, if the query language can express it.
-type Spell<'s> = &'s dyn Fn(&CandidateRequest) -> Option<String>;
+type QueryWriter<'s> = &'s dyn Fn(&CandidateRequest) -> Option<String>;
 
 /// A relaxation, and the trees that may then have a candidate.
-pub(super) struct Way {
+pub(super) struct RelaxationTrial {
     less: Atom,
     /// The index of `less` in [`Atoms::list`].
     pub(super) index: usize,
@@ -41,14 +41,14 @@ pub(super) struct Way {
 }
 
 /// The relaxations that drop or reduce one condition.
-pub(super) fn ways(atoms: &Atoms<'_>) -> Vec<Way> {
+pub(super) fn ways(atoms: &Atoms<'_>) -> Vec<RelaxationTrial> {
     let mut ways = Vec::new();
     let mut add = |index: usize, less: Atom, cut: &dyn Fn(&mut CandidateRequest)| {
         let mut request = atoms.request.clone();
         cut(&mut request);
         request.same_subtree.retain(|suffixes| !suffixes.is_empty());
         if !request.groups.is_empty() {
-            ways.push(Way::new(atoms, index, less, request));
+            ways.push(RelaxationTrial::new(atoms, index, less, request));
         }
     };
     for (index, one) in atoms.list.iter().enumerate() {
@@ -88,7 +88,7 @@ pub(super) fn ways(atoms: &Atoms<'_>) -> Vec<Way> {
     ways
 }
 
-impl Way {
+impl RelaxationTrial {
     fn new(atoms: &Atoms<'_>, index: usize, less: Atom, request: CandidateRequest) -> Self {
         let is_left = |group: usize, class: Option<&Given<ResourceClassName>>| {
             let suffix = &atoms.request.groups[group].suffix;
@@ -124,7 +124,7 @@ impl Way {
     }
 
     /// Whether the tree may have a candidate with this relaxation.
-    pub(super) fn may_help(&self, atoms: &Atoms<'_>, looks: &Looks<'_>) -> bool {
+    pub(super) fn may_help(&self, atoms: &Atoms<'_>, looks: &TreeCheck<'_>) -> bool {
         atoms.hold(looks, !self.removes, self.parts)
     }
 }
@@ -133,7 +133,11 @@ impl Explainer<'_> {
     /// Runs each relaxation through the search. The result is sorted by how closely it keeps to the
     /// hosts that the caller had in mind: smaller amounts first, then other properties, then
     /// another location, and last a dropped class. Ties are sorted by the number of trees.
-    pub(super) fn relaxations(&mut self, ways: &[Way], spell: Spell<'_>) -> Vec<Relaxation> {
+    pub(super) fn relaxations(
+        &mut self,
+        ways: &[RelaxationTrial],
+        spell: QueryWriter<'_>,
+    ) -> Vec<Relaxation> {
         let mut found = Vec::new();
         for way in ways.iter().filter(|way| !way.trees.is_empty()) {
             found.extend(match self.atoms.list[way.index].test {
@@ -154,7 +158,12 @@ impl Explainer<'_> {
     }
 
     /// Counts the trees with a candidate; `None` if no tree has one or time has run out.
-    fn run(&mut self, way: &Way, enough: Option<u64>, spell: Spell<'_>) -> Option<Relaxation> {
+    fn run(
+        &mut self,
+        way: &RelaxationTrial,
+        enough: Option<u64>,
+        spell: QueryWriter<'_>,
+    ) -> Option<Relaxation> {
         if self.budget.stopped() {
             return None;
         }
@@ -186,7 +195,7 @@ impl Explainer<'_> {
         if enough.is_some() {
             (atom.kind, bound) = self.amount_kind(way, number);
         }
-        let less = Less {
+        let less = RelaxedCondition {
             atom,
             enough,
             bound,
@@ -196,14 +205,14 @@ impl Explainer<'_> {
             trees,
             undecided: NonZeroU64::new(undecided),
             query,
-            example: NamedProvider::of(tree.root()),
+            example: NamedProvider::from_node(tree.root()),
         })
     }
 
     /// Whether a tree fails an amount by `unit`, because no provider permits the amount, or by
     /// `room`.
-    fn amount_kind(&mut self, way: &Way, number: TreeNumber) -> (Kind, Option<Bound>) {
-        let Some(looks) = self.look_over(number) else {
+    fn amount_kind(&mut self, way: &RelaxationTrial, number: TreeNumber) -> (Kind, Option<Bound>) {
+        let Some(looks) = self.check_tree(number) else {
             return (Kind::Room, None);
         };
         let first = self.atoms.first_unmet(&looks);
@@ -217,14 +226,19 @@ impl Explainer<'_> {
     }
 
     /// Whether a provider meets all its conditions except the amount that the relaxation gives up.
-    fn is_able(&self, way: &Way, look: &Look<'_>) -> bool {
+    fn is_able(&self, way: &RelaxationTrial, look: &ProviderCheck<'_>) -> bool {
         let is_asked = self.atoms.parts[look.part].atoms.contains(&way.index);
         is_asked && look.fails & !way.removes == 0
     }
 
     /// The amounts below `asked` that could be the largest one with a candidate: the free units of
     /// each provider after other groups have taken their amounts.
-    fn amounts(&mut self, way: &Way, class: ResourceClassId, asked: u64) -> BTreeSet<u64> {
+    fn amounts(
+        &mut self,
+        way: &RelaxationTrial,
+        class: ResourceClassId,
+        asked: u64,
+    ) -> BTreeSet<u64> {
         let atoms = self.atoms;
         let mut sums = BTreeSet::from([0_u64]);
         for one in &atoms.list {
@@ -239,7 +253,7 @@ impl Explainer<'_> {
         }
         let mut amounts = BTreeSet::new();
         for number in way.trees.iter().map(TreeNumber) {
-            let Some(looks) = self.look_over(number) else {
+            let Some(looks) = self.check_tree(number) else {
                 break;
             };
             let able = looks.list.iter().filter(|look| self.is_able(way, look));

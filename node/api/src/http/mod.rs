@@ -18,7 +18,7 @@ pub use edge::policy::Target;
 pub use edge::policy::{Mistake, Policy, PolicyError};
 pub use edge::public_address::{PathPrefix, PublicAddress, PublicUrl};
 pub use edge::searches::Searches;
-pub use edge::service::{ErrorCode, Served, Within};
+pub use edge::service::{BodyTimeLimit, ErrorCode, Served};
 pub use edge::settings::{
     ApiSection, ApiSettings, ApiTls, AuthSection, AuthStrategy, CallersSection, CandidateSettings,
     CorsSettings, PolicySettings, ReadsSection, RequestLimits,

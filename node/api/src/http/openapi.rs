@@ -13,7 +13,7 @@ use bytes::Bytes;
 use http::header::{CONTENT_TYPE, HeaderValue};
 use serde_json::{Value, json};
 
-use super::edge::route::{Needs, Operation, Route};
+use super::edge::route::{Operation, RequiredHeaders, Route};
 use super::errors::code;
 use super::routes::{ROUTES, WEB};
 use super::wire::microversion::Microversion;
@@ -158,7 +158,7 @@ fn errors(
         (is_get, &["410"]),
         (some(|one| one.too_old_is_405), &["405"]),
         (young || route.path.contains('{'), &["404"]),
-        (some(|one| one.needs == Needs::Content), &["415"]),
+        (some(|one| one.needs == RequiredHeaders::Content), &["415"]),
     ];
     let found = groups.iter().filter(|(has, _)| *has);
     found.flat_map(|(_, statuses)| *statuses).copied().collect()
@@ -296,7 +296,7 @@ mod tests {
         for route in described() {
             for operation in route.operations {
                 let about = &DOCUMENT["paths"][route.path][operation.method.to_ascii_lowercase()];
-                if operation.needs != Needs::Content {
+                if operation.needs != RequiredHeaders::Content {
                     continue;
                 }
                 assert!(about["requestBody"].is_object());

@@ -3,7 +3,7 @@
 //! The first operation that matches method and version serves the request.
 
 use super::edge::policy::{Defaults, Policy, PolicyError};
-use super::edge::route::{Needs, Operation, Route, operation};
+use super::edge::route::{Operation, RequiredHeaders, Route, operation};
 use super::edge::settings::PolicySettings;
 use super::nouns::{
     aggregates, allocation_candidates, allocations, capacity, consumers, events, explain, history,
@@ -25,7 +25,7 @@ macro_rules! routes {
                 $($field: $value,)*
                 ..operation(
                     $method,
-                    Needs::$needs,
+                    RequiredHeaders::$needs,
                     concat!(stringify!($family), ":", $rule),
                     |context| Box::pin($noun::$handler(context)),
                 )
@@ -73,17 +73,17 @@ routes! {
         "DELETE" Nothing "resource_providers:inventories:delete" inventories::delete;
     }
     "/resource_providers/{uuid}/usages" {
-        "GET" Accept "resource_providers:usages" usages::of_provider;
+        "GET" Accept "resource_providers:usages" usages::for_provider;
     }
     "/resource_providers/{uuid}/aggregates" {
         "GET" Accept "resource_providers:aggregates:list" aggregates::list since: 1, headers_first: true;
         "PUT" Content "resource_providers:aggregates:update" aggregates::replace since: 1, headers_first: true;
     }
     "/resource_providers/{uuid}/allocations" {
-        "GET" Accept "resource_providers:allocations:list" allocations::of_provider;
+        "GET" Accept "resource_providers:allocations:list" allocations::for_provider;
     }
     "/resource_providers/{uuid}/traits" {
-        "GET" Accept "resource_providers:traits:list" traits::of_provider since: 6;
+        "GET" Accept "resource_providers:traits:list" traits::for_provider since: 6;
         "PUT" Content "resource_providers:traits:update" traits::replace since: 6;
         "DELETE" Nothing "resource_providers:traits:delete" traits::delete_all since: 6;
     }
@@ -91,7 +91,7 @@ routes! {
         "POST" Content "allocations:manage" allocations::replace_many since: 13;
     }
     "/allocations/{consumer_uuid}" {
-        "GET" Accept "allocations:list" allocations::of_consumer;
+        "GET" Accept "allocations:list" allocations::for_consumer;
         "PUT" Content "allocations:update" allocations::replace;
         "DELETE" Nothing "allocations:delete" allocations::delete;
     }
@@ -107,7 +107,7 @@ routes! {
         "DELETE" Nothing "traits:delete" traits::delete since: 6;
     }
     "/usages" {
-        "GET" Accept "usages" usages::of_project since: 9, queried_project: Some("project_id");
+        "GET" Accept "usages" usages::for_project since: 9, queried_project: Some("project_id");
     }
     "/reshaper" {
         "POST" Content "reshaper:reshape" reshaper::reshape since: 30;
@@ -177,7 +177,7 @@ mod tests {
     use super::*;
 
     fn find(path: &str) -> Option<(&'static str, Vec<String>)> {
-        Routes::of(ROUTES)
+        Routes::new(ROUTES)
             .find(path)
             .map(|(route, names)| (route.path, names))
     }
@@ -210,8 +210,8 @@ mod tests {
 
     #[test]
     fn allow_lists_each_method_once() {
-        assert_eq!(Routes::of(ROUTES).find("/").unwrap().0.allow(), "GET");
-        let (route, _) = Routes::of(ROUTES).find("/resource_classes/X").unwrap();
+        assert_eq!(Routes::new(ROUTES).find("/").unwrap().0.allow(), "GET");
+        let (route, _) = Routes::new(ROUTES).find("/resource_classes/X").unwrap();
         assert_eq!(route.allow(), "GET, PUT, DELETE");
     }
 }

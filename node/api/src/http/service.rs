@@ -19,7 +19,7 @@ use placement_audit::access::{Peer, Recorded};
 use placement_audit::identity::Identity;
 
 /// All routes, prepared for look-up.
-static SPLIT: LazyLock<Routes> = LazyLock::new(|| Routes::of(ROUTES));
+static SPLIT: LazyLock<Routes> = LazyLock::new(|| Routes::new(ROUTES));
 
 /// The REST API of one partition; it answers every path.
 #[derive(Clone)]

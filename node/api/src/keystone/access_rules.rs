@@ -51,22 +51,24 @@ fn fits(path: &[u8], pattern: &str) -> bool {
     let mut ends = vec![false; path.len() + 1];
     ends[0] = true;
     let mut rest = pattern.as_bytes();
-    while let Some((part, behind)) = Part::first(rest) {
+    while let Some((part, behind)) = PatternElement::first(rest) {
         let mut next = vec![false; path.len() + 1];
         let mut open = false;
         for (at, end) in ends.iter().enumerate() {
             let byte = path.get(at);
             match part {
-                Part::Any => {
+                PatternElement::Any => {
                     open |= end;
                     next[at] = open;
                 }
-                Part::Name if byte.is_some() => {
+                PatternElement::Name if byte.is_some() => {
                     open = (open || *end) && byte != Some(&b'/');
                     next[at + 1] = open;
                 }
-                Part::Byte(own) if byte.is_some() => next[at + 1] = *end && byte == Some(&own),
-                Part::Name | Part::Byte(_) => {}
+                PatternElement::Byte(own) if byte.is_some() => {
+                    next[at + 1] = *end && byte == Some(&own)
+                }
+                PatternElement::Name | PatternElement::Byte(_) => {}
             }
         }
         if !next.contains(&true) {
@@ -79,13 +81,13 @@ fn fits(path: &[u8], pattern: &str) -> bool {
 
 /// An element of a pattern.
 #[derive(Clone, Copy)]
-enum Part {
+enum PatternElement {
     Any,
     Name,
     Byte(u8),
 }
 
-impl Part {
+impl PatternElement {
     /// The first element of a pattern, and the rest of it.
     fn first(pattern: &[u8]) -> Option<(Self, &[u8])> {
         let (first, rest) = pattern.split_first()?;

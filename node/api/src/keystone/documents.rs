@@ -36,7 +36,7 @@ impl Token {
 
 /// Response to the creation or validation of a token.
 #[derive(Deserialize)]
-pub(super) struct Answer {
+pub(super) struct TokenDocument {
     token: Document,
 }
 
@@ -134,7 +134,7 @@ impl Refusal {
     }
 }
 
-impl Answer {
+impl TokenDocument {
     pub(super) fn read(body: &[u8]) -> Result<Self, String> {
         // serde's own message may contain parts of the body.
         let unreadable = |error: serde_json::Error| {

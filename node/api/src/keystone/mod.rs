@@ -22,7 +22,7 @@ use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::time::timeout;
 
 pub use self::documents::{Credentials, Token};
-pub use self::session::Away;
+pub use self::session::KeystoneUnavailable;
 use self::session::{QUESTION_MAX, Session};
 pub use self::settings::KeystoneSection;
 use placement_base::net::Net;
@@ -55,12 +55,12 @@ pub struct Keystone {
     /// Time for which a valid token is cached.
     lasts: Duration,
     /// Cached results; `None` if caching is off.
-    known: Option<Cache<[u8; 32], Known>>,
+    known: Option<Cache<[u8; 32], CachedValidation>>,
 }
 
 /// Result of a validation.
 #[derive(Clone)]
-struct Known {
+struct CachedValidation {
     /// `None` if Keystone does not know the token.
     token: Option<Arc<Token>>,
     /// End of validity, monotonic.
@@ -105,11 +105,11 @@ impl Keystone {
     ///
     /// # Errors
     /// Keystone does not answer, and the result is not cached.
-    pub(crate) async fn whose(
+    pub(crate) async fn token_owner(
         &self,
         token: &str,
         may_have_expired: bool,
-    ) -> Result<Option<Arc<Token>>, Away> {
+    ) -> Result<Option<Arc<Token>>, KeystoneUnavailable> {
         if token.is_empty() || token.len() > TOKEN_BYTES_MAX {
             return Ok(None);
         }
@@ -122,7 +122,9 @@ impl Keystone {
             cache.invalidate(&hash).await;
         }
         let asked = cache.try_get_with(hash, self.ask(token, false));
-        let known = asked.await.map_err(|away| Away::clone(&away))?;
+        let known = asked
+            .await
+            .map_err(|away| KeystoneUnavailable::clone(&away))?;
         match known.token {
             Some(token) if !token.has_expired(self.clock.now()) => Ok(Some(token)),
             // The cache does not keep the identity of expired tokens.
@@ -136,7 +138,7 @@ impl Keystone {
     ///
     /// # Errors
     /// Keystone does not answer.
-    pub async fn log_in(&self, user: &Credentials) -> Result<Option<Secret>, Away> {
+    pub async fn log_in(&self, user: &Credentials) -> Result<Option<Secret>, KeystoneUnavailable> {
         Ok(self.session.token_for(user).await?.map(Secret::from))
     }
 
@@ -144,15 +146,15 @@ impl Keystone {
     ///
     /// # Errors
     /// Keystone does not answer, and the result is not cached.
-    pub async fn holder(&self, token: &Secret) -> Result<Option<Arc<Token>>, Away> {
-        self.whose(token.reveal(), false).await
+    pub async fn holder(&self, token: &Secret) -> Result<Option<Arc<Token>>, KeystoneUnavailable> {
+        self.token_owner(token.reveal(), false).await
     }
 
     /// Revokes a token.
     ///
     /// # Errors
     /// Keystone does not answer; only this node has forgotten the token.
-    pub async fn revoke(&self, token: &Secret) -> Result<(), Away> {
+    pub async fn revoke(&self, token: &Secret) -> Result<(), KeystoneUnavailable> {
         let revoked = self.session.revoke(token.reveal()).await;
         if let Some(cache) = &self.known {
             cache.invalidate(&hash(token.reveal())).await;
@@ -181,21 +183,25 @@ impl Keystone {
     }
 
     /// Waits for a free place among the concurrent validations.
-    async fn place(&self) -> Result<SemaphorePermit<'_>, Away> {
+    async fn place(&self) -> Result<SemaphorePermit<'_>, KeystoneUnavailable> {
         if let Ok(place) = self.places.try_acquire() {
             return Ok(place);
         }
         let _waiting = self.waiting.clone();
         match timeout(QUESTION_MAX, self.places.acquire()).await {
             Ok(place) => Ok(place.expect("the semaphore is never closed")),
-            Err(_) => Err(Away(format!(
+            Err(_) => Err(KeystoneUnavailable(format!(
                 "{ASKED_MAX} validations are in progress, and no place became free within {} s",
                 QUESTION_MAX.as_secs_f32()
             ))),
         }
     }
 
-    async fn ask(&self, token: &str, may_have_expired: bool) -> Result<Known, Away> {
+    async fn ask(
+        &self,
+        token: &str,
+        may_have_expired: bool,
+    ) -> Result<CachedValidation, KeystoneUnavailable> {
         let found = self.validate(token, may_have_expired).await;
         let result = match &found {
             Ok(Some(_)) => 0,
@@ -210,13 +216,17 @@ impl Keystone {
             Some(_) => self.lasts,
             None => self.lasts.min(UNKNOWN_LASTS),
         };
-        Ok(Known {
+        Ok(CachedValidation {
             token: found.map(Arc::new),
             until: self.clock.monotonic().saturating_add(lasts),
         })
     }
 
-    async fn validate(&self, token: &str, may_have_expired: bool) -> Result<Option<Token>, Away> {
+    async fn validate(
+        &self,
+        token: &str,
+        may_have_expired: bool,
+    ) -> Result<Option<Token>, KeystoneUnavailable> {
         let _place = self.place().await?;
         self.session.validate(token, may_have_expired).await
     }

@@ -12,7 +12,7 @@ use http_body_util::Full;
 use tokio::sync::Mutex;
 use tokio::time::timeout;
 
-use super::documents::{Answer, Credentials, Refusal, Token};
+use super::documents::{Credentials, Refusal, Token, TokenDocument};
 use super::settings::{KeystoneSection, base_url};
 use placement_base::world::Clock;
 use placement_outgoing::Outgoing;
@@ -35,7 +35,7 @@ const REDIRECTS_MAX: usize = 3;
 /// Keystone gave no usable answer.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
-pub struct Away(pub(crate) String);
+pub struct KeystoneUnavailable(pub(crate) String);
 
 /// This service's session with Keystone.
 pub(super) struct Session {
@@ -52,12 +52,12 @@ pub(super) struct Session {
 struct LastLogin {
     /// End of the login, monotonic.
     at: Duration,
-    outcome: Result<Own, Away>,
+    outcome: Result<ServiceToken, KeystoneUnavailable>,
 }
 
 /// A token for this service.
 #[derive(Clone)]
-struct Own {
+struct ServiceToken {
     token: HeaderValue,
     renew_at: SystemTime,
     /// URLs that validate tokens: the endpoint from the catalog first.
@@ -80,7 +80,7 @@ impl Session {
         &self,
         token: &str,
         may_have_expired: bool,
-    ) -> Result<Option<Token>, Away> {
+    ) -> Result<Option<Token>, KeystoneUnavailable> {
         // Keystone issues no token that does not fit in a header.
         let Ok(mut subject) = HeaderValue::from_str(token) else {
             return Ok(None);
@@ -104,14 +104,15 @@ impl Session {
             let answer = self.ask(&own.urls, question).await?;
             match answer.status() {
                 StatusCode::OK => {
-                    let read = Answer::read(answer.body()).and_then(Answer::into_token);
-                    return read.map(Some).map_err(Away);
+                    let read =
+                        TokenDocument::read(answer.body()).and_then(TokenDocument::into_token);
+                    return read.map(Some).map_err(KeystoneUnavailable);
                 }
                 StatusCode::NOT_FOUND => return Ok(None),
                 // This service's token was revoked, or Keystone's keys were changed.
                 StatusCode::UNAUTHORIZED if refused.is_none() => refused = Some(own.token),
                 status => {
-                    return Err(Away(format!(
+                    return Err(KeystoneUnavailable(format!(
                         "it answers {status} to the validation of a token"
                     )));
                 }
@@ -120,7 +121,10 @@ impl Session {
     }
 
     /// The token for this service; logs in again if it expires soon or is `refused`.
-    async fn own(&self, refused: Option<&HeaderValue>) -> Result<Own, Away> {
+    async fn own(
+        &self,
+        refused: Option<&HeaderValue>,
+    ) -> Result<ServiceToken, KeystoneUnavailable> {
         let mut login = self.login.lock().await;
         if let Some(last) = &*login {
             let lately = self.clock.monotonic().saturating_sub(last.at) < LOGIN_PAUSE;
@@ -130,7 +134,7 @@ impl Session {
                 }
                 Ok(_) if lately => {
                     let words = "it rejects the token that it has just given this service";
-                    return Err(Away(words.to_owned()));
+                    return Err(KeystoneUnavailable(words.to_owned()));
                 }
                 Err(away) if lately => return Err(away.clone()),
                 _ => {}
@@ -145,7 +149,7 @@ impl Session {
     }
 
     /// Requests a token and returns Keystone's response.
-    async fn issue(&self, whom: &Credentials) -> Result<Response<Bytes>, Away> {
+    async fn issue(&self, whom: &Credentials) -> Result<Response<Bytes>, KeystoneUnavailable> {
         let login = Bytes::from(whom.question().to_string());
         let question = |url: &str| {
             let question = Request::builder().method(Method::POST);
@@ -158,7 +162,10 @@ impl Session {
     }
 
     /// A token for a user. `None` if Keystone rejects the credentials.
-    pub(super) async fn token_for(&self, whom: &Credentials) -> Result<Option<String>, Away> {
+    pub(super) async fn token_for(
+        &self,
+        whom: &Credentials,
+    ) -> Result<Option<String>, KeystoneUnavailable> {
         let answer = self.issue(whom).await?;
         match answer.status() {
             StatusCode::CREATED => {
@@ -170,15 +177,17 @@ impl Session {
             | StatusCode::UNAUTHORIZED
             | StatusCode::FORBIDDEN
             | StatusCode::NOT_FOUND => Ok(None),
-            status => Err(Away(format!("it answers {status} to the login of a user"))),
+            status => Err(KeystoneUnavailable(format!(
+                "it answers {status} to the login of a user"
+            ))),
         }
     }
 
     /// Revokes a token, authorized by the token itself.
-    pub(super) async fn revoke(&self, token: &str) -> Result<(), Away> {
+    pub(super) async fn revoke(&self, token: &str) -> Result<(), KeystoneUnavailable> {
         let token = HeaderValue::from_str(token);
-        let mut token =
-            token.map_err(|_| Away("the token is not a valid header value".to_owned()))?;
+        let mut token = token
+            .map_err(|_| KeystoneUnavailable("the token is not a valid header value".to_owned()))?;
         token.set_sensitive(true);
         let question = |url: &str| {
             let question = Request::builder().method(Method::DELETE);
@@ -191,33 +200,33 @@ impl Session {
         match answer.status() {
             // In the other cases the token was no longer valid.
             StatusCode::NO_CONTENT | StatusCode::UNAUTHORIZED | StatusCode::NOT_FOUND => Ok(()),
-            status => Err(Away(format!(
+            status => Err(KeystoneUnavailable(format!(
                 "it answers {status} to the revocation of a token"
             ))),
         }
     }
 
-    async fn log_in(&self) -> Result<Own, Away> {
+    async fn log_in(&self) -> Result<ServiceToken, KeystoneUnavailable> {
         let auth_urls = self.section.auth_urls();
         let answer = self.issue(&self.section.credentials()).await?;
         if answer.status() != StatusCode::CREATED {
-            return Err(Away(format!(
+            return Err(KeystoneUnavailable(format!(
                 "it answers {} to the login of this service as {}",
                 answer.status(),
                 self.section.who()
             )));
         }
         let token = issued(&answer)?;
-        let answer = Answer::read(answer.body()).map_err(Away)?;
+        let answer = TokenDocument::read(answer.body()).map_err(KeystoneUnavailable)?;
         let own =
             answer.identity_endpoint(self.section.interface.name(), &self.section.region_name);
         let mut urls: Vec<String> = own.map(base_url).into_iter().chain(auth_urls).collect();
         urls.dedup();
         // The URLs may have been corrected since the last login.
         self.misplaced.lock().clear();
-        Ok(Own {
+        Ok(ServiceToken {
             token,
-            renew_at: answer.expires_at().map_err(Away)? - RENEWAL,
+            renew_at: answer.expires_at().map_err(KeystoneUnavailable)? - RENEWAL,
             urls,
         })
     }
@@ -227,17 +236,18 @@ impl Session {
         &self,
         urls: &[String],
         question: impl Fn(&str) -> http::Result<Request<Full<Bytes>>>,
-    ) -> Result<Response<Bytes>, Away> {
-        let mut why = Away("no URL is configured".to_owned());
+    ) -> Result<Response<Bytes>, KeystoneUnavailable> {
+        let mut why = KeystoneUnavailable("no URL is configured".to_owned());
         let mut urls: Vec<&String> = urls.iter().collect();
         urls.sort_by_key(|url| self.misplaced.lock().contains(*url));
         for url in urls {
-            let question = || question(url).map_err(|error| Away(format!("{url}: {error}")));
+            let question =
+                || question(url).map_err(|error| KeystoneUnavailable(format!("{url}: {error}")));
             match timeout(QUESTION_MAX, self.answer(question)).await {
                 Ok(Ok(answer)) if answer.status().is_server_error() => {
-                    why = Away(format!("{url} answers {}", answer.status()));
+                    why = KeystoneUnavailable(format!("{url} answers {}", answer.status()));
                 }
-                Ok(Ok(answer)) if is_of_another(&answer) => {
+                Ok(Ok(answer)) if is_from_other_service(&answer) => {
                     let words = format!(
                         "{url} answers 404 without Keystone's error document, so it is not its API of version 3; correct \
                          [keystone] auth_url, or the identity endpoint in Keystone's catalog"
@@ -245,13 +255,15 @@ impl Session {
                     if self.misplaced.lock().insert(url.clone()) {
                         tracing::warn!(url, "{words}");
                     }
-                    why = Away(words);
+                    why = KeystoneUnavailable(words);
                 }
                 Ok(Ok(answer)) => return Ok(answer),
-                Ok(Err(Away(error))) => why = Away(format!("{url}: {error}")),
+                Ok(Err(KeystoneUnavailable(error))) => {
+                    why = KeystoneUnavailable(format!("{url}: {error}"))
+                }
                 Err(_) => {
                     let seconds = QUESTION_MAX.as_secs_f32();
-                    why = Away(format!("{url}: no answer within {seconds} s"));
+                    why = KeystoneUnavailable(format!("{url}: no answer within {seconds} s"));
                 }
             }
         }
@@ -262,20 +274,20 @@ impl Session {
     /// with any method.
     async fn answer(
         &self,
-        question: impl Fn() -> Result<Request<Full<Bytes>>, Away>,
-    ) -> Result<Response<Bytes>, Away> {
+        question: impl Fn() -> Result<Request<Full<Bytes>>, KeystoneUnavailable>,
+    ) -> Result<Response<Bytes>, KeystoneUnavailable> {
         let mut request = question()?;
         for _ in 0..=REDIRECTS_MAX {
             let asked = request.uri().clone();
             let answer = self.outgoing.request(request).await;
-            let answer = answer.map_err(|error| Away(error.to_string()))?;
+            let answer = answer.map_err(|error| KeystoneUnavailable(error.to_string()))?;
             let Some(location) = location(&answer) else {
                 return Ok(answer);
             };
             request = question()?;
             *request.uri_mut() = redirected(&asked, location)?;
         }
-        Err(Away(format!(
+        Err(KeystoneUnavailable(format!(
             "it redirects more than {REDIRECTS_MAX} times"
         )))
     }
@@ -288,8 +300,8 @@ fn location(answer: &Response<Bytes>) -> Option<&HeaderValue> {
 }
 
 /// The URI to which a response from `asked` redirects.
-fn redirected(asked: &Uri, location: &HeaderValue) -> Result<Uri, Away> {
-    let wrong = |why: &str| Away(format!("it redirects to {location:?}, {why}"));
+fn redirected(asked: &Uri, location: &HeaderValue) -> Result<Uri, KeystoneUnavailable> {
+    let wrong = |why: &str| KeystoneUnavailable(format!("it redirects to {location:?}, {why}"));
     let text = location.to_str().ok();
     let to = text.and_then(|text| text.parse::<Uri>().ok());
     let mut parts = to.unwrap_or_default().into_parts();
@@ -308,18 +320,18 @@ fn redirected(asked: &Uri, location: &HeaderValue) -> Result<Uri, Away> {
 }
 
 /// Whether another service than Keystone answered: Keystone's own 404 contains an error document.
-fn is_of_another(answer: &Response<Bytes>) -> bool {
+fn is_from_other_service(answer: &Response<Bytes>) -> bool {
     answer.status() == StatusCode::NOT_FOUND && !Refusal::is(answer.body())
 }
 
 /// The token in a response.
-fn issued(answer: &Response<Bytes>) -> Result<HeaderValue, Away> {
+fn issued(answer: &Response<Bytes>) -> Result<HeaderValue, KeystoneUnavailable> {
     let token = answer.headers().get(SUBJECT_TOKEN).cloned();
     let mut token = token.ok_or_else(no_token)?;
     token.set_sensitive(true);
     Ok(token)
 }
 
-fn no_token() -> Away {
-    Away("it sends no X-Subject-Token header".to_owned())
+fn no_token() -> KeystoneUnavailable {
+    KeystoneUnavailable("it sends no X-Subject-Token header".to_owned())
 }

@@ -5,7 +5,7 @@ use super::fixtures::{Cloud, at, keystone, keystone_at};
 use super::*;
 
 async fn user_of(keystone: &Keystone, token: &str) -> Option<String> {
-    let whose = keystone.whose(token, false).await.unwrap();
+    let whose = keystone.token_owner(token, false).await.unwrap();
     whose.map(|token| token.identity.user_id.clone())
 }
 
@@ -28,7 +28,7 @@ proptest! {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(async {
             let (_, _, keystone) = keystone(300);
-            let whose = keystone.whose(&token, false).await;
+            let whose = keystone.token_owner(&token, false).await;
             prop_assert!(matches!(whose, Ok(None)), "{token:?}");
             Ok(())
         })?;
@@ -56,7 +56,7 @@ async fn token_lookups_at_once_are_limited_and_others_wait() {
     *cloud.takes.lock() = Duration::from_secs(3_600);
     let begun = tokio::time::Instant::now();
     let tokens = (0..2 * ASKED_MAX).map(|number| format!("late{number}:100"));
-    let ask = async |token: String| keystone.whose(&token, false).await;
+    let ask = async |token: String| keystone.token_owner(&token, false).await;
     let all = join_all(tokens.map(ask)).await;
     assert!(all.iter().all(Result::is_err));
     assert!(begun.elapsed() <= 3 * QUESTION_MAX, "{:?}", begun.elapsed());
@@ -113,12 +113,12 @@ async fn cached_answer_does_not_outlive_the_token() {
     assert_eq!(cloud.asked(), Vec::<String>::new());
     // A service may use it, and each such use is validated.
     for _ in 0..2 {
-        let whose = keystone.whose("alice:100", true).await.unwrap();
+        let whose = keystone.token_owner("alice:100", true).await.unwrap();
         assert_eq!(whose.unwrap().identity.user_id, "alice");
         assert_eq!(cloud.asked(), ["one:1 alice:100 true"]);
     }
     cloud.revoked.lock().insert("alice:100".to_owned());
-    assert_eq!(keystone.whose("alice:100", true).await, Ok(None));
+    assert_eq!(keystone.token_owner("alice:100", true).await, Ok(None));
 }
 
 #[tokio::test]
@@ -144,13 +144,13 @@ async fn service_token_is_renewed_before_expiry_and_when_rejected() {
 async fn refused_login_is_not_repeated_for_each_request() {
     let (cloud, clock, keystone) = keystone(0);
     cloud.closed.store(true, Ordering::Relaxed);
-    let crowd = || join_all((0..20).map(|_| keystone.whose("alice:9000", false)));
+    let crowd = || join_all((0..20).map(|_| keystone.token_owner("alice:9000", false)));
     for second in 0..3 {
         *clock.0.lock() = at(second);
         let all = crowd().await;
         assert!(
             all.iter()
-                .all(|one| matches!(one, Err(Away(why)) if why.contains("401")))
+                .all(|one| matches!(one, Err(KeystoneUnavailable(why)) if why.contains("401")))
         );
         assert_eq!(cloud.logins_asked(), 1);
     }
@@ -163,7 +163,7 @@ async fn refused_login_is_not_repeated_for_each_request() {
     let all = crowd().await;
     assert!(
         all.iter()
-            .all(|one| matches!(one, Err(Away(why)) if why.contains("just given")))
+            .all(|one| matches!(one, Err(KeystoneUnavailable(why)) if why.contains("just given")))
     );
     assert_eq!(cloud.logins_asked(), 0);
 }
@@ -181,7 +181,7 @@ async fn next_keystone_is_asked_if_one_does_not_answer() {
         user_of(&keystone, "bob:100").await.is_some(),
         "it is cached"
     );
-    let Away(why) = keystone.whose("carol:100", false).await.unwrap_err();
+    let KeystoneUnavailable(why) = keystone.token_owner("carol:100", false).await.unwrap_err();
     assert!(why.contains("two:2") && !why.contains("carol"), "{why}");
     // A failed validation is not cached.
     cloud.down.lock().clear();
@@ -228,7 +228,7 @@ async fn foreign_404_does_not_invalidate_a_token() {
     ] {
         let cloud = Arc::new(Cloud::default());
         let (_, keystone) = keystone_at(&cloud, at, 300);
-        let Away(why) = keystone.whose("alice:100", false).await.unwrap_err();
+        let KeystoneUnavailable(why) = keystone.token_owner("alice:100", false).await.unwrap_err();
         assert!(why.contains(&format!("{at}/v3")), "{why}");
     }
 }

@@ -2,7 +2,7 @@ use serde_json::json;
 
 use crate::cloud::{Cloud, uuid};
 
-fn of(number: u64) -> String {
+fn trait_name(number: u64) -> String {
     format!("/resource_providers/{}/traits", uuid(number))
 }
 
@@ -46,7 +46,7 @@ async fn lists_are_filtered_by_name_and_use() {
             .await;
     }
     let body = json!({"traits": ["CUSTOM_B"], "resource_provider_generation": 0});
-    cloud.put(&of(1), body).expect(200).await;
+    cloud.put(&trait_name(1), body).expect(200).await;
     for (query, expected) in [
         ("name=startswith:CUSTOM_A", json!(["CUSTOM_A", "CUSTOM_AB"])),
         ("name=startswith:custom_a", json!(["CUSTOM_A", "CUSTOM_AB"])),

@@ -6,8 +6,8 @@ use std::time::Duration;
 use futures::future::{BoxFuture, FutureExt, pending, ready};
 use placement_api::fork::Fork;
 use placement_base::backend::{
-    Consistency, Floor, LedgerBackend, LedgerUnavailable, PlacementIndex, Position, ReadBackend,
-    Readiness, Unavailable, View, WriteBackend, Written,
+    AppliedWrite, Consistency, Floor, LedgerBackend, LedgerUnavailable, PlacementIndex, Position,
+    ReadBackend, Readiness, Unavailable, View, WriteBackend,
 };
 use placement_base::world::RealWorld;
 use placement_model::ledger::LedgerEntry;
@@ -75,7 +75,7 @@ impl Memory {
     }
 
     /// Applies a command and keeps its changes.
-    fn write(&self, command: Command, request_id: &str) -> Written {
+    fn write(&self, command: Command, request_id: &str) -> AppliedWrite {
         let inner = self.inner.lock().unwrap();
         let (written, changed) = inner.state.write(command, request_id);
         let changed = changed.into_iter().map(Arc::new);
@@ -157,7 +157,7 @@ fn empty(index: u64) -> Fork {
             staleness: Some(Duration::ZERO),
         },
     };
-    Fork::of(view, Arc::new(RealWorld::default()))
+    Fork::new(view, Arc::new(RealWorld::default()))
 }
 
 impl WriteBackend for Memory {
@@ -172,7 +172,7 @@ impl WriteBackend for Memory {
         &self,
         command: Command,
         request_id: String,
-    ) -> BoxFuture<'_, Result<Written, Unavailable>> {
+    ) -> BoxFuture<'_, Result<AppliedWrite, Unavailable>> {
         let (down, hangs) = {
             let inner = self.inner.lock().unwrap();
             (inner.down.clone(), inner.hangs)
@@ -258,7 +258,7 @@ impl LedgerBackend for Memory {
         self.until(move |applied| applied > Some(index))
     }
 
-    fn going(&self) -> BoxFuture<'_, ()> {
+    fn shutdown_begun(&self) -> BoxFuture<'_, ()> {
         self.until(|applied| applied.is_none())
     }
 }

@@ -1,6 +1,6 @@
 //! Implements the traits of `backend.rs` for the whole cluster and for one partition.
 
-pub mod changed;
+pub mod ledger_reader;
 pub mod partition;
 pub mod read;
 pub mod write;

@@ -15,7 +15,7 @@ use tracing::Instrument;
 
 use super::write::Writes;
 use placement_base::backend::{
-    Consistency, Position, ReadBackend, Unavailable, View, WriteBackend, Written,
+    AppliedWrite, Consistency, Position, ReadBackend, Unavailable, View, WriteBackend,
 };
 
 /// One partition as its API sees it.
@@ -36,8 +36,9 @@ impl PartitionBackend {
     async fn seen(&self, consistency: Consistency) -> Result<View, Unavailable> {
         let view = self.read.view(consistency).await?;
         let view = match self.id {
-            Some(id) => (view.of(id)).ok_or_else(|| Unavailable::NoPartition(self.name.clone()))?,
-            None => view.within(&self.name)?,
+            Some(id) => (view.in_partition(id))
+                .ok_or_else(|| Unavailable::NoPartition(self.name.clone()))?,
+            None => view.in_named_partition(&self.name)?,
         };
         match &self.by {
             Some(by) if !view.is_routed(by) => Err(Unavailable::Rerouted),
@@ -49,7 +50,7 @@ impl PartitionBackend {
         &self,
         command: Command,
         request_id: String,
-    ) -> Result<Written, Unavailable> {
+    ) -> Result<AppliedWrite, Unavailable> {
         // This is the node's local view; apply checks again.
         let view = match self.seen(Consistency::Local).await {
             // This node may lag behind the node that created the partition.
@@ -81,7 +82,7 @@ impl WriteBackend for PartitionBackend {
         &self,
         command: Command,
         request_id: String,
-    ) -> BoxFuture<'_, Result<Written, Unavailable>> {
+    ) -> BoxFuture<'_, Result<AppliedWrite, Unavailable>> {
         let span = tracing::debug_span!("submit", request_id = %request_id, partition = %self.name);
         Box::pin(self.submitted(command, request_id).instrument(span))
     }

@@ -11,7 +11,7 @@ use tracing::Instrument;
 
 use crate::backlog::Backlog;
 use crate::slot::Slot;
-use placement_base::backend::{Unavailable, WriteBackend, Written};
+use placement_base::backend::{AppliedWrite, Unavailable, WriteBackend};
 
 /// Writes of one node: commands of the whole cluster, and, through
 /// [`PartitionBackend`](super::partition::PartitionBackend), those of each partition.
@@ -32,7 +32,7 @@ impl Writes {
         destination: Destination,
         command: Command,
         request_id: String,
-    ) -> Result<Written, Unavailable> {
+    ) -> Result<AppliedWrite, Unavailable> {
         // The size of the record is not known yet; the leader's backlog counts it.
         let permit = self.backlog.permit(0).map_err(busy)?;
         let deadline = Instant::now() + self.slot.wait();
@@ -60,7 +60,7 @@ impl WriteBackend for Writes {
         &self,
         command: Command,
         request_id: String,
-    ) -> BoxFuture<'_, Result<Written, Unavailable>> {
+    ) -> BoxFuture<'_, Result<AppliedWrite, Unavailable>> {
         let span = tracing::debug_span!("submit", request_id = %request_id);
         let written = self.write(Destination::DEFAULT, command, request_id);
         Box::pin(written.instrument(span))

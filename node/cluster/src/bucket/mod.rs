@@ -121,12 +121,14 @@ impl Bucket {
     pub async fn files(&self, place: &str) -> Result<Vec<Stored>, BucketError> {
         let key = self.key(place, "");
         let found: Vec<ObjectMeta> = self.store.list(Some(&key)).try_collect().await?;
-        Ok(found.into_iter().map(Stored::of).collect())
+        Ok(found.into_iter().map(Stored::from_meta).collect())
     }
 
     /// The object of this name.
-    pub async fn look(&self, place: &str, name: &str) -> Result<Stored, BucketError> {
-        Ok(Stored::of(self.store.head(&self.key(place, name)).await?))
+    pub async fn head(&self, place: &str, name: &str) -> Result<Stored, BucketError> {
+        Ok(Stored::from_meta(
+            self.store.head(&self.key(place, name)).await?,
+        ))
     }
 
     /// Uploads the first `length` bytes of a file under `name`.
@@ -160,7 +162,7 @@ impl Bucket {
         file: &Arc<File>,
         length: u64,
     ) -> Result<bool, BucketError> {
-        let stored = self.look(place, name).await?;
+        let stored = self.head(place, name).await?;
         if stored.length != length {
             return Ok(false);
         }
@@ -214,7 +216,7 @@ impl Bucket {
 }
 
 impl Stored {
-    fn of(found: ObjectMeta) -> Self {
+    fn from_meta(found: ObjectMeta) -> Self {
         Self {
             name: found.location.filename().unwrap_or_default().to_owned(),
             length: found.size,

@@ -42,7 +42,7 @@ pub(crate) async fn why_not(slot: &Slot, node: &Running) -> Option<String> {
     if let Some(reason) = slot.leaving.why() {
         return Some(reason.to_owned());
     }
-    (node.is_short_of_room().await).then(|| "its disk is nearly full".to_owned())
+    (node.is_disk_nearly_full().await).then(|| "its disk is nearly full".to_owned())
 }
 
 /// Hands leadership to a better site whenever this node leads and a better one is available.
@@ -117,14 +117,14 @@ async fn better(node: &Running, preference: &[String], than: usize) -> Option<(u
         .into_iter()
         .filter(|(id, member)| rank(preference, &member.site) < than && replica.may_take_over(*id));
     let asked = fit.map(|(id, member)| async move {
-        let is_willing = is_willing(node, id, &member).await;
-        is_willing.then_some((id, *member.site))
+        let accepts_leadership = accepts_leadership(node, id, &member).await;
+        accepts_leadership.then_some((id, *member.site))
     });
     let willing = join_all(asked).await.into_iter().flatten();
     willing.min_by_key(|(id, site)| (rank(preference, site), *id))
 }
 
-async fn is_willing(node: &Running, id: u64, member: &Member) -> bool {
+async fn accepts_leadership(node: &Running, id: u64, member: &Member) -> bool {
     let asked = (node.peers).call(id, &member.peer, Method::MayLead, &(), CALL);
     let reason = match asked.await {
         Ok(None) => return true,

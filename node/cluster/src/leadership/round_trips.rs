@@ -49,7 +49,7 @@ pub(crate) async fn measure(node: Arc<Running>, tasks: Tasks) {
         sleep(EVERY).await;
         let problem = node.clock_problem();
         match problem {
-            Some(problem) if !problem.is_still(wrong_clock) => tracing::warn!("{problem}"),
+            Some(problem) if !problem.is_same_problem(wrong_clock) => tracing::warn!("{problem}"),
             None if wrong_clock.is_some() => tracing::info!("clocks agree again"),
             _ => {}
         }

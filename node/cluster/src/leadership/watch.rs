@@ -37,7 +37,7 @@ pub(crate) async fn follow_members(replica: Arc<Replica>, peers: Arc<Peers>) {
 }
 
 /// Quarantines this node when a vital task has ended.
-pub(crate) async fn leave_without(replica: Arc<Replica>, tasks: Tasks) {
+pub(crate) async fn quarantine_on_task_end(replica: Arc<Replica>, tasks: Tasks) {
     let name = tasks.until_one_ended().await;
     replica.health.report(&format!(
         "the task of {name} has ended, which is a bug; restart this node"
@@ -46,7 +46,7 @@ pub(crate) async fn leave_without(replica: Arc<Replica>, tasks: Tasks) {
 
 /// When the store fails or cannot read what it receives: leaves the cluster, so that another node
 /// leads. The state in memory remains readable.
-pub(crate) async fn leave_on_failure(replica: Arc<Replica>) {
+pub(crate) async fn quarantine_on_failure(replica: Arc<Replica>) {
     let failure = replica.health.clone().failed().await;
     tracing::error!(%failure, "this node leaves the cluster; restart it once the cause is removed");
     if let Err(error) = replica.raft.shutdown().await {

@@ -228,7 +228,7 @@ impl Membership<'_> {
 
     /// Admits a node with a valid token as a learner. A repeated call with the same token and nonce
     /// gets the same answer.
-    pub(crate) async fn let_in(&self, call: JoinCall) -> Result<(), Refused> {
+    pub(crate) async fn admit_joiner(&self, call: JoinCall) -> Result<(), Refused> {
         // Admissions by another leader may not be applied here yet.
         self.0.catch_up().await?;
         let (id, mut member) = (call.node, call.member);
@@ -308,11 +308,11 @@ pub fn seconds(until: Timestamp) -> i64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fixtures::Alone;
+    use crate::fixtures::SingleMember;
 
     #[tokio::test]
     async fn same_token_admits_one_of_two_machines() {
-        let alone = Alone::start().await;
+        let alone = SingleMember::start().await;
         let fresh = [Uuid::from_u128(7), Uuid::from_u128(8)];
         let issued = alone.bootstrap.slot.issue_token(fresh, 600, None);
         let (token, _) = issued.await.unwrap();
@@ -327,7 +327,7 @@ mod tests {
                     ..Default::default()
                 },
             };
-            Membership(&alone.running).let_in(call).await
+            Membership(&alone.running).admit_joiner(call).await
         };
         // Both check the token before either redeems it, as two successive leaders may.
         let outcomes = futures::join!(come(1), come(2));

@@ -21,7 +21,7 @@ use crate::leadership::hand_over::hand_over;
 use crate::replica::{Leader, REMOVED, Replica};
 use crate::running::Running;
 use crate::slot::Slot;
-use crate::topology::{Standing, made_fatal};
+use crate::topology::{MemberStatus, made_fatal};
 use placement_peer::raft::messages::Introduction;
 use placement_peer::raft::peers::Peers;
 use placement_peer::transport::channel::CallError;
@@ -266,7 +266,7 @@ impl Membership<'_> {
         if voters.contains(&id) {
             return Ok(());
         }
-        self.must_survive(&(&voters | &BTreeSet::from([id])), force)?;
+        self.check_survives(&(&voters | &BTreeSet::from([id])), force)?;
         self.caught_up(id, CATCH_UP).await.map_err(|lag| {
             Refused::Conflict(match lag {
                 Some(lag) => {
@@ -299,33 +299,33 @@ impl Membership<'_> {
         if !voters.remove(&id) {
             return Ok(());
         }
-        self.must_go_on(id, &voters, force).await?;
+        self.check_removal(id, &voters, force).await?;
         self.set_membership(now, voters, self.replica().members())
             .await
     }
 
     async fn remove(&self, id: u64, force: bool) -> Result<(), Refused> {
-        if self.is_removed_by_half(id) {
+        if self.is_half_removed(id) {
             return self.retire(id).await;
         }
         self.must_be_member(id)?;
         let (now, mut voters) = self.now();
         if voters.remove(&id) {
-            self.must_go_on(id, &voters, force).await?;
+            self.check_removal(id, &voters, force).await?;
         }
-        self.take_out(id, now, voters).await
+        self.remove_node(id, now, voters).await
     }
 
     /// Hands leadership over if the cluster can do without this node's vote.
     async fn hand_over_without_vote(&self, force: bool) -> Result<(), Refused> {
         let (me, (_, mut left)) = (self.replica().me, self.now());
         left.remove(&me);
-        self.must_go_on(me, &left, force).await?;
+        self.check_removal(me, &left, force).await?;
         self.hand_over(None).await.map(drop)
     }
 
     /// Removes a node, which must not be among `voters`.
-    pub(crate) async fn take_out(
+    pub(crate) async fn remove_node(
         &self,
         id: u64,
         unchanged: Precondition<TypeConfig>,
@@ -338,18 +338,23 @@ impl Membership<'_> {
     }
 
     /// Whether a node was removed from the membership but its number is not closed yet.
-    fn is_removed_by_half(&self, id: u64) -> bool {
+    fn is_half_removed(&self, id: u64) -> bool {
         self.replica().last_start(id).is_some() && !self.replica().is_member(id)
     }
 
     /// Checks that the cluster continues with the voters `left` once `id` has no vote.
-    async fn must_go_on(&self, id: u64, left: &BTreeSet<u64>, force: bool) -> Result<(), Refused> {
+    async fn check_removal(
+        &self,
+        id: u64,
+        left: &BTreeSet<u64>,
+        force: bool,
+    ) -> Result<(), Refused> {
         if left.is_empty() {
             return Err(Refused::Conflict(format!(
                 "node {id} is the last voter: a cluster needs at least one"
             )));
         }
-        self.must_survive(left, force)?;
+        self.check_survives(left, force)?;
         self.must_be_reachable(left).await
     }
 
@@ -367,7 +372,7 @@ impl Membership<'_> {
 
     /// Checks that these voters keep the promise of `[cluster] survive`, or improve on the current
     /// voters.
-    fn must_survive(&self, voters: &BTreeSet<u64>, force: bool) -> Result<(), Refused> {
+    fn check_survives(&self, voters: &BTreeSet<u64>, force: bool) -> Result<(), Refused> {
         let wanted = self.replica().config.cluster.survive;
         let Some(extent) = wanted.filter(|_| !force) else {
             return Ok(());
@@ -386,8 +391,8 @@ impl Membership<'_> {
 
     /// The sites of all members if `voters` vote. All count as reachable: absent members may come
     /// back.
-    fn standings(&self, voters: &BTreeSet<u64>) -> Vec<Standing> {
-        let standing = |(node, member): (u64, Member)| Standing {
+    fn standings(&self, voters: &BTreeSet<u64>) -> Vec<MemberStatus> {
+        let standing = |(node, member): (u64, Member)| MemberStatus {
             node,
             site: *member.site,
             is_voter: voters.contains(&node),
@@ -544,7 +549,7 @@ mod tests {
     use placement_raft_store::wire::{self, Blob, RecordVersion};
 
     use super::*;
-    use crate::fixtures::Alone;
+    use crate::fixtures::SingleMember;
     use placement_peer::raft::messages::WriteCall;
 
     fn member(id: u64) -> Member {
@@ -556,7 +561,7 @@ mod tests {
 
     #[tokio::test]
     async fn change_based_on_an_outdated_membership_is_refused() {
-        let alone = Alone::start().await;
+        let alone = SingleMember::start().await;
         let membership = Membership(&alone.running);
         // Two operators add a node each, based on the same membership.
         let [(first, voters), (second, _)] = [(); 2].map(|()| membership.now());
@@ -591,7 +596,7 @@ mod tests {
 
     #[tokio::test]
     async fn second_removal_completes_a_half_done_one() {
-        let alone = Alone::start().await;
+        let alone = SingleMember::start().await;
         let (replica, membership) = (&alone.running.replica, Membership(&alone.running));
         let (now, voters) = membership.now();
         let mut members = replica.members();

@@ -124,7 +124,7 @@ async fn step(node: &Running, by: u64, replaced: &Replaced) -> Result<Step, Refu
         return Ok(Step::Next);
     }
     if !replaced.stays && is_member {
-        owner.take_out(old, now, voters).await?;
+        owner.remove_node(old, now, voters).await?;
         return Ok(Step::Next);
     }
     if !replaced.stays && !replica.views.current().cluster.is_retired(old) {

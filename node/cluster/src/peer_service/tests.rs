@@ -4,24 +4,24 @@ use tokio::time::Instant;
 use uuid::Uuid;
 
 use super::*;
-use crate::fixtures::Alone;
+use crate::fixtures::SingleMember;
 use crate::replica::Replica;
 
 struct NoOperators;
 
-impl Operated for NoOperators {
+impl AdminApi for NoOperators {
     fn carry_out(&self, _: u64, _: Order) -> BoxFuture<'_, OrderReply> {
         unreachable!("no order is given in these tests")
     }
 }
 
-async fn service() -> (Alone, PeerService) {
-    let alone = Alone::start().await;
+async fn service() -> (SingleMember, PeerService) {
+    let alone = SingleMember::start().await;
     let service = PeerService::new(alone.bootstrap.clone(), Arc::new(NoOperators));
     (alone, service)
 }
 
-fn hello(alone: &Alone, from: u64) -> Hello {
+fn hello(alone: &SingleMember, from: u64) -> Hello {
     Hello {
         oldest: 1,
         newest: 1,

@@ -29,7 +29,7 @@ use tokio::time::{Instant, timeout_at};
 
 use super::quorum;
 use crate::replica::{Leader, REMOVED, Replica};
-use crate::running::{ReadPoint, Running, Waiting};
+use crate::running::{PendingRead, ReadPoint, Running};
 use placement_base::backend::Unavailable;
 use placement_peer::raft::messages::CommitPoint;
 use placement_peer::transport::channel::CallError;
@@ -54,7 +54,7 @@ impl Running {
             return Ok(());
         }
         let (answer, asked) = oneshot::channel();
-        let waiting = Waiting { answer, deadline };
+        let waiting = PendingRead { answer, deadline };
         self.reads.send(waiting).map_err(|_| stopping())?;
         let point = match timeout_at(deadline, asked).await {
             Ok(Ok(Ok(point))) => point,
@@ -77,8 +77,8 @@ impl Running {
 
 impl Running {
     /// Obtains the read index from the leader, in one round for all reads that wait when it begins.
-    pub(crate) async fn confirm_reads(self: Arc<Self>, mut queue: UnboundedReceiver<Waiting>) {
-        let mut waiting: Vec<Waiting> = Vec::new();
+    pub(crate) async fn confirm_reads(self: Arc<Self>, mut queue: UnboundedReceiver<PendingRead>) {
+        let mut waiting: Vec<PendingRead> = Vec::new();
         loop {
             if waiting.is_empty() {
                 match queue.recv().await {
@@ -248,7 +248,7 @@ impl Running {
 }
 
 /// Answers the reads whose deadline has passed with `reason`; the others wait for the next round.
-fn expire(waiting: &mut Vec<Waiting>, reason: &str) {
+fn expire(waiting: &mut Vec<PendingRead>, reason: &str) {
     let now = Instant::now();
     for read in waiting.extract_if(.., |read| read.deadline <= now) {
         let _ = read.answer.send(Err(reason.to_owned()));

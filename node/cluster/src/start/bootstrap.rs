@@ -261,12 +261,12 @@ impl Bootstrap {
     }
 
     async fn try_to_form(self: &Arc<Self>, members: &BTreeMap<u64, String>) -> Result<(), String> {
-        let (found, left) = self.look_around(members).await?;
+        let (found, left) = self.survey_members(members).await?;
         let identity = match (self.slot.get(), left) {
             (Some(running), _) => running.replica.identity,
             (None, left) => {
                 let cluster = left.unwrap_or_else(|| self.env.ids.uuid());
-                Identity::of_new_cluster(cluster, self.config.node_id)
+                Identity::for_new_cluster(cluster, self.config.node_id)
             }
         };
         let created = self.create(identity).await;
@@ -295,7 +295,7 @@ impl Bootstrap {
 
     /// Asks all others for their introduction. Returns the members, and the cluster id that an
     /// interrupted attempt has left with some of them.
-    async fn look_around(
+    async fn survey_members(
         &self,
         members: &BTreeMap<u64, String>,
     ) -> Result<(BTreeMap<u64, Member>, Option<Uuid>), String> {

@@ -12,7 +12,7 @@ use tokio::sync::{OnceCell, mpsc};
 use super::Bootstrap;
 use crate::backlog::Backlog;
 use crate::error::StartError;
-use crate::kept_backups::Kept;
+use crate::kept_backups::KeptBackups;
 use crate::leadership::{round_trips, watch};
 use crate::members::{autopilot, removal, replacement};
 use crate::replica::Replica;
@@ -24,7 +24,7 @@ use crate::write::proposals::Proposer;
 use crate::write_ids::WriteIds;
 use placement_peer::raft::network::{Limits, Networks};
 use placement_peer::raft::snapshots::Sending;
-use placement_raft_store::disk_space::Room;
+use placement_raft_store::disk_space::SpaceCheck;
 
 /// Minimum deadline of an append.
 const APPEND_DEADLINE_MIN: Duration = Duration::from_secs(10);
@@ -48,7 +48,7 @@ pub(super) async fn start(
     let store = runtime::blocking(move || placement_raft_store::open(options)).await?;
     peers.join(store.identity.cluster);
 
-    let room = Room::new(config.data_dir.clone(), &store);
+    let room = SpaceCheck::new(config.data_dir.clone(), &store);
     let sending = Arc::new(Sending::new(
         store.drafts.clone(),
         room.clone(),
@@ -83,7 +83,7 @@ pub(super) async fn start(
         standards: env.standards.clone(),
         has_standards: AtomicBool::new(false),
         store_metrics: store.metrics,
-        kept: Kept::default(),
+        kept: KeptBackups::default(),
         room,
         snapshots: store.snapshots,
         drafts: store.drafts,
@@ -104,10 +104,13 @@ pub(super) async fn start(
     let proposer = Proposer::new(running.clone(), tasks.clone());
     tasks.spawn_vital("proposing writes", proposer.run(proposed));
     tasks.spawn_vital("confirming reads", running.clone().confirm_reads(waiting));
-    tasks.spawn(watch::leave_without(replica.clone(), tasks.clone()));
+    tasks.spawn(watch::quarantine_on_task_end(
+        replica.clone(),
+        tasks.clone(),
+    ));
     tasks.spawn(own_past::watch(running.clone()));
     tasks.spawn_vital("watching who leads", watch::watch(replica.clone()));
-    tasks.spawn(watch::leave_on_failure(replica.clone()));
+    tasks.spawn(watch::quarantine_on_failure(replica.clone()));
     tasks.spawn(watch::send_to_those_found(replica.clone(), peers.clone()));
     tasks.spawn(round_trips::measure(running.clone(), tasks.clone()));
     let follows = watch::follow_members(replica.clone(), peers.clone());
@@ -132,7 +135,7 @@ pub(super) async fn start(
     if config.backup_s3.is_used() {
         // On HTTP's threads rather than Raft's: copying hashes and encrypts the data.
         let copying = mirror::run(running.clone(), env.net.clone());
-        tasks.on(env.requests.clone()).spawn(copying);
+        tasks.on_runtime(env.requests.clone()).spawn(copying);
     }
     tasks.spawn(snapshots::watch(running.clone()));
     tasks.spawn(snapshots::end_streams_of_those_behind(running.clone()));

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use super::losses::{Standing, voters};
+use super::losses::{MemberStatus, voters};
 
 /// Round trips between nodes, as measured by both sides.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -49,7 +49,7 @@ pub(super) struct Voters {
 }
 
 impl Voters {
-    pub(super) fn of(members: &[Standing]) -> Self {
+    pub(super) fn from_members(members: &[MemberStatus]) -> Self {
         let reachable = voters(members).filter(|voter| voter.is_reachable);
         Self {
             reachable: reachable.map(|voter| voter.node).collect(),
@@ -101,7 +101,7 @@ mod tests {
     fn reads_and_writes_wait_for_the_nearest_majority() {
         let sites = ["n/*", "n/*", "s/*", "s/*", "w/*", "edge/"];
         let (members, trips) = (standings(&sites), trips());
-        let voters = Voters::of(&members);
+        let voters = Voters::from_members(&members);
         let ms = |took: Option<Duration>| took.unwrap().as_millis();
         let read = |node| ms(voters.read(&trips, node, 1));
         let write = |node| ms(voters.write(&trips, node, 1));
@@ -112,14 +112,14 @@ mod tests {
     #[test]
     fn read_at_one_of_three_voters_needs_only_the_leader() {
         let (members, trips) = (standings(&["n/*", "n/*", "s/*"]), trips());
-        let voters = Voters::of(&members);
+        let voters = Voters::from_members(&members);
         assert_eq!(voters.read(&trips, 3, 1), Some(Duration::from_millis(30)));
         assert_eq!(voters.read(&trips, 1, 1), Some(Duration::from_millis(1)));
     }
 
     #[test]
     fn costs_without_measurements_are_unknown() {
-        let voters = Voters::of(&standings(&["n/*", "n/*", "s/*"]));
+        let voters = Voters::from_members(&standings(&["n/*", "n/*", "s/*"]));
         assert_eq!(voters.read(&RoundTrips::default(), 3, 1), None);
         assert_eq!(voters.write(&RoundTrips::default(), 1, 1), None);
     }

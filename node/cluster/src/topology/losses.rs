@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 /// The relevant attributes of a member.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Standing {
+pub struct MemberStatus {
     pub node: u64,
     pub site: Site,
     pub is_voter: bool,
@@ -45,7 +45,7 @@ impl fmt::Display for Extent {
 }
 
 /// The failure domain of a member for this extent.
-pub(super) fn place_of(extent: Extent, member: &Standing) -> FailureDomain {
+pub(super) fn place_of(extent: Extent, member: &MemberStatus) -> FailureDomain {
     let Site { region, zone } = member.site.clone();
     match extent {
         Extent::Node => FailureDomain::Node { node: member.node },
@@ -56,7 +56,7 @@ pub(super) fn place_of(extent: Extent, member: &Standing) -> FailureDomain {
 
 /// The members by failure domain.
 pub(super) fn places(
-    members: &[Standing],
+    members: &[MemberStatus],
     extent: Extent,
 ) -> BTreeMap<FailureDomain, BTreeSet<u64>> {
     let mut places = BTreeMap::<FailureDomain, BTreeSet<u64>>::new();
@@ -67,18 +67,18 @@ pub(super) fn places(
     places
 }
 
-pub(super) fn voters(members: &[Standing]) -> impl Iterator<Item = &Standing> {
+pub(super) fn voters(members: &[MemberStatus]) -> impl Iterator<Item = &MemberStatus> {
     members.iter().filter(|member| member.is_voter)
 }
 
 /// Whether a majority of the voters remains without `lost`.
-pub(super) fn has_quorum(members: &[Standing], lost: &BTreeSet<u64>) -> bool {
-    let is_left = |member: &&Standing| member.is_reachable && !lost.contains(&member.node);
+pub(super) fn has_quorum(members: &[MemberStatus], lost: &BTreeSet<u64>) -> bool {
+    let is_left = |member: &&MemberStatus| member.is_reachable && !lost.contains(&member.node);
     2 * voters(members).filter(is_left).count() > voters(members).count()
 }
 
 /// The failure domains of this extent whose loss leaves no majority.
-pub(super) fn fatal(members: &[Standing], extent: Extent) -> BTreeSet<FailureDomain> {
+pub(super) fn fatal(members: &[MemberStatus], extent: Extent) -> BTreeSet<FailureDomain> {
     let places = places(members, extent).into_iter();
     let ends = places.filter(|(_, nodes)| !has_quorum(members, nodes));
     ends.map(|(place, _)| place).collect()
@@ -88,8 +88,8 @@ pub(super) fn fatal(members: &[Standing], extent: Extent) -> BTreeSet<FailureDom
 /// extent; after a removal of voters also if they did not, because a removal is not a step in that
 /// direction.
 pub fn made_fatal(
-    before: &[Standing],
-    after: &[Standing],
+    before: &[MemberStatus],
+    after: &[MemberStatus],
     extent: Extent,
 ) -> BTreeSet<FailureDomain> {
     let was = fatal(before, extent);
@@ -104,12 +104,12 @@ pub(super) mod tests {
     use super::*;
 
     /// `north/a*` is a voter, `north/a` a learner; numbered from 1.
-    pub(crate) fn standings(sites: &[&str]) -> Vec<Standing> {
+    pub(crate) fn standings(sites: &[&str]) -> Vec<MemberStatus> {
         let numbered = sites.iter().zip(1..);
         let standing = |(site, node): (&&str, u64)| {
             let is_voter = site.ends_with('*');
             let (region, zone) = site.trim_end_matches('*').split_once('/').unwrap();
-            Standing {
+            MemberStatus {
                 node,
                 site: Site {
                     region: region.to_owned(),

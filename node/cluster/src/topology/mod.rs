@@ -7,5 +7,5 @@ mod report;
 
 pub use costs::RoundTrips;
 pub use losses::Extent;
-pub use losses::{Standing, made_fatal};
+pub use losses::{MemberStatus, made_fatal};
 pub use report::{ms, topology_of};

@@ -10,26 +10,26 @@ use placement_wire::{
 };
 
 use super::costs::{RoundTrips, Voters};
-use super::losses::{Extent, Standing, fatal, has_quorum, places};
+use super::losses::{Extent, MemberStatus, fatal, has_quorum, places};
 
 /// `clouds`: names of partitions with their regions.
 pub fn topology_of(
-    members: &[Standing],
+    members: &[MemberStatus],
     trips: &RoundTrips,
     leader: Option<u64>,
     survive: &str,
     clouds: &[(String, String)],
 ) -> Topology {
     let is_survived = |extent| fatal(members, extent).is_empty();
-    let mut nodes_at = BTreeMap::<&Site, Vec<&Standing>>::new();
+    let mut nodes_at = BTreeMap::<&Site, Vec<&MemberStatus>>::new();
     for member in members {
         nodes_at.entry(&member.site).or_default().push(member);
     }
-    let voters = Voters::of(members);
+    let voters = Voters::from_members(members);
     let leader_now = leader.filter(|_| has_quorum(members, &BTreeSet::new()));
     let read = |node| voters.read(trips, node, leader_now?);
     let write = |node| voters.write(trips, node, leader_now?);
-    let best = |nodes: &[&Standing], cost: &dyn Fn(u64) -> Option<Duration>| {
+    let best = |nodes: &[&MemberStatus], cost: &dyn Fn(u64) -> Option<Duration>| {
         let reachable = nodes.iter().filter(|node| node.is_reachable);
         reachable.filter_map(|node| cost(node.node)).min().map(ms)
     };
@@ -42,7 +42,7 @@ pub fn topology_of(
     });
     let partitions = clouds.iter().map(|(name, region)| {
         let there = members.iter().filter(|one| one.site.region == *region);
-        let there: Vec<&Standing> = there.collect();
+        let there: Vec<&MemberStatus> = there.collect();
         PartitionCosts {
             name: name.clone(),
             region: region.clone(),
@@ -53,7 +53,7 @@ pub fn topology_of(
     let losses = (Extent::ALL.into_iter()).flat_map(|extent| places(members, extent));
     let losses = losses.map(|(place, nodes)| {
         let writes = has_quorum(members, &nodes);
-        let is_left = |one: &&Standing| one.is_reachable && !nodes.contains(&one.node);
+        let is_left = |one: &&MemberStatus| one.is_reachable && !nodes.contains(&one.node);
         let sites = nodes_at.iter().map(|(site, there)| SiteReads {
             region: site.region.clone(),
             zone: site.zone.clone(),
@@ -70,7 +70,7 @@ pub fn topology_of(
             writes,
         }
     });
-    let standing = |member: &Standing| MemberStanding {
+    let standing = |member: &MemberStatus| MemberStanding {
         node: member.node,
         region: member.site.region.clone(),
         zone: member.site.zone.clone(),

@@ -15,7 +15,7 @@ use placement_raft_store::{BackupDir, LogArchive, LogReader};
 use tokio::time::{sleep, timeout};
 
 use super::Retries;
-use crate::kept_backups::{Kept, Part};
+use crate::kept_backups::{BackupPart, KeptBackups};
 use crate::running::Running;
 use placement_base::world::micros;
 
@@ -23,14 +23,14 @@ use placement_base::world::micros;
 const LOG_EVERY: Duration = Duration::from_secs(1);
 
 /// A part of the backups that may fail, reported in the log, the status and the metrics.
-pub(crate) struct Failing<'a> {
-    kept: &'a Kept,
-    part: Part,
+pub(crate) struct FailureReporter<'a> {
+    kept: &'a KeptBackups,
+    part: BackupPart,
     retries: Retries,
 }
 
-impl<'a> Failing<'a> {
-    pub(crate) fn of(kept: &'a Kept, part: Part) -> Self {
+impl<'a> FailureReporter<'a> {
+    pub(crate) fn new(kept: &'a KeptBackups, part: BackupPart) -> Self {
         Self {
             kept,
             part,
@@ -40,17 +40,17 @@ impl<'a> Failing<'a> {
 
     pub(crate) fn again(&mut self, what: &'static str, error: impl std::fmt::Display) -> Duration {
         self.kept.failed(self.part, what, &error);
-        self.retries.after(what, error)
+        self.retries.next_pause(what, error)
     }
 
     pub(crate) fn is_over(&mut self, what: &'static str) {
-        self.kept.is_well(self.part);
-        self.retries.are_over(what);
+        self.kept.succeeded(self.part);
+        self.retries.succeeded(what);
     }
 }
 
-pub(crate) async fn open(node: &Running, root: PathBuf, part: Part) -> BackupDir {
-    let mut failing = Failing::of(&node.kept, part);
+pub(crate) async fn open(node: &Running, root: PathBuf, part: BackupPart) -> BackupDir {
+    let mut failing = FailureReporter::new(&node.kept, part);
     loop {
         let (root, identity) = (root.clone(), node.replica.identity);
         match runtime::blocking(move || BackupDir::open(&root, identity)).await {
@@ -72,23 +72,23 @@ pub(crate) async fn make(node: Arc<Running>) {
     };
     let every = Duration::from_secs(settings.every_s);
     kept.begin(every);
-    let dir = open(&node, root, Part::Backups).await;
+    let dir = open(&node, root, BackupPart::Backups).await;
     let keep = usize::try_from(settings.keep).unwrap_or(usize::MAX);
     if let Ok(Some(last)) = dir.newest() {
         let age = clock.now().duration_since(last).unwrap_or_default();
         kept.found(last, age);
-        kept.is_well(Part::Backups);
-        let _ = timeout(every.saturating_sub(age), kept.is_due()).await;
+        kept.succeeded(BackupPart::Backups);
+        let _ = timeout(every.saturating_sub(age), kept.wait_until_due()).await;
     }
-    let mut failing = Failing::of(kept, Part::Backups);
+    let mut failing = FailureReporter::new(kept, BackupPart::Backups);
     while node.replica.failure().is_none() {
         match one(&node, &dir, keep).await {
             Ok(index) => {
-                kept.made(clock.now(), index);
+                kept.backup_made(clock.now(), index);
                 failing.is_over("backups are made");
                 // The next backup is due now, whether the interval passed or it was requested
                 // early.
-                let _ = timeout(every, kept.is_due()).await;
+                let _ = timeout(every, kept.wait_until_due()).await;
             }
             Err(error) => {
                 let wait = failing.again("no backup is made", error);
@@ -114,8 +114,8 @@ pub(crate) async fn keep_log(node: Arc<Running>, log: LogReader) {
     let Some(root) = node.replica.config.backup.directory.clone() else {
         return;
     };
-    let dir = open(&node, root, Part::Log).await;
-    let mut failing = Failing::of(&node.kept, Part::Log);
+    let dir = open(&node, root, BackupPart::Log).await;
+    let mut failing = FailureReporter::new(&node.kept, BackupPart::Log);
     // Reopened after an error, to check again what the files hold.
     let mut archive = None;
     while node.replica.failure().is_none() {
@@ -147,7 +147,7 @@ fn add(node: &Running, archive: &mut LogArchive, log: &LogReader) -> io::Result<
         let entries = log.step(next, end)?;
         // Applied entries that the log no longer holds cannot be archived any more.
         let first = entries.first().map_or(end, |entry| entry.log_id.index);
-        if let Some((from, to)) = archive.go_on_at(first) {
+        if let Some((from, to)) = archive.continue_at(first) {
             node.kept.misses(from, to);
             tracing::error!(
                 from,
@@ -161,7 +161,7 @@ fn add(node: &Running, archive: &mut LogArchive, log: &LogReader) -> io::Result<
         };
         let last = last.log_id.index;
         archive.append(applied.record_version(), &entries, now)?;
-        node.kept.is_logged_up_to(last);
+        node.kept.log_archived_up_to(last);
     }
     Ok(())
 }

@@ -49,8 +49,8 @@ pub(crate) async fn watch(node: Arc<Running>) {
                     );
                 }
             }
-            if stands_alone(replica.voters().len(), mine, &theirs) {
-                return replica.leave_as_diverged(index);
+            if is_outvoted(replica.voters().len(), mine, &theirs) {
+                return replica.quarantine_as_diverged(index);
             }
         }
         sleep(EVERY).await;
@@ -62,7 +62,7 @@ fn differs(mine: Digest, theirs: &str) -> bool {
 }
 
 /// Whether a majority of the voters agrees on a digest that differs from this node's.
-fn stands_alone(voters: usize, mine: Digest, theirs: &BTreeMap<u64, String>) -> bool {
+fn is_outvoted(voters: usize, mine: Digest, theirs: &BTreeMap<u64, String>) -> bool {
     let mut camps: BTreeMap<&str, usize> = BTreeMap::new();
     for digest in theirs.values().filter(|theirs| differs(mine, theirs)) {
         *camps.entry(digest).or_default() += 1;
@@ -86,7 +86,7 @@ mod tests {
                 .collect()
         };
         let wrong =
-            |voters, theirs: &[(u64, u128)]| stands_alone(voters, digest(1), &digests(theirs));
+            |voters, theirs: &[(u64, u128)]| is_outvoted(voters, digest(1), &digests(theirs));
         assert!(wrong(3, &[(2, 7), (3, 7)]));
         assert!(wrong(5, &[(2, 7), (3, 7), (4, 1), (5, 7)]));
         assert!(!wrong(3, &[(2, 1), (3, 7)]), "the third is the one");
@@ -95,7 +95,7 @@ mod tests {
         assert!(!wrong(2, &[(2, 7)]), "one against one");
         let another_form = BTreeMap::from([(2, "99.00".to_owned()), (3, "99.00".to_owned())]);
         assert!(
-            !stands_alone(3, digest(1), &another_form),
+            !is_outvoted(3, digest(1), &another_form),
             "another version's form"
         );
     }

@@ -12,9 +12,9 @@ use placement_base::runtime;
 use placement_raft_store::{BackupDir, KeptFile, superfluous};
 use tokio::time::{Instant, sleep};
 
-use super::backups::{Failing, open};
+use super::backups::{FailureReporter, open};
 use crate::bucket::{Bucket, BucketError, open_to_read};
-use crate::kept_backups::Part;
+use crate::kept_backups::BackupPart;
 use crate::running::Running;
 use crate::settings::Settings;
 use placement_base::net::Net;
@@ -35,7 +35,7 @@ pub(crate) async fn run(node: Arc<Running>, net: Arc<dyn Net>) {
     node.kept.begin_copies();
     let identity = node.replica.identity;
     let mut mirror = Mirror {
-        dir: open(&node, root, Part::Copies).await,
+        dir: open(&node, root, BackupPart::Copies).await,
         place: format!("{}/node-{}", identity.cluster, identity.node),
         net,
         bucket: None,
@@ -45,9 +45,9 @@ pub(crate) async fn run(node: Arc<Running>, net: Arc<dyn Net>) {
         log_copied: None,
         config,
     };
-    let mut failing = Failing::of(&node.kept, Part::Copies);
+    let mut failing = FailureReporter::new(&node.kept, BackupPart::Copies);
     while node.replica.failure().is_none() {
-        let wait = match mirror.go_on().await {
+        let wait = match mirror.copy_and_prune().await {
             Ok(()) => {
                 node.kept.all_copied(node.clock.now());
                 failing.is_over("backups are copied to the store");
@@ -83,7 +83,7 @@ impl Mirror {
         usize::try_from(self.config.backup.keep).unwrap_or(usize::MAX)
     }
 
-    async fn go_on(&mut self) -> Result<(), BucketError> {
+    async fn copy_and_prune(&mut self) -> Result<(), BucketError> {
         let bucket = match self.bucket.take() {
             Some(bucket) => bucket,
             None => self.open().await?,
@@ -134,14 +134,14 @@ impl Mirror {
 
     /// A part of the log only grows. If the bucket has more of it, the local file was damaged or is
     /// an older copy.
-    fn is_longer_there(&self, file: &KeptFile) -> bool {
+    fn is_longer_in_bucket(&self, file: &KeptFile) -> bool {
         let there = self.copied.get(&file.name);
         !file.is_backup && there.is_some_and(|length| *length > file.length)
     }
 
     fn report_longer(&mut self, files: &[KeptFile]) {
         for file in files {
-            if self.is_longer_there(file) && self.longer.insert(file.name.clone()) {
+            if self.is_longer_in_bucket(file) && self.longer.insert(file.name.clone()) {
                 tracing::warn!(
                     file = file.name,
                     bytes = file.length,
@@ -155,7 +155,7 @@ impl Mirror {
     /// Whether a file must be copied now. The newest part of the log grows, and waits for its
     /// interval.
     fn lacks(&self, file: &KeptFile, grows: bool) -> bool {
-        if self.is_longer_there(file) {
+        if self.is_longer_in_bucket(file) {
             return false;
         }
         match (self.is_whole(file), grows) {
@@ -182,7 +182,7 @@ impl Mirror {
             bucket.put(&self.place, name, &source, *length).await?;
         }
         let is_good = match grows {
-            true => bucket.look(&self.place, name).await?.length == *length,
+            true => bucket.head(&self.place, name).await?.length == *length,
             false => bucket.is_same(&self.place, name, &source, *length).await?,
         };
         if !is_good {
@@ -204,7 +204,7 @@ impl Mirror {
     fn stored(&self) -> Vec<KeptFile> {
         let files = self.copied.iter();
         files
-            .filter_map(|(name, length)| KeptFile::of(name, *length))
+            .filter_map(|(name, length)| KeptFile::parse(name, *length))
             .collect()
     }
 

@@ -20,7 +20,7 @@ struct Retries(u32);
 
 impl Retries {
     /// How long to wait before the next attempt.
-    fn after(&mut self, what: &'static str, error: impl Display) -> Duration {
+    fn next_pause(&mut self, what: &'static str, error: impl Display) -> Duration {
         if self.0 == 0 {
             tracing::error!(%error, "{what}; retrying");
         }
@@ -29,7 +29,7 @@ impl Retries {
         Duration::from_secs((5 << failures).min(300))
     }
 
-    fn are_over(&mut self, what: &'static str) {
+    fn succeeded(&mut self, what: &'static str) {
         if std::mem::take(&mut self.0) > 0 {
             tracing::info!("{what} again");
         }

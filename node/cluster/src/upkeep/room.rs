@@ -30,7 +30,7 @@ pub(crate) async fn watch(node: Arc<Running>) {
         let mut others = replica.voters();
         others.retain(|id| *id != replica.me && replica.is_reachable(*id));
         let others: BTreeMap<u64, bool> = node.ask(others, Method::IsShort, &()).await;
-        let mine = node.is_short_of_room().await;
+        let mine = node.is_disk_nearly_full().await;
         let voters = replica.voters().len();
         let short = usize::from(mine) + others.values().filter(|short| **short).count();
         let room = short <= voters / 2;

@@ -25,7 +25,7 @@ const EVERY: Duration = Duration::from_secs(60);
 
 /// Receives one snapshot at a time. A new one replaces an incomplete one.
 #[derive(Clone, Default)]
-pub(crate) struct Intake {
+pub(crate) struct SnapshotIntake {
     // Locked only on threads that may wait for the disk: a call that is given up halfway leaves
     // what has arrived in place.
     incoming: Arc<Mutex<Option<Incoming>>>,
@@ -40,12 +40,12 @@ struct Incoming {
 }
 
 impl Incoming {
-    fn is_of(&self, call: &SnapshotCall) -> bool {
+    fn matches_call(&self, call: &SnapshotCall) -> bool {
         (&self.meta, self.bytes) == (&call.meta, call.bytes)
     }
 }
 
-impl Intake {
+impl SnapshotIntake {
     /// Stores one part, sent by node `from`.
     pub(crate) async fn take(
         &self,
@@ -64,7 +64,7 @@ impl Intake {
         }
         let vote = call.vote;
         let with = move |incoming: &mut Option<Incoming>| {
-            incoming.take_if(|one| one.is_of(&call) && one.receiver.length() == one.bytes)
+            incoming.take_if(|one| one.matches_call(&call) && one.receiver.length() == one.bytes)
         };
         let incoming = self.blocking(with).await.ok_or_else(another)?;
         install(running, from, vote, incoming).await
@@ -99,7 +99,7 @@ fn take(
     call: SnapshotCall,
 ) -> Result<SnapshotReply, Denied> {
     check_end(&call)?;
-    let is_held = incoming.as_ref().is_some_and(|one| one.is_of(&call));
+    let is_held = incoming.as_ref().is_some_and(|one| one.matches_call(&call));
     // The first call of a transfer has no data, so a late part of another snapshot discards
     // nothing.
     let begins = call.offset == 0 && call.data.0.is_empty();
@@ -191,7 +191,7 @@ async fn install(
         Err(refused) => {
             let reason = refused.to_string();
             if refused.is_newer() {
-                running.outgrown(from, &refused);
+                running.report_unreadable_call(from, &refused);
             } else {
                 tracing::error!(
                     peer = from,
@@ -252,7 +252,7 @@ mod tests {
                 .unwrap()
                 .count()
         };
-        let intake = Intake::default();
+        let intake = SnapshotIntake::default();
         *intake.incoming.lock() = Some(Incoming {
             meta: WireSnapshotMeta::default(),
             bytes: 100,

@@ -63,14 +63,14 @@ pub(crate) async fn watch(node: Arc<Running>) {
         match done {
             Ok(()) => {
                 flushed = applied.unwrap_or_default();
-                retries.are_over("the rows are made durable");
+                retries.succeeded("the rows are made durable");
             }
             Err(error) => {
                 if node.replica.failure().is_some() {
                     return;
                 }
                 let what = "cannot make the rows durable; the log grows";
-                sleep(retries.after(what, error)).await;
+                sleep(retries.next_pause(what, error)).await;
             }
         }
     }
@@ -127,13 +127,13 @@ fn due_after(covered: u64, after: u64) -> u64 {
 
 /// Where the log begins, and where it may begin.
 #[derive(Debug, Clone, Copy)]
-struct Ends {
+struct LogBounds {
     covered: Option<u64>,
     purged: Option<u64>,
     log_keep: u64,
 }
 
-impl Ends {
+impl LogBounds {
     /// The last entry that the log was cut before, with `log_keep` entries kept in front of it. A
     /// start covers everything that it has applied without cutting anything, so `covered` does not
     /// show it: the log of a node that restarts often would never be cut.
@@ -151,8 +151,8 @@ impl Ends {
 }
 
 impl Running {
-    fn ends(&self) -> Ends {
-        (self.replica).raft_metrics(|metrics| Ends {
+    fn ends(&self) -> LogBounds {
+        (self.replica).raft_metrics(|metrics| LogBounds {
             covered: index(metrics.snapshot),
             purged: index(metrics.purged),
             log_keep: self.replica.config.raft.log_keep(),
@@ -274,7 +274,7 @@ mod tests {
         let (after, log_keep, bytes) = (20_000, 20_000, 50 << 20);
         let (mut applied, mut purged, mut longest) = (0, None, 0);
         for start in 0..200 {
-            let ends = Ends {
+            let ends = LogBounds {
                 covered: Some(applied).filter(|_| start > 0),
                 purged,
                 log_keep,
@@ -283,7 +283,7 @@ mod tests {
             let entries = applied - ends.cut_behind();
             let is_due = applied >= due_after(ends.cut_behind(), after);
             if is_due && outweighs(entries, bytes) {
-                let covers = Ends {
+                let covers = LogBounds {
                     covered: Some(applied),
                     ..ends
                 };
@@ -297,7 +297,7 @@ mod tests {
 
     #[test]
     fn log_is_weighed_from_a_received_snapshot() {
-        let ends = Ends {
+        let ends = LogBounds {
             covered: Some(500),
             purged: Some(500),
             log_keep: 100,

@@ -19,7 +19,7 @@ const EVERY: Duration = Duration::from_secs(1);
 
 impl Running {
     /// Waits until it is known that no later start of this node has written.
-    pub(super) async fn past_is_known(&self, deadline: Instant) -> Result<(), Unavailable> {
+    pub(super) async fn wait_until_past_known(&self, deadline: Instant) -> Result<(), Unavailable> {
         let known = self
             .is_latest_start
             .get_or_try_init(|| self.compare_starts(deadline));
@@ -37,7 +37,7 @@ impl Running {
             Some(last)
                 if last >= self.start && !mutant!("reuse-boots" | "older-copy-takes-part") =>
             {
-                self.replica.leave_as_older_copy(self.start, last);
+                self.replica.quarantine_as_older_copy(self.start, last);
                 let reason = "this node's data are an older copy";
                 Err(Unavailable::nothing_committed(reason))
             }
@@ -49,7 +49,7 @@ impl Running {
 /// Checks as soon as there is a leader.
 pub(crate) async fn watch(node: Arc<Running>) {
     while node.replica.failure().is_none()
-        && (node.past_is_known(Instant::now() + EVERY).await).is_err()
+        && (node.wait_until_past_known(Instant::now() + EVERY).await).is_err()
     {
         sleep(EVERY).await;
     }

@@ -17,7 +17,7 @@ use tracing::Instrument;
 
 use crate::replica::{Leader, REMOVED};
 use crate::running::Running;
-use placement_base::backend::{Unavailable, Written};
+use placement_base::backend::{AppliedWrite, Unavailable};
 use placement_base::trace;
 use placement_peer::raft::messages::{WriteCall, WriteReply};
 use placement_peer::raft::network::upload;
@@ -32,14 +32,14 @@ const FORGOTTEN: &str = "the cluster has carried out or refused this write but n
     outcome: too many later writes through this node were answered in the meantime";
 
 /// What is known from the attempts so far.
-enum Doubt {
+enum AttemptStatus {
     /// No log has the write.
     Clean,
     /// A log may have it; the reason for the doubt.
     Sent(String),
 }
 
-impl Doubt {
+impl AttemptStatus {
     /// The reason to retry after this reply.
     ///
     /// # Errors
@@ -83,7 +83,7 @@ impl Running {
         &self,
         command: Command,
         what: String,
-    ) -> Result<Written, Unavailable> {
+    ) -> Result<AppliedWrite, Unavailable> {
         let deadline = Instant::now() + self.replica.config.wait();
         self.commit_in(Destination::DEFAULT, command, what, deadline)
             .await
@@ -97,11 +97,11 @@ impl Running {
         command: Command,
         request_id: String,
         deadline: Instant,
-    ) -> Result<Written, Unavailable> {
+    ) -> Result<AppliedWrite, Unavailable> {
         let begun = self.replica.freshness.now();
         (self.replica.permits(&command)).map_err(Unavailable::nothing_committed)?;
-        self.past_is_known(deadline).await?;
-        let record = wire::encode(RecordVersion::of(self.replica.level()), &command);
+        self.wait_until_past_known(deadline).await?;
+        let record = wire::encode(RecordVersion::for_level(self.replica.level()), &command);
         let bytes_max = self.replica.config.raft.command_bytes;
         if record.len() > bytes_max {
             return Err(Unavailable::TooLarge {
@@ -131,17 +131,17 @@ impl Running {
                 true => "the cluster accepts no more writes under this node's number",
                 false => FORGOTTEN,
             };
-            return Err(Doubt::Sent(reason.to_owned()).gave_up(String::new()));
+            return Err(AttemptStatus::Sent(reason.to_owned()).gave_up(String::new()));
         }
         // Everything acknowledged before this write began precedes it in the log.
         self.replica.freshness.confirm(begun);
-        let view = match self.replica.view().of(destination.partition) {
+        let view = match self.replica.view().in_partition(destination.partition) {
             Some(view) => view,
             // A refusal depends on no rows, so any view will do.
             None if matches!(outcome, Outcome::Refused(_)) => self.replica.view(),
             None => return Err(Unavailable::outcome_unknown("its partition is deleted")),
         };
-        Ok(Written {
+        Ok(AppliedWrite {
             outcome,
             index: self.replica.place(at.index()),
             term: at.committed_leader_id().term,
@@ -154,7 +154,7 @@ impl Running {
         mut call: WriteCall,
         deadline: Instant,
     ) -> Result<Committed, Unavailable> {
-        let mut doubt = Doubt::Clean;
+        let mut doubt = AttemptStatus::Clean;
         // Before the write is sent: from then on this node may apply it.
         let mut expected = (self.replica.views.expect(&call.write_id))
             .map_err(|stopped| Unavailable::nothing_committed(stopped.to_string()))?;
@@ -186,7 +186,7 @@ impl Running {
                 );
                 RarePath::WriteAskedAgain.ran();
                 if !mutant!("deny-what-was-sent") {
-                    doubt = Doubt::Sent(reason.clone());
+                    doubt = AttemptStatus::Sent(reason.clone());
                 }
                 let stopped = |stopped: Stopped| Unavailable::outcome_unknown(stopped.to_string());
                 if mutant!("ask-again-as-another") {

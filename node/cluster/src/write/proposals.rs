@@ -23,7 +23,7 @@ use tokio::time::{Instant, timeout};
 use tracing::{Instrument, Span};
 
 use crate::backlog::Permit;
-use crate::running::{Asker, Proposal, Running};
+use crate::running::{Proposal, ProposalOrigin, Running};
 use placement_base::backend::uuid_of_request;
 use placement_base::tasks::Tasks;
 use placement_base::trace;
@@ -62,7 +62,7 @@ impl Running {
             command,
             deadline,
             permit,
-            asker: Asker::Here(answer),
+            asker: ProposalOrigin::Here(answer),
             span,
         });
         proposed
@@ -93,7 +93,7 @@ impl Running {
                 command,
                 deadline,
                 permit,
-                asker: Asker::There(forwarder),
+                asker: ProposalOrigin::There(forwarder),
                 span,
             }),
             Err(refused) => forwarder.refuse(Ok(&refused)),
@@ -211,9 +211,9 @@ type LeaderId = CommittedLeaderIdOf<TypeConfig>;
 
 /// The last leadership of this node that began with the stamps of all earlier leaders known.
 #[derive(Default)]
-struct Settled(Option<LeaderId>);
+struct SettledLeadership(Option<LeaderId>);
 
-impl Settled {
+impl SettledLeadership {
     /// In a new leadership, waits briefly until all entries of earlier leaders are applied.
     ///
     /// # Errors
@@ -240,7 +240,7 @@ pub(crate) struct Proposer {
     node: Arc<Running>,
     stamper: Stamper,
     tasks: Tasks,
-    settled: Settled,
+    settled: SettledLeadership,
 }
 
 impl Proposer {
@@ -249,7 +249,7 @@ impl Proposer {
             node,
             stamper: Stamper::default(),
             tasks,
-            settled: Settled::default(),
+            settled: SettledLeadership::default(),
         }
     }
 
@@ -386,10 +386,10 @@ mod tests {
     use uuid::Uuid;
 
     use super::*;
-    use crate::fixtures::Alone;
+    use crate::fixtures::SingleMember;
 
     /// A write of this node, and what it says.
-    fn call(alone: &Alone) -> (WriteCall, Command) {
+    fn call(alone: &SingleMember) -> (WriteCall, Command) {
         let command = Command::CreateProvider(CreateProvider {
             uuid: ProviderUuid(Uuid::from_u128(1)),
             name: "cn1".to_owned().try_into().unwrap(),
@@ -408,7 +408,7 @@ mod tests {
 
     /// The reply of the leader to a write that it was asked to propose.
     async fn reply(
-        alone: &Alone,
+        alone: &SingleMember,
         proposer: &mut Proposer,
         leader: LeaderId,
     ) -> Result<(), WriteReply> {
@@ -420,7 +420,7 @@ mod tests {
             call,
             command,
             deadline: Instant::now() + Duration::from_secs(60),
-            asker: Asker::Here(answer),
+            asker: ProposalOrigin::Here(answer),
             span: Span::none(),
         };
         proposer.propose([proposal].into_iter(), leader).await;
@@ -429,7 +429,7 @@ mod tests {
 
     #[tokio::test(flavor = "multi_thread")]
     async fn leader_rejects_a_write_under_the_number_of_another_node() {
-        let alone = Alone::start().await;
+        let alone = SingleMember::start().await;
         let node = &alone.running;
         let (mut call, _) = call(&alone);
         node.must_be_forwarded(1, &call).unwrap();
@@ -445,7 +445,7 @@ mod tests {
 
     #[tokio::test(flavor = "multi_thread")]
     async fn write_that_was_stamped_in_an_earlier_leadership_is_not_proposed() {
-        let alone = Alone::start().await;
+        let alone = SingleMember::start().await;
         let (vote, _) = alone.running.replica.vote();
         let leader = *vote.leader_id();
         let mut proposer = Proposer::new(alone.running.clone(), alone.bootstrap.tasks.clone());
@@ -467,7 +467,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn no_write_of_a_new_leader_is_stamped_before_earlier_entries_are_applied() {
-        let mut settled = Settled::default();
+        let mut settled = SettledLeadership::default();
         let [first, second] = [1, 2].map(|term| LeaderId { term, node_id: 1 });
         for _ in 0..3 {
             let unsettled = settled.settle(first, pending()).await;

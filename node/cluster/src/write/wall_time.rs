@@ -19,7 +19,7 @@ const AGREE_MAX: u64 = 5_000_000;
 
 /// Result of comparing this node's clock with those of the voters. Differences are in microseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Standing {
+enum ClockAgreement {
     /// Too few clocks are known, and none of them differs.
     Unknown,
     /// A majority of the voters agrees with it; `ahead` is the largest difference to one of those.
@@ -64,7 +64,7 @@ impl fmt::Display for ClockProblem {
 
 impl ClockProblem {
     /// Whether this is the same problem as before, though the clocks have moved.
-    pub(crate) fn is_still(&self, before: Option<Self>) -> bool {
+    pub(crate) fn is_same_problem(&self, before: Option<Self>) -> bool {
         match (self, before) {
             (Self::Wrong { .. }, Some(Self::Wrong { .. })) => true,
             (Self::Differ { nodes, .. }, Some(Self::Differ { nodes: before, .. })) => {
@@ -79,7 +79,7 @@ impl Running {
     /// The time of this node's clock, or that of a majority of voters which agrees on another time.
     pub(crate) fn wall_time(&self) -> Timestamp {
         match self.compare_clocks() {
-            (own, Standing::Outvoted { ahead }) => {
+            (own, ClockAgreement::Outvoted { ahead }) => {
                 RarePath::ClockBounded.ran();
                 Timestamp(own.0.saturating_sub(ahead))
             }
@@ -92,10 +92,10 @@ impl Running {
     /// known.
     pub fn clock_ahead(&self) -> Option<i64> {
         match self.compare_clocks().1 {
-            Standing::Unknown => None,
-            Standing::Agrees { ahead }
-            | Standing::Outvoted { ahead }
-            | Standing::Disputed { ahead, .. } => Some(ahead),
+            ClockAgreement::Unknown => None,
+            ClockAgreement::Agrees { ahead }
+            | ClockAgreement::Outvoted { ahead }
+            | ClockAgreement::Disputed { ahead, .. } => Some(ahead),
         }
     }
 
@@ -103,11 +103,11 @@ impl Running {
     pub fn clock_problem(&self) -> Option<ClockProblem> {
         let seconds = |micros: i64| micros / 1_000_000;
         match self.compare_clocks().1 {
-            Standing::Unknown | Standing::Agrees { .. } => None,
-            Standing::Outvoted { ahead } => Some(ClockProblem::Wrong {
+            ClockAgreement::Unknown | ClockAgreement::Agrees { .. } => None,
+            ClockAgreement::Outvoted { ahead } => Some(ClockProblem::Wrong {
                 ahead_s: seconds(ahead),
             }),
-            Standing::Disputed { with, ahead } => {
+            ClockAgreement::Disputed { with, ahead } => {
                 let mut nodes = [self.replica.me, with];
                 nodes.sort_unstable();
                 Some(ClockProblem::Differ {
@@ -118,7 +118,7 @@ impl Running {
         }
     }
 
-    fn compare_clocks(&self) -> (Timestamp, Standing) {
+    fn compare_clocks(&self) -> (Timestamp, ClockAgreement) {
         let own = micros(self.clock.now());
         let (me, voters) = (self.replica.me, self.replica.voters());
         let others = voters.iter().filter(|voter| **voter != me);
@@ -131,7 +131,12 @@ impl Running {
 }
 
 /// Compares a node's clock with the known clocks of the other voters, out of `voters` voters.
-fn compare(own: Timestamp, votes: bool, others: Vec<(u64, Timestamp)>, voters: usize) -> Standing {
+fn compare(
+    own: Timestamp,
+    votes: bool,
+    others: Vec<(u64, Timestamp)>,
+    voters: usize,
+) -> ClockAgreement {
     let majority = voters / 2 + 1;
     let ahead_of = |(node, clock): (u64, Timestamp)| (node, own.0.saturating_sub(clock.0));
     let mut others: Vec<_> = others.into_iter().map(ahead_of).collect();
@@ -143,19 +148,19 @@ fn compare(own: Timestamp, votes: bool, others: Vec<(u64, Timestamp)>, voters: u
         .collect();
     if agreeing.len() + usize::from(votes) >= majority {
         let (_, ahead) = (agreeing.into_iter().max_by_key(distance)).unwrap_or_default();
-        return Standing::Agrees { ahead };
+        return ClockAgreement::Agrees { ahead };
     }
     let agreed = (others.windows(majority))
         .find(|some| some[majority - 1].1.abs_diff(some[0].1) <= AGREE_MAX);
     if let Some([.., (_, ahead)]) = agreed {
         // The latest time that all of the majority have reached.
-        return Standing::Outvoted { ahead: *ahead };
+        return ClockAgreement::Outvoted { ahead: *ahead };
     }
     match others.into_iter().max_by_key(distance) {
         Some((with, ahead)) if ahead.unsigned_abs() > AGREE_MAX => {
-            Standing::Disputed { with, ahead }
+            ClockAgreement::Disputed { with, ahead }
         }
-        _ => Standing::Unknown,
+        _ => ClockAgreement::Unknown,
     }
 }
 
@@ -167,7 +172,7 @@ mod tests {
 
     /// How node 1, whose clock shows 3600 s, compares with nodes 2, 3, … whose clocks show
     /// `others`, in seconds; `None`: unknown.
-    fn standing(voters: usize, others: &[Option<i64>]) -> Standing {
+    fn standing(voters: usize, others: &[Option<i64>]) -> ClockAgreement {
         let others = (2..).zip(others);
         let known = others.filter_map(|(node, clock)| Some((node, Timestamp((*clock)? * S))));
         compare(Timestamp(3600 * S), true, known.collect(), voters)
@@ -175,7 +180,7 @@ mod tests {
 
     #[test]
     fn majority_of_voters_overrules_a_clock_in_both_directions() {
-        let outvoted = |ahead| Standing::Outvoted { ahead: ahead * S };
+        let outvoted = |ahead| ClockAgreement::Outvoted { ahead: ahead * S };
         assert_eq!(standing(3, &[Some(10), Some(14)]), outvoted(3590));
         assert_eq!(standing(3, &[Some(7200), Some(7204)]), outvoted(-3600));
         let five = [Some(10), Some(3600), Some(12), Some(11)];
@@ -188,7 +193,7 @@ mod tests {
 
     #[test]
     fn single_other_clock_overrules_nothing() {
-        let disputed = |with, ahead| Standing::Disputed {
+        let disputed = |with, ahead| ClockAgreement::Disputed {
             with,
             ahead: ahead * S,
         };
@@ -205,17 +210,17 @@ mod tests {
 
     #[test]
     fn clock_agrees_with_a_majority_and_is_unknown_without_others() {
-        let agrees = |ahead| Standing::Agrees { ahead: ahead * S };
+        let agrees = |ahead| ClockAgreement::Agrees { ahead: ahead * S };
         assert_eq!(standing(3, &[Some(3596), Some(0)]), agrees(4));
         assert_eq!(standing(3, &[Some(3604), None]), agrees(-4));
         assert_eq!(standing(1, &[]), agrees(0));
-        assert_eq!(standing(3, &[None, None]), Standing::Unknown);
+        assert_eq!(standing(3, &[None, None]), ClockAgreement::Unknown);
         assert_eq!(
             standing(5, &[Some(3600), None, None, None]),
-            Standing::Unknown
+            ClockAgreement::Unknown
         );
         let far = compare(Timestamp(i64::MAX), true, vec![(2, Timestamp(i64::MIN))], 2);
-        assert!(matches!(far, Standing::Disputed { with: 2, .. }));
+        assert!(matches!(far, ClockAgreement::Disputed { with: 2, .. }));
     }
 
     #[test]
@@ -239,6 +244,8 @@ mod tests {
                 .to_string()
                 .starts_with("its clock is 9 s ahead of the clocks of a majority")
         );
-        assert!(wrong(9).is_still(Some(wrong(10))) && !wrong(9).is_still(Some(differ)));
+        assert!(
+            wrong(9).is_same_problem(Some(wrong(10))) && !wrong(9).is_same_problem(Some(differ))
+        );
     }
 }

@@ -531,7 +531,7 @@ mod tests {
     use placement_base::net::{BoxStream as Stream, Listener, Net};
     use placement_base::tasks::Tasks;
     use placement_machine::new_store;
-    use placement_raft_store::disk_space::Room;
+    use placement_raft_store::disk_space::SpaceCheck;
 
     const PATIENCE: Duration = Duration::from_secs(10);
 
@@ -601,7 +601,7 @@ mod tests {
     async fn append_without_entries_waits_for_no_answer() {
         let dir = tempfile::tempdir().unwrap();
         let store = new_store(dir.path());
-        let room = Room::new(dir.path().to_owned(), &store);
+        let room = SpaceCheck::new(dir.path().to_owned(), &store);
         let (near, far) = tokio::io::duplex(1 << 16);
         let tasks = Tasks::here();
         let link = Link::new(Arc::new(Wire(Mutex::new(Some(near)))), None);

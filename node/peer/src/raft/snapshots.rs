@@ -13,7 +13,7 @@ use placement_raft_store::{Drafts, LogId, Snapshot, SnapshotData, SnapshotFile, 
 use tokio::time::{Instant, sleep_until};
 
 use super::messages::{SnapshotCall, SnapshotReply};
-use placement_raft_store::disk_space::Room;
+use placement_raft_store::disk_space::SpaceCheck;
 
 /// A transfer without progress for this long is no longer under way.
 const STALLED: Duration = Duration::from_secs(30);
@@ -27,7 +27,7 @@ const AGAIN_MAX: Duration = Duration::from_secs(60);
 /// keeps the log that follows.
 pub struct Sending {
     drafts: Drafts,
-    room: Room,
+    room: SpaceCheck,
     /// Maximum rate, in bytes per second; 0: no fixed limit.
     bytes_per_s: u64,
     targets: Mutex<BTreeMap<u64, Target>>,
@@ -64,7 +64,7 @@ pub(super) enum Unsent<E> {
 }
 
 impl Sending {
-    pub fn new(drafts: Drafts, room: Room, bytes_per_s: u64) -> Self {
+    pub fn new(drafts: Drafts, room: SpaceCheck, bytes_per_s: u64) -> Self {
         Self {
             drafts,
             room,
@@ -225,7 +225,7 @@ impl Sending {
     /// After the receiver found the snapshot damaged: checks whether it is damaged on this node's
     /// disk.
     async fn look_at_own<E>(&self, to: u64, reason: String) -> Unsent<E> {
-        match self.drafts.mend().await {
+        match self.drafts.repair().await {
             Ok(true) => {
                 tracing::warn!(target_node = to, reason, "sending the snapshot again");
                 Unsent::Again(reason)
@@ -322,7 +322,7 @@ mod tests {
             let entry = Entry::new(log_id.into(), Payload::Blank);
             let entries = stream::iter([Ok((entry, None))]);
             store.machine.apply(entries).await.unwrap();
-            let room = Room::new(dir.path().to_owned(), &store);
+            let room = SpaceCheck::new(dir.path().to_owned(), &store);
             let sending = Sending::new(store.drafts.clone(), room, bytes_per_s);
             Self {
                 dir,

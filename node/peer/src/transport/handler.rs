@@ -60,7 +60,7 @@ pub trait Handler: Send + Sync + 'static {
 
     /// Notes that a node sends log entries of a newer binary: this node must not continue without
     /// them.
-    fn outgrown(&self, by: u64, error: &WireError);
+    fn report_unreadable_call(&self, by: u64, error: &WireError);
 
     /// Handles the appends of one stream in order, until the stream ends.
     fn append_stream(
@@ -117,7 +117,7 @@ impl Connection {
         let peer = self.caller.node;
         let is_newer = matches!(error, WireError::Newer(_));
         if is_newer {
-            self.handler.outgrown(peer, &error);
+            self.handler.report_unreadable_call(peer, &error);
         } else if self.logged.is_due(peer, "damage") {
             tracing::error!(peer, %error, "log entries arrived damaged; closing the connection, \
                 so that they are sent again");

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use bytes::BytesMut;
 use placement_base::net::{BoxStream, Listener};
-use placement_base::newest::Newest;
+use placement_base::newest_connections::NewestConnections;
 use placement_base::record;
 use placement_base::tasks::Tasks;
 use tokio::sync::Semaphore;
@@ -53,9 +53,9 @@ struct Reception {
     gate: Gate,
     handler: Arc<dyn Handler>,
     /// The open connections, by authentication.
-    unwelcomed: Arc<Newest>,
-    introductions: Arc<Newest>,
-    members: Arc<Newest>,
+    unwelcomed: Arc<NewestConnections>,
+    introductions: Arc<NewestConnections>,
+    members: Arc<NewestConnections>,
     /// Remaining concurrent calls on introductions.
     introduction_calls: Arc<Semaphore>,
     logged: Arc<LogThrottle>,
@@ -97,9 +97,9 @@ impl Reception {
         Self {
             gate,
             handler,
-            unwelcomed: Arc::new(Newest::new(UNWELCOMED_MAX)),
-            introductions: Arc::new(Newest::new(INTRODUCTIONS_MAX)),
-            members: Arc::new(Newest::new(MEMBERS_MAX)),
+            unwelcomed: Arc::new(NewestConnections::new(UNWELCOMED_MAX)),
+            introductions: Arc::new(NewestConnections::new(INTRODUCTIONS_MAX)),
+            members: Arc::new(NewestConnections::new(MEMBERS_MAX)),
             introduction_calls: Arc::new(Semaphore::new(INTRODUCTIONS_MAX)),
             logged: Arc::default(),
             damage,

@@ -1,7 +1,7 @@
 //! Explanation of a query without candidates, from `/placementd/v1/explain`.
 
 use maud::{Markup, html};
-use placement_wire::explain::{Explanation, Holder, Near, Stage};
+use placement_wire::explain::{Explanation, Holder, NearTree, Stage};
 use placement_words::{Folded, Words};
 
 use super::Content;
@@ -86,7 +86,7 @@ fn relaxation(of: &Content<'_>, one: &Folded<'_>) -> Markup {
 }
 
 /// A nearly fitting tree, and the consumers of the resources that it lacks.
-fn near(of: &Content<'_>, one: &Near<'_>) -> Markup {
+fn near(of: &Content<'_>, one: &NearTree<'_>) -> Markup {
     let root = &one.root;
     html! {
         li {

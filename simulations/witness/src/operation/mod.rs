@@ -8,7 +8,7 @@ use std::fmt;
 
 use serde_json::Value;
 
-pub use question::{Asked, Question};
+pub use question::{Question, QuestionKind};
 pub use write::Write;
 pub(crate) use write::record;
 

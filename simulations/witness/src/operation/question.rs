@@ -11,14 +11,14 @@ use uuid::Uuid;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Question {
     /// The question without its microversion.
-    pub asked: Asked,
+    pub asked: QuestionKind,
     /// Minor part of the microversion `1.minor`, which must support the question.
     pub minor: u8,
 }
 
 /// The questions of the API.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Asked {
+pub enum QuestionKind {
     /// `GET /resource_providers`.
     Providers(ProviderFilter),
     /// `GET /resource_providers/{uuid}`.
@@ -63,7 +63,7 @@ pub enum Asked {
     Candidates(CandidateRequest),
 }
 
-impl Asked {
+impl QuestionKind {
     /// Names of all kinds.
     pub const KINDS: [&'static str; 15] = [
         "providers",
@@ -86,21 +86,21 @@ impl Asked {
     /// Name of the kind, for counts.
     pub fn kind(&self) -> &'static str {
         let number = match self {
-            Asked::Providers(_) => 0,
-            Asked::Provider(_) => 1,
-            Asked::Inventories(_) => 2,
-            Asked::Inventory(..) => 3,
-            Asked::ProviderUsages(_) => 4,
-            Asked::ProviderAllocations(_) => 5,
-            Asked::ProviderTraits(_) => 6,
-            Asked::ProviderAggregates(_) => 7,
-            Asked::Allocations(_) => 8,
-            Asked::Usages { .. } => 9,
-            Asked::Traits { .. } => 10,
-            Asked::Trait(_) => 11,
-            Asked::ResourceClasses => 12,
-            Asked::ResourceClass(_) => 13,
-            Asked::Candidates(_) => 14,
+            QuestionKind::Providers(_) => 0,
+            QuestionKind::Provider(_) => 1,
+            QuestionKind::Inventories(_) => 2,
+            QuestionKind::Inventory(..) => 3,
+            QuestionKind::ProviderUsages(_) => 4,
+            QuestionKind::ProviderAllocations(_) => 5,
+            QuestionKind::ProviderTraits(_) => 6,
+            QuestionKind::ProviderAggregates(_) => 7,
+            QuestionKind::Allocations(_) => 8,
+            QuestionKind::Usages { .. } => 9,
+            QuestionKind::Traits { .. } => 10,
+            QuestionKind::Trait(_) => 11,
+            QuestionKind::ResourceClasses => 12,
+            QuestionKind::ResourceClass(_) => 13,
+            QuestionKind::Candidates(_) => 14,
         };
         Self::KINDS[number]
     }
@@ -117,18 +117,22 @@ impl Asked {
 impl Question {
     /// Path and query of the request.
     pub(super) fn path(&self) -> String {
-        let below = |uuid: &Uuid, what: &str| format!("/resource_providers/{uuid}{what}");
+        let provider_path = |uuid: &Uuid, what: &str| format!("/resource_providers/{uuid}{what}");
         match &self.asked {
-            Asked::Providers(filter) => with_query("/resource_providers", &providers(filter)),
-            Asked::Provider(uuid) => below(uuid, ""),
-            Asked::Inventories(uuid) => below(uuid, "/inventories"),
-            Asked::Inventory(uuid, class) => below(uuid, &format!("/inventories/{class}")),
-            Asked::ProviderUsages(uuid) => below(uuid, "/usages"),
-            Asked::ProviderAllocations(uuid) => below(uuid, "/allocations"),
-            Asked::ProviderTraits(uuid) => below(uuid, "/traits"),
-            Asked::ProviderAggregates(uuid) => below(uuid, "/aggregates"),
-            Asked::Allocations(consumer) => format!("/allocations/{consumer}"),
-            Asked::Usages {
+            QuestionKind::Providers(filter) => {
+                with_query("/resource_providers", &providers(filter))
+            }
+            QuestionKind::Provider(uuid) => provider_path(uuid, ""),
+            QuestionKind::Inventories(uuid) => provider_path(uuid, "/inventories"),
+            QuestionKind::Inventory(uuid, class) => {
+                provider_path(uuid, &format!("/inventories/{class}"))
+            }
+            QuestionKind::ProviderUsages(uuid) => provider_path(uuid, "/usages"),
+            QuestionKind::ProviderAllocations(uuid) => provider_path(uuid, "/allocations"),
+            QuestionKind::ProviderTraits(uuid) => provider_path(uuid, "/traits"),
+            QuestionKind::ProviderAggregates(uuid) => provider_path(uuid, "/aggregates"),
+            QuestionKind::Allocations(consumer) => format!("/allocations/{consumer}"),
+            QuestionKind::Usages {
                 project,
                 user,
                 consumer_type,
@@ -139,17 +143,17 @@ impl Question {
                 query.extend(types.map(|name| format!("consumer_type={name}")));
                 with_query("/usages", &query)
             }
-            Asked::Traits { associated, prefix } => {
+            QuestionKind::Traits { associated, prefix } => {
                 let mut query = Vec::new();
                 query.extend(associated.iter().map(|yes| format!("associated={yes}")));
                 let prefix = prefix.iter();
                 query.extend(prefix.map(|prefix| format!("name=startswith:{prefix}")));
                 with_query("/traits", &query)
             }
-            Asked::Trait(name) => format!("/traits/{name}"),
-            Asked::ResourceClasses => "/resource_classes".to_owned(),
-            Asked::ResourceClass(name) => format!("/resource_classes/{name}"),
-            Asked::Candidates(request) => {
+            QuestionKind::Trait(name) => format!("/traits/{name}"),
+            QuestionKind::ResourceClasses => "/resource_classes".to_owned(),
+            QuestionKind::ResourceClass(name) => format!("/resource_classes/{name}"),
+            QuestionKind::Candidates(request) => {
                 with_query("/allocation_candidates", &candidates(request))
             }
         }

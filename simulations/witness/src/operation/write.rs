@@ -51,9 +51,11 @@ impl Write {
                         body["parent_provider_uuid"] = json!(parent.to_string());
                     }
                 }
-                ("PUT", below(uuid, ""), Some(body))
+                ("PUT", provider_path(uuid, ""), Some(body))
             }
-            Command::DeleteProvider(DeleteProvider { uuid }) => ("DELETE", below(uuid, ""), None),
+            Command::DeleteProvider(DeleteProvider { uuid }) => {
+                ("DELETE", provider_path(uuid, ""), None)
+            }
             Command::ReplaceInventories(ReplaceInventories {
                 provider,
                 generation,
@@ -61,7 +63,7 @@ impl Write {
                 ..
             }) => {
                 let body = set(generation.0, inventories);
-                ("PUT", below(provider, "/inventories"), Some(body))
+                ("PUT", provider_path(provider, "/inventories"), Some(body))
             }
             Command::CreateInventory(CreateInventory {
                 provider,
@@ -71,7 +73,7 @@ impl Write {
             }) => {
                 let mut body = record(inventory);
                 body["resource_class"] = json!(resource_class.to_string());
-                ("POST", below(provider, "/inventories"), Some(body))
+                ("POST", provider_path(provider, "/inventories"), Some(body))
             }
             Command::UpdateInventory(UpdateInventory {
                 provider,
@@ -82,18 +84,18 @@ impl Write {
             }) => {
                 let mut body = record(inventory);
                 body["resource_provider_generation"] = json!(generation.0);
-                let path = below(provider, &format!("/inventories/{resource_class}"));
+                let path = provider_path(provider, &format!("/inventories/{resource_class}"));
                 ("PUT", path, Some(body))
             }
             Command::DeleteInventory(DeleteInventory {
                 provider,
                 resource_class,
             }) => {
-                let path = below(provider, &format!("/inventories/{resource_class}"));
+                let path = provider_path(provider, &format!("/inventories/{resource_class}"));
                 ("DELETE", path, None)
             }
             Command::DeleteInventories(DeleteInventories { provider }) => {
-                ("DELETE", below(provider, "/inventories"), None)
+                ("DELETE", provider_path(provider, "/inventories"), None)
             }
             Command::ReplaceProviderTraits(ReplaceProviderTraits {
                 provider,
@@ -105,10 +107,10 @@ impl Write {
                     "resource_provider_generation": generation.0,
                     "traits": traits,
                 });
-                ("PUT", below(provider, "/traits"), Some(body))
+                ("PUT", provider_path(provider, "/traits"), Some(body))
             }
             Command::DeleteProviderTraits(DeleteProviderTraits { provider }) => {
-                ("DELETE", below(provider, "/traits"), None)
+                ("DELETE", provider_path(provider, "/traits"), None)
             }
             Command::ReplaceProviderAggregates(ReplaceProviderAggregates {
                 provider,
@@ -123,7 +125,7 @@ impl Write {
                         "aggregates": list,
                     }),
                 };
-                ("PUT", below(provider, "/aggregates"), Some(body))
+                ("PUT", provider_path(provider, "/aggregates"), Some(body))
             }
             Command::EnsureTrait(EnsureTrait { name }) => ("PUT", format!("/traits/{name}"), None),
             Command::DeleteTrait(DeleteTrait { name }) => {
@@ -182,7 +184,7 @@ impl Write {
 }
 
 /// The path of a provider or of one of its sub-resources.
-fn below(provider: &ProviderUuid, rest: &str) -> String {
+fn provider_path(provider: &ProviderUuid, rest: &str) -> String {
     format!("/resource_providers/{provider}{rest}")
 }
 

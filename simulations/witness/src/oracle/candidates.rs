@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use placement_model::query::candidates::CandidateRequest;
 use placement_model::types::Given;
-use placement_naive::candidates::{Answer as Way, Verdict, judge, summarized};
+use placement_naive::candidates::{NaiveCandidate, Verdict, judge, summarized};
 use placement_naive::sample_cloud::{SampleCloud, Stock};
 use serde_json::{Map, Value, json};
 
@@ -28,7 +28,7 @@ pub(super) fn wrong(
     let body = answer.json();
     // Before 1.34 candidates that differ only in mappings look identical, but all are returned.
     let count = all.len().min(request.limit.unwrap_or(usize::MAX));
-    let mut right: BTreeMap<Way, usize> = BTreeMap::new();
+    let mut right: BTreeMap<NaiveCandidate, usize> = BTreeMap::new();
     for way in std::mem::take(&mut all) {
         let way = if minor >= 34 { way } else { unmapped(way) };
         *right.entry(way.clone()).or_default() += 1;
@@ -53,15 +53,15 @@ pub(super) fn wrong(
     (shown != summaries).then(|| format!("expected these summaries: {summaries}"))
 }
 
-fn unmapped(way: Way) -> Way {
-    Way {
+fn unmapped(way: NaiveCandidate) -> NaiveCandidate {
+    NaiveCandidate {
         mappings: BTreeMap::new(),
         ..way
     }
 }
 
 /// Parses a candidate: a list below 1.12, mappings from 1.34.
-fn read(one: &Value, minor: u8) -> Option<Way> {
+fn read(one: &Value, minor: u8) -> Option<NaiveCandidate> {
     let amounts = |item: &Value| -> Option<BTreeMap<String, u64>> {
         let resources = item["resources"].as_object()?.iter();
         resources
@@ -92,7 +92,7 @@ fn read(one: &Value, minor: u8) -> Option<Way> {
             })
             .collect::<Option<_>>()?,
     };
-    Some(Way {
+    Some(NaiveCandidate {
         allocations,
         mappings,
     })
@@ -113,8 +113,8 @@ fn summaries(
     sample_cloud: &SampleCloud,
     request: &CandidateRequest,
     minor: u8,
-    given: &BTreeSet<Way>,
-    all: &BTreeSet<Way>,
+    given: &BTreeSet<NaiveCandidate>,
+    all: &BTreeSet<NaiveCandidate>,
 ) -> Value {
     let groups = request
         .groups

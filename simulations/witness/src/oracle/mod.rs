@@ -14,7 +14,7 @@ use serde_json::Value;
 use uuid::Uuid;
 
 use crate::history::Answer;
-use crate::operation::{Asked, Question, Write};
+use crate::operation::{Question, QuestionKind, Write};
 
 pub use write::expected;
 
@@ -90,7 +90,7 @@ const UNDEFINED: &str = "placement.undefined_code";
 
 impl Oracle {
     /// The oracle for the clients of this partition.
-    pub fn of(partition: PartitionId) -> Self {
+    pub fn for_partition(partition: PartitionId) -> Self {
         Self {
             partition,
             ..Self::default()
@@ -99,15 +99,15 @@ impl Oracle {
 
     /// Executes a log entry, unless it repeats an earlier one or belongs to another partition.
     pub fn entry(&mut self, stamped: &Stamped) -> Outcome {
-        if stamped.partition != self.partition && !stamped.command.is_of_the_cluster() {
-            return self.naive.pass_by(stamped);
+        if stamped.partition != self.partition && !stamped.command.is_cluster_wide() {
+            return self.naive.skip(stamped);
         }
         self.sample_cloud = None;
         self.naive.apply(stamped)
     }
 
     /// The outcome of a write at this point, without executing it.
-    pub fn would(&self, write: &Write) -> Outcome {
+    pub fn predict(&self, write: &Write) -> Outcome {
         let stamped = Stamped {
             partition: self.partition,
             routes: self.naive.route_changes(self.partition),
@@ -122,7 +122,7 @@ impl Oracle {
     /// Describes the error in the answer to a question, if there is one.
     pub fn wrong(&mut self, question: &Question, answer: &Answer) -> Option<String> {
         match &question.asked {
-            Asked::Candidates(request) => {
+            QuestionKind::Candidates(request) => {
                 let naive = &self.naive;
                 let sample_cloud = self
                     .sample_cloud
@@ -137,24 +137,25 @@ impl Oracle {
     pub fn every_question(&self) -> Vec<Question> {
         let of_provider = |uuid: &ProviderUuid| {
             [
-                Asked::Provider(uuid.0),
-                Asked::Inventories(uuid.0),
-                Asked::ProviderUsages(uuid.0),
-                Asked::ProviderAllocations(uuid.0),
-                Asked::ProviderTraits(uuid.0),
-                Asked::ProviderAggregates(uuid.0),
+                QuestionKind::Provider(uuid.0),
+                QuestionKind::Inventories(uuid.0),
+                QuestionKind::ProviderUsages(uuid.0),
+                QuestionKind::ProviderAllocations(uuid.0),
+                QuestionKind::ProviderTraits(uuid.0),
+                QuestionKind::ProviderAggregates(uuid.0),
             ]
         };
         let holders = self.naive.consumers.keys();
-        let holders = holders.filter_map(|one| Some(Asked::Allocations(uuid(one.to_string())?)));
+        let holders =
+            holders.filter_map(|one| Some(QuestionKind::Allocations(uuid(one.to_string())?)));
         let of_all = [
-            Asked::Providers(Default::default()),
-            Asked::ResourceClasses,
-            Asked::Traits {
+            QuestionKind::Providers(Default::default()),
+            QuestionKind::ResourceClasses,
+            QuestionKind::Traits {
                 associated: None,
                 prefix: None,
             },
-            Asked::Traits {
+            QuestionKind::Traits {
                 associated: Some(true),
                 prefix: None,
             },
@@ -165,7 +166,7 @@ impl Oracle {
             .flat_map(of_provider)
             .chain(holders)
             .chain(of_all)
-            .map(Asked::newest)
+            .map(QuestionKind::newest)
             .collect()
     }
 }
@@ -177,5 +178,5 @@ fn uuid(text: String) -> Option<Uuid> {
 /// Whether an entry is not a write of this partition's clients: it comes from the cluster itself,
 /// an operator or another partition.
 pub fn is_housekeeping(entry: &Stamped, partition: PartitionId) -> bool {
-    entry.partition != partition || entry.command.is_of_the_cluster()
+    entry.partition != partition || entry.command.is_cluster_wide()
 }

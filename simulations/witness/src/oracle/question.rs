@@ -11,7 +11,7 @@ use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
 use super::{Expected, Oracle, UNDEFINED};
-use crate::operation::{Asked, Question, record};
+use crate::operation::{Question, QuestionKind, record};
 
 impl Oracle {
     /// The expected answer to a question.
@@ -27,18 +27,18 @@ impl Oracle {
         let or_missing = |body: Option<Value>| body.map_or(missing.clone(), ok);
         let of = |uuid: &Uuid| ProviderUuid(*uuid);
         match &question.asked {
-            Asked::Providers(filter) => match naive.providers(filter) {
+            QuestionKind::Providers(filter) => match naive.providers(filter) {
                 Err(_) => wrong,
                 Ok(found) => {
                     let found = found.iter().map(|one| provider_body(one, minor));
                     ok(json!({ "resource_providers": found.collect::<Vec<_>>() }))
                 }
             },
-            Asked::Provider(uuid) => {
+            QuestionKind::Provider(uuid) => {
                 let found = naive.provider(&of(uuid));
                 or_missing(found.map(|one| provider_body(&one, minor)))
             }
-            Asked::Inventories(uuid) => {
+            QuestionKind::Inventories(uuid) => {
                 or_missing(naive.inventories(&of(uuid)).map(|(generation, rows)| {
                     let records = (rows.iter())
                         .map(|(class, row)| (class.to_string(), record(&row.inventory)));
@@ -48,7 +48,7 @@ impl Oracle {
                     })
                 }))
             }
-            Asked::Inventory(uuid, class) => {
+            QuestionKind::Inventory(uuid, class) => {
                 or_missing(naive.inventories(&of(uuid)).and_then(|(generation, rows)| {
                     let (_, row) = rows.iter().find(|(name, _)| name.as_str() == class)?;
                     let mut body = record(&row.inventory);
@@ -59,7 +59,7 @@ impl Oracle {
                     Some(body)
                 }))
             }
-            Asked::ProviderUsages(uuid) => or_missing(naive.provider_usages(&of(uuid)).map(
+            QuestionKind::ProviderUsages(uuid) => or_missing(naive.provider_usages(&of(uuid)).map(
                 |(generation, usages)| {
                     json!({
                         "resource_provider_generation": generation.0,
@@ -67,22 +67,25 @@ impl Oracle {
                     })
                 },
             )),
-            Asked::ProviderAllocations(uuid) => or_missing(naive.provider_holdings(&of(uuid)).map(
-                |(generation, held)| {
-                    let holdings = held.iter().map(|one| {
-                        let mut body = json!({ "resources": amounts(as_pairs(&one.resources)) });
-                        if minor >= 28 {
-                            body["consumer_generation"] = json!(one.consumer_generation.0);
-                        }
-                        (one.consumer.to_string(), body)
-                    });
-                    json!({
-                        "resource_provider_generation": generation.0,
-                        "allocations": Map::from_iter(holdings),
-                    })
-                },
-            )),
-            Asked::ProviderTraits(uuid) => or_missing(naive.provider_traits(&of(uuid)).map(
+            QuestionKind::ProviderAllocations(uuid) => or_missing(
+                naive
+                    .provider_holdings(&of(uuid))
+                    .map(|(generation, held)| {
+                        let holdings = held.iter().map(|one| {
+                            let mut body =
+                                json!({ "resources": amounts(as_pairs(&one.resources)) });
+                            if minor >= 28 {
+                                body["consumer_generation"] = json!(one.consumer_generation.0);
+                            }
+                            (one.consumer.to_string(), body)
+                        });
+                        json!({
+                            "resource_provider_generation": generation.0,
+                            "allocations": Map::from_iter(holdings),
+                        })
+                    }),
+            ),
+            QuestionKind::ProviderTraits(uuid) => or_missing(naive.provider_traits(&of(uuid)).map(
                 |(generation, traits)| {
                     let names = traits.iter().map(|(name, _)| name.as_str());
                     json!({
@@ -91,7 +94,7 @@ impl Oracle {
                     })
                 },
             )),
-            Asked::ProviderAggregates(uuid) => or_missing(
+            QuestionKind::ProviderAggregates(uuid) => or_missing(
                 naive
                     .provider_aggregates(&of(uuid))
                     .map(|(generation, aggregates)| {
@@ -103,8 +106,8 @@ impl Oracle {
                         body
                     }),
             ),
-            Asked::Allocations(consumer) => ok(self.consumer_body(consumer, minor)),
-            Asked::Usages {
+            QuestionKind::Allocations(consumer) => ok(self.consumer_body(consumer, minor)),
+            QuestionKind::Usages {
                 project,
                 user,
                 consumer_type,
@@ -113,7 +116,7 @@ impl Oracle {
                 let by_type = naive.usages(&ProjectId::from(project.as_str()), user.as_ref());
                 ok(json!({ "usages": usages(&by_type, consumer_type.as_deref(), minor) }))
             }
-            Asked::Traits { associated, prefix } => {
+            QuestionKind::Traits { associated, prefix } => {
                 let mut names = naive.traits(*associated);
                 if let Some(prefix) = prefix {
                     names.retain(|(name, _)| name.as_str().starts_with(prefix.as_str()));
@@ -121,22 +124,22 @@ impl Oracle {
                 let names = names.iter().map(|(name, _)| name.as_str());
                 ok(json!({ "traits": names.collect::<Vec<_>>() }))
             }
-            Asked::Trait(name) => {
+            QuestionKind::Trait(name) => {
                 let known = name.parse().is_ok_and(|name| naive.has_trait_named(&name));
                 if known { Expected::empty(204) } else { missing }
             }
-            Asked::ResourceClasses => {
+            QuestionKind::ResourceClasses => {
                 let classes = naive.resource_classes();
                 let classes = classes.iter().map(|(name, _)| class_body(name.as_str()));
                 ok(json!({ "resource_classes": classes.collect::<Vec<_>>() }))
             }
-            Asked::ResourceClass(name) => {
+            QuestionKind::ResourceClass(name) => {
                 let known = name
                     .parse()
                     .is_ok_and(|name| naive.has_resource_class(&name));
                 or_missing(known.then(|| class_body(name)))
             }
-            Asked::Candidates(_) => unreachable!("candidates are compared as sets"),
+            QuestionKind::Candidates(_) => unreachable!("candidates are compared as sets"),
         }
     }
 

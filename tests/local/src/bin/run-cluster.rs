@@ -457,7 +457,7 @@ async fn stop_detached(directory: &Path) -> anyhow::Result<()> {
 }
 
 fn announce(nodes: Vec<NodeProcess>) -> anyhow::Result<()> {
-    let recorded: Vec<_> = nodes.iter().map(RecordedNode::of).collect();
+    let recorded: Vec<_> = nodes.iter().map(RecordedNode::new).collect();
     println!("{}", json!({ "nodes": recorded }));
     nodes.into_iter().for_each(NodeProcess::release);
     Ok(())
@@ -478,7 +478,7 @@ impl Record {
     fn write(directory: &Path, base_port: u16, nodes: &[NodeProcess]) -> anyhow::Result<()> {
         let record = Self {
             base_port,
-            nodes: nodes.iter().map(RecordedNode::of).collect(),
+            nodes: nodes.iter().map(RecordedNode::new).collect(),
         };
         let path = directory.join(RECORD);
         fs::write(&path, serde_json::to_vec_pretty(&record)?)
@@ -487,7 +487,7 @@ impl Record {
 }
 
 impl RecordedNode {
-    fn of(node: &NodeProcess) -> Self {
+    fn new(node: &NodeProcess) -> Self {
         Self {
             id: node.place().id,
             api: node.place().api_url(),

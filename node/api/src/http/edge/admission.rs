@@ -10,7 +10,7 @@ use parking_lot::Mutex;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, timeout};
 
-use super::budget::{Account, Budget, Caller, Held};
+use super::budget::{Account, Budget, BudgetShare, Caller};
 use super::settings::{ApiSettings, CandidateSettings};
 use crate::http::errors::ApiError;
 
@@ -87,7 +87,7 @@ impl Admission {
     ///
     /// # Errors
     /// 503 if the caller or its partition has used up its share.
-    pub(crate) fn stream(&self, caller: Caller) -> Result<Held, ApiError> {
+    pub(crate) fn stream(&self, caller: Caller) -> Result<BudgetShare, ApiError> {
         let mut place = self.streams.nothing(self.account(caller));
         place.grow(1)?;
         Ok(place)
@@ -118,7 +118,7 @@ impl Admission {
 
 /// Bytes that a request takes from the budget of the process, until dropped.
 #[derive(Debug)]
-pub(crate) struct Memory(Held);
+pub(crate) struct Memory(BudgetShare);
 
 impl Memory {
     /// Ensures that at least `bytes` are held in all. The first [`FREE_BYTES`] are not counted.
@@ -132,7 +132,7 @@ impl Memory {
 
     /// Whether no counted memory is held.
     pub(super) fn is_free(&self) -> bool {
-        self.0.is_nothing()
+        self.0.is_zero()
     }
 }
 
@@ -174,12 +174,12 @@ impl Queue {
     ///
     /// # Errors
     /// 503 if too many requests wait already, or if no turn comes in time.
-    pub(crate) async fn turn(&self, patience: Duration) -> Result<Turn, ApiError> {
+    pub(crate) async fn turn(&self, patience: Duration) -> Result<AdmissionPermit, ApiError> {
         let busy = || ApiError::busy(&format!("Too many {} are waiting on this node", self.kind));
         let place = self.places.clone().try_acquire_owned();
         let place = place.map_err(|_| busy())?;
         match timeout(patience, self.running.clone().acquire_owned()).await {
-            Ok(Ok(running)) => Ok(Turn {
+            Ok(Ok(running)) => Ok(AdmissionPermit {
                 _permits: [running, place],
             }),
             _ => Err(busy()),
@@ -188,7 +188,7 @@ impl Queue {
 }
 
 /// Permission to run one search or list, until dropped.
-pub(crate) struct Turn {
+pub(crate) struct AdmissionPermit {
     _permits: [OwnedSemaphorePermit; 2],
 }
 
@@ -239,7 +239,7 @@ impl UserQueue {
         &self,
         caller: Caller,
         patience: Duration,
-    ) -> Result<(UserPlace, Turn), ApiError> {
+    ) -> Result<(UserPlace, AdmissionPermit), ApiError> {
         let begun = Instant::now();
         let place = self.place(caller, patience).await?;
         let turn = place.turn(patience.saturating_sub(begun.elapsed()));
@@ -250,7 +250,7 @@ impl UserQueue {
 
 /// The place of one user, until dropped.
 pub(crate) struct UserPlace {
-    _own: Turn,
+    _own: AdmissionPermit,
     all: Queue,
 }
 
@@ -259,7 +259,7 @@ impl UserPlace {
     ///
     /// # Errors
     /// 503 if too many users wait already, or if no turn comes in time.
-    pub(crate) async fn turn(&self, patience: Duration) -> Result<Turn, ApiError> {
+    pub(crate) async fn turn(&self, patience: Duration) -> Result<AdmissionPermit, ApiError> {
         self.all.turn(patience).await
     }
 }
@@ -303,7 +303,7 @@ mod tests {
     async fn no_search_waits_behind_lists_and_no_list_behind_searches() {
         let admission = admission(2, 0, 0);
         let at_once = Duration::ZERO;
-        let message = |refused: Result<Turn, ApiError>| refused.err().unwrap().message;
+        let message = |refused: Result<AdmissionPermit, ApiError>| refused.err().unwrap().message;
         let _list = admission.lists.turn(at_once).await.ok().unwrap();
         let refused = message(admission.lists.turn(at_once).await);
         assert!(

@@ -19,21 +19,21 @@ pub(super) struct AnswerBody {
     remaining_bytes: u64,
     /// For a long answer each chunk holds this too: the connection's task drops the body when it
     /// has the last chunk, and may keep that chunk for as long as the client likes.
-    _kept: Kept,
+    _kept: MemoryHold,
 }
 
-enum Kept {
+enum MemoryHold {
     Short { _counted: Counted },
     Long { _both: Arc<(Counted, Memory)> },
 }
 
 /// A chunk of a long answer.
-struct Piece {
+struct BodyChunk {
     bytes: Bytes,
     _kept: Arc<(Counted, Memory)>,
 }
 
-impl AsRef<[u8]> for Piece {
+impl AsRef<[u8]> for BodyChunk {
     fn as_ref(&self) -> &[u8] {
         &self.bytes
     }
@@ -44,16 +44,16 @@ impl AnswerBody {
         let mut pieces = VecDeque::from(pieces);
         let remaining_bytes = pieces.iter().map(|piece| piece.len() as u64).sum();
         let kept = match memory.is_free() {
-            true => Kept::Short { _counted: counted },
+            true => MemoryHold::Short { _counted: counted },
             false => {
                 let both = Arc::new((counted, memory));
                 for piece in &mut pieces {
-                    *piece = Bytes::from_owner(Piece {
+                    *piece = Bytes::from_owner(BodyChunk {
                         bytes: std::mem::take(piece),
                         _kept: Arc::clone(&both),
                     });
                 }
-                Kept::Long { _both: both }
+                MemoryHold::Long { _both: both }
             }
         };
         Self {

@@ -108,7 +108,7 @@ pub(super) fn view(
             break last.map_or(oldest.index, |entry| entry.index);
         }
         from = oldest.index.saturating_sub(1);
-        if patience.look().is_break() {
+        if patience.check().is_break() {
             let reason = "Too much has changed since that moment to undo it in time";
             return Err(ApiError::busy(reason));
         }

@@ -83,31 +83,31 @@ pub(super) struct Budget {
     /// Name of the resource, as in "no more … for this user".
     what: &'static str,
     all: usize,
-    taken: Mutex<Taken>,
+    taken: Mutex<BudgetUsage>,
 }
 
 #[derive(Debug, Default)]
-struct Taken {
+struct BudgetUsage {
     all: usize,
     /// Amount per partition and owner. Owners with 0 have no entry.
     by: HashMap<(u64, Owner), usize>,
 }
 
-impl Taken {
-    fn by(&self, partition: u64, owner: Owner) -> usize {
+impl BudgetUsage {
+    fn amount_of(&self, partition: u64, owner: Owner) -> usize {
         let taken = self.by.get(&(partition, owner));
         taken.copied().unwrap_or_default()
     }
 }
 
 /// Limit of a partition: three quarters of the amount that the others leave.
-fn of_partition(left: usize) -> usize {
+fn partition_limit(left: usize) -> usize {
     left - left / 4
 }
 
 /// Limit of a user or an address: two thirds of the amount that the others leave of its
 /// partition's limit, so that one caller alone may have half of the whole.
-fn of_caller(left: usize) -> usize {
+fn caller_limit(left: usize) -> usize {
     left - left / 3
 }
 
@@ -121,8 +121,8 @@ impl Budget {
     }
 
     /// A holding of 0, charged to this account.
-    pub(super) fn nothing(self: &Arc<Self>, account: Account) -> Held {
-        Held {
+    pub(super) fn nothing(self: &Arc<Self>, account: Account) -> BudgetShare {
+        BudgetShare {
             budget: Arc::clone(self),
             account,
             amount: 0,
@@ -139,11 +139,11 @@ impl Budget {
     fn take(&self, account: Account, more: usize) -> Result<(), Owner> {
         let Account { partition, .. } = account;
         let mut taken = self.taken.lock();
-        let here = taken.by(partition, Owner::Partition);
-        let of_all = of_partition(self.all - (taken.all - here));
+        let here = taken.amount_of(partition, Owner::Partition);
+        let of_all = partition_limit(self.all - (taken.all - here));
         for owner in account.callers() {
-            let own = taken.by(partition, owner);
-            let most = of_caller(of_all.saturating_sub(here - own));
+            let own = taken.amount_of(partition, owner);
+            let most = caller_limit(of_all.saturating_sub(here - own));
             if own.saturating_add(more) > most {
                 return Err(owner);
             }
@@ -175,13 +175,13 @@ impl Budget {
 
 /// The amount that a request holds of a budget, until dropped.
 #[derive(Debug)]
-pub(crate) struct Held {
+pub(crate) struct BudgetShare {
     budget: Arc<Budget>,
     account: Account,
     amount: usize,
 }
 
-impl Held {
+impl BudgetShare {
     /// Ensures that at least `amount` is held in all.
     ///
     /// # Errors
@@ -204,12 +204,12 @@ impl Held {
     }
 
     /// Whether the amount is 0.
-    pub(super) fn is_nothing(&self) -> bool {
+    pub(super) fn is_zero(&self) -> bool {
         self.amount == 0
     }
 }
 
-impl Drop for Held {
+impl Drop for BudgetShare {
     fn drop(&mut self) {
         if self.amount > 0 {
             self.budget.give_back(self.account, self.amount);
@@ -229,7 +229,7 @@ mod tests {
     }
 
     /// Takes one unit at a time until the budget refuses.
-    fn take_all(budget: &Arc<Budget>, account: Account) -> (Vec<Held>, ApiError) {
+    fn take_all(budget: &Arc<Budget>, account: Account) -> (Vec<BudgetShare>, ApiError) {
         let mut all = Vec::new();
         loop {
             let mut one = budget.nothing(account);

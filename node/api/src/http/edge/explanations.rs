@@ -20,7 +20,7 @@ pub(crate) const WAIT: Duration = Duration::from_secs(3);
 
 /// A request and the state from which it was answered.
 #[derive(Clone)]
-pub(crate) struct Asked {
+pub(crate) struct AnsweredRequest {
     pub(crate) view: View,
     pub(crate) request: CandidateRequest,
     pub(crate) version: Microversion,
@@ -51,14 +51,14 @@ impl Explained {
     }
 }
 
-impl Asked {
+impl AnsweredRequest {
     /// Explains why the request has the candidates that it has.
     ///
     /// # Errors
     /// 400 if the request has too many conditions.
     pub(crate) fn explain(&self, patience: &Patience) -> Result<Explained, ApiError> {
         let begun = patience.now();
-        let watch = |_steps| patience.look();
+        let watch = |_steps| patience.check();
         let spell = |request: &CandidateRequest| self.spell(request);
         let found = (self.view.state).explain(&self.request, Box::new(watch), &spell);
         let found = found.map_err(|error| ApiError::bad_request(error.to_string()))?;

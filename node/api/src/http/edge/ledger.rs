@@ -25,7 +25,7 @@ pub(crate) struct Ledger {
 
 impl Ledger {
     /// The ledger of the partition that a view shows.
-    pub(crate) fn of(view: &View, backend: Arc<dyn LedgerBackend>) -> Self {
+    pub(crate) fn for_view(view: &View, backend: Arc<dyn LedgerBackend>) -> Self {
         Self {
             backend,
             partition: view.destination().partition,
@@ -34,7 +34,7 @@ impl Ledger {
     }
 
     /// Whether a view shows this partition, and not a later one of the same name.
-    pub(crate) fn is_of(&self, view: &View) -> bool {
+    pub(crate) fn is_for_view(&self, view: &View) -> bool {
         view.destination().partition == self.partition
     }
 
@@ -83,8 +83,8 @@ impl Ledger {
     }
 
     /// Waits until this node begins to shut down.
-    pub(crate) async fn going(&self) {
-        self.backend.going().await;
+    pub(crate) async fn shutdown_begun(&self) {
+        self.backend.shutdown_begun().await;
     }
 
     /// The error for a request for changes that are no longer kept.

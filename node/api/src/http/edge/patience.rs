@@ -52,7 +52,7 @@ impl Patience {
     }
 
     /// `Break` if the deadline has passed or the client has disconnected.
-    pub(crate) fn look(&self) -> ControlFlow<()> {
+    pub(crate) fn check(&self) -> ControlFlow<()> {
         let is_gone = |client: &Weak<_>| client.strong_count() == 0;
         match self.now() > self.until || self.client.as_ref().is_some_and(is_gone) {
             true => ControlFlow::Break(()),

@@ -14,7 +14,7 @@ use tokio::time::Instant;
 use super::callers::Counted;
 use super::request_context::Notes;
 use super::route::is_own;
-use super::searches::{Kept, Searched};
+use super::searches::{AnsweredSearch, SearchOutcome};
 use super::state::Api;
 use super::{budget, headers};
 use crate::http::errors::ApiError;
@@ -22,7 +22,7 @@ use crate::http::wire::microversion::Microversion;
 use crate::http::wire::spelling;
 use placement_audit::access::{self, ID_MAX_BYTES, Line, Peer, URI_MAX_BYTES, bounded};
 use placement_audit::identity::Identity;
-use placement_audit::{Asked, Caller, Listener, Origin, Outcome, Record};
+use placement_audit::{Caller, Listener, Origin, Outcome, Record, RequestTarget};
 use placement_base::world::micros;
 
 /// A request in progress.
@@ -145,14 +145,14 @@ impl<'a> Progress<'a> {
             request_id: self.request_id.clone(),
             global_request_id: self.global_request_id.clone(),
             caller: self.identity.as_ref().map(Caller::from),
-            origin: Origin::of(self.client.as_deref(), self.peer),
-            asked: Asked {
+            origin: Origin::new(self.client.as_deref(), self.peer),
+            asked: RequestTarget {
                 route: self.route.map(str::to_owned),
                 operation: self.operation,
                 microversion: self.version.map(Microversion::text),
                 resources: self.resources(notes.named),
                 partition: self.api.settings.partition.clone(),
-                ..Asked::new(&self.parts.method, &self.parts.uri)
+                ..RequestTarget::new(&self.parts.method, &self.parts.uri)
             },
             outcome,
             status: status.map(|status| status.as_u16()),
@@ -164,14 +164,14 @@ impl<'a> Progress<'a> {
     }
 
     /// The record of its search.
-    pub(super) fn searched(&self, searched: &Searched) -> Kept {
+    pub(super) fn searched(&self, searched: &SearchOutcome) -> AnsweredSearch {
         let id = |id: &String| (id.len() <= ID_MAX_BYTES).then(|| id.clone());
         let name = |name: &Option<String>| access::name(name).map(Cow::into_owned);
         let caller = self.identity.as_ref();
         let query = self.parts.uri.query().unwrap_or_default();
         let noted = self.notes.lock().state;
         let index = noted.and_then(|noted| noted.position().index);
-        Kept {
+        AnsweredSearch {
             at: micros(self.api.clock.now()),
             request_id: self.request_id.clone(),
             global_request_id: self.global_request_id.clone(),

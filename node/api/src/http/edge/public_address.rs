@@ -115,8 +115,8 @@ impl PublicAddress {
             return Forwarded::default();
         }
         match headers::text(headers, "forwarded").filter(|text| !text.is_empty()) {
-            Some(text) => Forwarded::of_standard(&text),
-            None => Forwarded::of_x_headers(headers),
+            Some(text) => Forwarded::from_standard_header(&text),
+            None => Forwarded::from_x_headers(headers),
         }
     }
 
@@ -137,7 +137,7 @@ struct Forwarded {
 }
 
 impl Forwarded {
-    fn of_standard(text: &str) -> Self {
+    fn from_standard_header(text: &str) -> Self {
         let mut forwarded = Self::default();
         for (name, value) in first_element(text).unwrap_or_default() {
             match name.as_str() {
@@ -150,7 +150,7 @@ impl Forwarded {
         forwarded
     }
 
-    fn of_x_headers(headers: &HeaderMap) -> Self {
+    fn from_x_headers(headers: &HeaderMap) -> Self {
         Self {
             proto: first_listed(headers, "x-forwarded-proto").and_then(|text| scheme(&text)),
             host: first_listed(headers, "x-forwarded-host").filter(|host| is_host(host)),
@@ -270,7 +270,7 @@ mod tests {
     use super::*;
 
     fn forwarded(text: &str) -> Forwarded {
-        Forwarded::of_standard(text)
+        Forwarded::from_standard_header(text)
     }
 
     #[test]

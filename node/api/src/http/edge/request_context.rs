@@ -18,7 +18,7 @@ use super::budget::Caller;
 use super::consistency;
 use super::ledger::Ledger;
 use super::patience::Patience;
-use super::searches::Searched;
+use super::searches::SearchOutcome;
 use super::settings::RequestLimits;
 use super::state::{Api, Server};
 use crate::http::errors::{ApiError, Varies, WriteKind, not_found, refused};
@@ -96,7 +96,7 @@ pub(crate) struct Services {
 #[derive(Default, Clone)]
 pub(crate) struct Notes {
     /// The state that the answer comes from, once one is read.
-    pub(crate) state: Option<Noted>,
+    pub(crate) state: Option<AnswerSource>,
     /// The outcome of the write; `None` if nothing of it is in the log.
     pub(crate) written: Option<audit::Outcome>,
     /// Position and term of the write's log entry.
@@ -104,7 +104,7 @@ pub(crate) struct Notes {
     /// The providers and consumers that the write names.
     pub(crate) named: Vec<String>,
     /// The result of a search for candidates.
-    pub(crate) searched: Option<Searched>,
+    pub(crate) searched: Option<SearchOutcome>,
     /// Whether the answer contains everything in the partition.
     pub(crate) is_whole: bool,
 }
@@ -114,14 +114,14 @@ const NAMED_MAX: usize = 64;
 
 /// The state that an answer comes from, and the time at which it was taken.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Noted {
+pub(crate) struct AnswerSource {
     position: Position,
     /// The promise that the answer keeps.
     pub(crate) effective: Consistency,
     at: Instant,
 }
 
-impl Noted {
+impl AnswerSource {
     /// Its position now: the staleness has grown since.
     pub(crate) fn position(&self) -> Position {
         let age = self.at.elapsed();
@@ -154,14 +154,14 @@ impl RequestContext {
     /// # Errors
     /// 404 if the UUID is not in canonical spelling.
     pub(crate) fn provider_or_404(&self) -> Result<ProviderUuid, ApiError> {
-        self.of_provider(Varies::No, |provider| Some(*provider))
+        self.find_provider(Varies::No, |provider| Some(*provider))
     }
 
     /// Applies `find` to the provider in the path.
     ///
     /// # Errors
     /// 404 if it returns `None`.
-    pub(crate) fn of_provider<T>(
+    pub(crate) fn find_provider<T>(
         &self,
         varies: Varies,
         find: impl FnOnce(&ProviderUuid) -> Option<T>,
@@ -226,7 +226,7 @@ impl RequestContext {
 
     /// The change log of the partition of a view.
     pub(crate) fn ledger(&self, view: &View) -> Ledger {
-        Ledger::of(view, self.api().ledger.clone())
+        Ledger::for_view(view, self.api().ledger.clone())
     }
 
     async fn view_now(&self) -> Result<View, ApiError> {
@@ -254,7 +254,7 @@ impl RequestContext {
     }
 
     fn note(&self, position: Position, effective: Consistency) {
-        self.notes.lock().state = Some(Noted {
+        self.notes.lock().state = Some(AnswerSource {
             position,
             effective,
             at: Instant::now(),
@@ -421,7 +421,7 @@ impl RequestContext {
     ) -> Result<T, ApiError> {
         if parsed.is_err() {
             let view = self.view_to_write().await?;
-            self.of_provider(Varies::No, |_| view.state.provider(&provider))?;
+            self.find_provider(Varies::No, |_| view.state.provider(&provider))?;
         }
         parsed
     }

@@ -25,7 +25,7 @@ pub(crate) struct Operation {
     /// Last minor version with this operation.
     pub(crate) until: u8,
     /// The headers that it needs.
-    pub(crate) needs: Needs,
+    pub(crate) needs: RequiredHeaders,
     /// Maximum body size in bytes, if lower than the general limit.
     pub(crate) body_max_bytes: usize,
     /// Whether headers are checked before the version.
@@ -45,7 +45,7 @@ pub(crate) struct Operation {
 
 /// The headers that an operation needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Needs {
+pub(crate) enum RequiredHeaders {
     /// No header is required.
     Nothing,
     /// `Accept` must allow JSON.
@@ -58,7 +58,7 @@ pub(crate) enum Needs {
 
 pub(crate) const fn operation(
     method: &'static str,
-    needs: Needs,
+    needs: RequiredHeaders,
     policy: &'static str,
     run: Handler,
 ) -> Operation {
@@ -81,7 +81,7 @@ pub(crate) const fn operation(
 pub(crate) struct Routes(Vec<(Vec<&'static str>, &'static Route)>);
 
 impl Routes {
-    pub(crate) fn of(routes: &'static [Route]) -> Self {
+    pub(crate) fn new(routes: &'static [Route]) -> Self {
         let split = |route: &'static Route| (route.path.split('/').collect(), route);
         Self(routes.iter().map(split).collect())
     }

@@ -13,7 +13,7 @@ use placement_wire::searches::Search;
 use serde_json::value::RawValue;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use super::explanations::Asked;
+use super::explanations::AnsweredRequest;
 use super::patience::Patience;
 use placement_base::world::{Clock, Offload};
 
@@ -42,16 +42,16 @@ const TARGET: &str = "placement::search";
 
 /// The result of a search.
 #[derive(Clone)]
-pub(crate) struct Searched {
+pub(crate) struct SearchOutcome {
     pub(crate) candidates: usize,
     /// Whether the limit was reached, so that there may be more candidates.
     pub(crate) limited: bool,
     /// The request and the state, if there is no candidate.
-    pub(crate) asked: Option<Arc<Asked>>,
+    pub(crate) asked: Option<Arc<AnsweredRequest>>,
 }
 
 /// A search that was answered.
-pub(crate) struct Kept {
+pub(crate) struct AnsweredSearch {
     pub(super) at: Timestamp,
     pub(super) request_id: String,
     pub(super) global_request_id: Option<String>,
@@ -72,16 +72,16 @@ pub(crate) struct Kept {
 }
 
 /// A search as the API shows it.
-pub(crate) struct Shown {
-    kept: Arc<Kept>,
+pub(crate) struct SearchView {
+    kept: Arc<AnsweredSearch>,
     reason: Option<&'static str>,
     explanation: Option<Box<RawValue>>,
 }
 
-impl Shown {
+impl SearchView {
     /// As JSON has it.
     pub(crate) fn json(&self) -> Search<'_, &RawValue> {
-        let Kept {
+        let AnsweredSearch {
             at,
             request_id,
             global_request_id,
@@ -121,7 +121,7 @@ impl Shown {
 }
 
 /// Conditions on searches, all of which must hold.
-pub(crate) struct Which {
+pub(crate) struct SearchFilter {
     /// Time of the oldest search.
     pub(crate) since: Option<Timestamp>,
     /// Only searches without candidates.
@@ -137,8 +137,8 @@ pub(crate) struct Which {
 /// The searches of one partition on this node. No request waits for a lock that an explaining
 /// thread holds, as that thread may have to wait for a processor.
 pub struct Searches {
-    kept: Mutex<VecDeque<Arc<Kept>>>,
-    empties: Mutex<Empties>,
+    kept: Mutex<VecDeque<Arc<AnsweredSearch>>>,
+    empties: Mutex<EmptyAnswers>,
     /// Number of searches that found candidates, found none, or exceeded a limit.
     results: [AtomicU64; 3],
     /// Number of empty answers without explanation.
@@ -167,8 +167,8 @@ impl Default for Searches {
 
 /// The explained empty answers.
 #[derive(Default)]
-struct Empties {
-    explained: VecDeque<Arc<Kept>>,
+struct EmptyAnswers {
+    explained: VecDeque<Arc<AnsweredSearch>>,
     /// Number of empty answers by reason.
     empty: BTreeMap<&'static str, u64>,
 }
@@ -197,8 +197,8 @@ impl Searches {
 
     /// The matching searches, latest first, and the number of further matches beyond the limit.
     /// Explanations, which are long, are included only for a single request.
-    pub(crate) fn of(&self, which: &Which) -> (Vec<Shown>, usize) {
-        let is_asked_for = |kept: &&Arc<Kept>| {
+    pub(crate) fn matching(&self, which: &SearchFilter) -> (Vec<SearchView>, usize) {
+        let is_asked_for = |kept: &&Arc<AnsweredSearch>| {
             let ids = [Some(&kept.request_id), kept.global_request_id.as_ref()];
             which.since.is_none_or(|since| kept.at >= since)
                 && (!which.empty || kept.candidates == 0)
@@ -210,8 +210,8 @@ impl Searches {
         let found: Vec<_> = matching.by_ref().take(which.limit).cloned().collect();
         let left_out = matching.count();
         drop(all);
-        let explanation = |kept: &Kept| kept.explanation.try_lock()?.clone();
-        let shown = found.into_iter().map(|kept| Shown {
+        let explanation = |kept: &AnsweredSearch| kept.explanation.try_lock()?.clone();
+        let shown = found.into_iter().map(|kept| SearchView {
             explanation: (which.request_id.as_ref()).and_then(|_| explanation(&kept)),
             reason: kept.reason.get().copied(),
             kept,
@@ -219,7 +219,7 @@ impl Searches {
         (shown.collect(), left_out)
     }
 
-    fn keep(&self, kept: Arc<Kept>) {
+    fn keep(&self, kept: Arc<AnsweredSearch>) {
         self.results[usize::from(kept.candidates == 0)].fetch_add(1, Ordering::Relaxed);
         let mut all = self.kept.lock();
         let oldest = match all.len() {
@@ -246,7 +246,7 @@ impl Searches {
 
     /// Explains an empty answer after the earlier ones. Cost is measured in steps rather than time,
     /// as the thread may wait for a processor.
-    fn explain(&self, kept: Arc<Kept>, asked: &Asked, clock: &Arc<dyn Clock>) {
+    fn explain(&self, kept: Arc<AnsweredSearch>, asked: &AnsweredRequest, clock: &Arc<dyn Clock>) {
         let _one = self.explaining.lock();
         let (reason, steps) = self.explain_one(kept, asked, clock);
         *self.empties.lock().empty.entry(reason).or_default() += 1;
@@ -259,8 +259,8 @@ impl Searches {
     /// Returns the reason and the number of steps.
     fn explain_one(
         &self,
-        kept: Arc<Kept>,
-        asked: &Asked,
+        kept: Arc<AnsweredSearch>,
+        asked: &AnsweredRequest,
         clock: &Arc<dyn Clock>,
     ) -> (&'static str, u64) {
         let patience = Patience::after(clock.monotonic(), PATIENCE, clock);
@@ -291,7 +291,7 @@ impl Searches {
         (reason, steps)
     }
 
-    fn explained(&self, kept: Arc<Kept>, explanation: Box<RawValue>) {
+    fn explained(&self, kept: Arc<AnsweredSearch>, explanation: Box<RawValue>) {
         *kept.explanation.lock() = Some(explanation);
         let mut empties = self.empties.lock();
         let oldest = match empties.explained.len() {
@@ -312,8 +312,8 @@ pub(super) fn keep(
     searches: &Arc<Searches>,
     clock: &Arc<dyn Clock>,
     offload: &dyn Offload,
-    kept: Kept,
-    asked: Option<Arc<Asked>>,
+    kept: AnsweredSearch,
+    asked: Option<Arc<AnsweredRequest>>,
 ) {
     let kept = Arc::new(kept);
     searches.keep(kept.clone());

@@ -25,7 +25,7 @@ use super::route::Routes;
 use super::stages::{self, Passage};
 use super::state::Server;
 use super::{consistency, cors, searches};
-use crate::http::errors::{ApiError, Asked, Format, Varies, code};
+use crate::http::errors::{ApiError, Format, RequestParts, Varies, code};
 use crate::http::wire::microversion::Microversion;
 use placement_audit::Listener;
 use placement_audit::access::{Peer, WORD_MAX_BYTES, bounded};
@@ -43,7 +43,7 @@ pub struct Served {
 
 /// Extension of a response with a streamed body: time limit for the client to take all of it.
 #[derive(Debug, Clone, Copy)]
-pub struct Within(pub Duration);
+pub struct BodyTimeLimit(pub Duration);
 
 /// Extension of an error response: the code of the error.
 #[derive(Debug, Clone, Copy)]
@@ -68,7 +68,7 @@ pub(crate) async fn respond(
         (progress.listener, progress.identity) = (listener, Some(caller));
     }
     let mut line = progress.line();
-    let context = trace::of_request(&parts.headers, &progress.request_id);
+    let context = trace::request_context(&parts.headers, &progress.request_id);
     // Values chosen by clients are truncated: a span waits in memory until it is exported.
     let span = trace::span_in(context, || {
         tracing::debug_span!(
@@ -245,7 +245,7 @@ fn success(
     let mut response = Response::new(body);
     *response.status_mut() = answer.status;
     if let Some(within) = within {
-        response.extensions_mut().insert(Within(within));
+        response.extensions_mut().insert(BodyTimeLimit(within));
     }
     let headers = response.headers_mut();
     headers.reserve(USUAL_HEADERS);
@@ -277,7 +277,7 @@ fn failure(server: &Server, progress: &mut Progress<'_>, error: &ApiError) -> Re
         true => Format::Html,
         false => Accept::parse(accept.as_deref()).error_format(),
     };
-    let asked = Asked {
+    let asked = RequestParts {
         method: parts.method.as_str(),
         accept: accept.as_deref(),
         content_type: sent.as_deref().filter(|sent| !sent.is_empty()),

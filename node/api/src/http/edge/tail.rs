@@ -20,7 +20,7 @@ pub(crate) struct Step {
     pub(crate) up_to: u64,
     entries: Vec<Arc<LedgerEntry>>,
     /// The entries by the providers that they name, computed on first use.
-    of_providers: OnceLock<BTreeMap<ProviderUuid, Vec<Arc<LedgerEntry>>>>,
+    by_provider: OnceLock<BTreeMap<ProviderUuid, Vec<Arc<LedgerEntry>>>>,
     /// The encoded lines of all entries, by the form of the stream.
     pub(crate) lines: [OnceLock<Bytes>; 2],
 }
@@ -30,7 +30,7 @@ impl Step {
         Self {
             up_to,
             entries,
-            of_providers: OnceLock::new(),
+            by_provider: OnceLock::new(),
             lines: Default::default(),
         }
     }
@@ -40,22 +40,22 @@ impl Step {
         let Some(provider) = provider else {
             return &self.entries;
         };
-        let of_providers = self.of_providers.get_or_init(|| {
-            let mut of_providers: BTreeMap<_, Vec<_>> = BTreeMap::new();
+        let by_provider = self.by_provider.get_or_init(|| {
+            let mut by_provider: BTreeMap<_, Vec<_>> = BTreeMap::new();
             for entry in &self.entries {
                 let named: BTreeSet<_> = entry.names.providers.values().collect();
                 for named in named {
-                    of_providers.entry(*named).or_default().push(entry.clone());
+                    by_provider.entry(*named).or_default().push(entry.clone());
                 }
             }
-            of_providers
+            by_provider
         });
-        of_providers.get(provider).map_or(&[], Vec::as_slice)
+        by_provider.get(provider).map_or(&[], Vec::as_slice)
     }
 }
 
 /// The position of a stream relative to the steps.
-pub(crate) enum Place {
+pub(crate) enum StreamPosition {
     /// The stream goes on with this step.
     Before(Arc<Step>),
     /// The next known step boundary is at this index.
@@ -77,7 +77,7 @@ pub(crate) struct Tail {
 
 impl Tail {
     /// The position of a stream that has sent the entry `index`.
-    pub(crate) fn after(&mut self, epoch: u64, index: u64) -> Place {
+    pub(crate) fn position_after(&mut self, epoch: u64, index: u64) -> StreamPosition {
         if self.epoch != epoch {
             *self = Self {
                 epoch,
@@ -85,17 +85,17 @@ impl Tail {
             };
         }
         if let Some(step) = self.steps.get(&index) {
-            return Place::Before(Arc::clone(step));
+            return StreamPosition::Before(Arc::clone(step));
         }
         let starts = self.steps.keys().copied();
         let ends = self.steps.values().map(|step| step.up_to);
         match starts.chain(ends).find(|start| *start > index) {
-            Some(start) => Place::Elsewhere(start),
-            None => Place::AtTheEnd,
+            Some(start) => StreamPosition::Elsewhere(start),
+            None => StreamPosition::AtTheEnd,
         }
     }
 
-    /// Adds the step after entry `index`, where [`Place::AtTheEnd`] was returned.
+    /// Adds the step after entry `index`, where [`StreamPosition::AtTheEnd`] was returned.
     pub(crate) fn add(&mut self, index: u64, step: Arc<Step>) {
         let end = self.steps.last_key_value().map(|(_, last)| last.up_to);
         if end.is_some_and(|end| end != index) {

@@ -11,7 +11,7 @@ use http::StatusCode;
 
 /// The parts of a request that errors show.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Asked<'a> {
+pub(crate) struct RequestParts<'a> {
     /// The method, for 405.
     pub method: &'a str,
     /// `accept`, for 406.
@@ -34,7 +34,7 @@ pub(super) struct Frame {
 
 impl Frame {
     /// The frame of a status. Sentences that repeat the request have white space of their own.
-    pub(super) fn of(status: StatusCode, asked: Asked<'_>) -> Self {
+    pub(super) fn for_status(status: StatusCode, asked: RequestParts<'_>) -> Self {
         let before = match status {
             StatusCode::METHOD_NOT_ALLOWED => {
                 let method = asked.method;
@@ -159,7 +159,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    const ASKED: Asked<'static> = Asked {
+    const ASKED: RequestParts<'static> = RequestParts {
         method: "PATCH",
         accept: None,
         content_type: None,
@@ -168,7 +168,7 @@ mod tests {
     };
 
     fn framed(status: u16, message: &str) -> String {
-        Frame::of(StatusCode::from_u16(status).unwrap(), ASKED).text(message)
+        Frame::for_status(StatusCode::from_u16(status).unwrap(), ASKED).text(message)
     }
 
     #[test]
@@ -191,7 +191,7 @@ mod tests {
             framed(404, hostile),
             "The resource could not be found.\n\n ac d e f  1 < 2 é  "
         );
-        let html = Frame::of(StatusCode::NOT_FOUND, ASKED).html("<script>\"é\"");
+        let html = Frame::for_status(StatusCode::NOT_FOUND, ASKED).html("<script>\"é\"");
         assert_eq!(
             html,
             "The resource could not be found.<br /><br />\n&lt;script&gt;&quot;&#233;&quot;\n\n"

@@ -12,7 +12,7 @@ mod render;
 mod write_kind;
 
 pub(super) use error::{ApiError, Varies, joined};
-pub(super) use frame::Asked;
+pub(super) use frame::RequestParts;
 pub use misdirected::Misdirected;
 pub(super) use refusals::{provider_without_name, refused};
 pub(super) use render::{Format, to_json};

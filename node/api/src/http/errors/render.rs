@@ -12,7 +12,7 @@ use serde_json::json;
 
 use super::code;
 use super::error::ApiError;
-use super::frame::{Asked, Frame};
+use super::frame::{Frame, RequestParts};
 
 /// Initial capacity for a body: most fit, and growth by doubling would cost as much as the writing.
 const USUAL_BYTES: usize = 1024;
@@ -30,9 +30,9 @@ pub(crate) enum Format {
 
 impl ApiError {
     /// The body, and its content type.
-    pub(crate) fn render(&self, format: Format, asked: Asked<'_>) -> (Bytes, &'static str) {
+    pub(crate) fn render(&self, format: Format, asked: RequestParts<'_>) -> (Bytes, &'static str) {
         const JSON: &str = "application/json";
-        let frame = Frame::of(self.status, asked);
+        let frame = Frame::for_status(self.status, asked);
         let is_401 = self.status == StatusCode::UNAUTHORIZED;
         match format {
             // The header is the challenge of `[auth] strategy = "keystone"`.
@@ -56,7 +56,7 @@ impl ApiError {
         format!("{} {}", self.status.as_u16(), self.title())
     }
 
-    fn json(&self, frame: &Frame, asked: Asked<'_>) -> Bytes {
+    fn json(&self, frame: &Frame, asked: RequestParts<'_>) -> Bytes {
         #[derive(Serialize)]
         struct One<'a> {
             status: u16,
@@ -138,7 +138,7 @@ mod tests {
     #[test]
     fn keystone_401_has_the_text_of_its_middleware_and_our_reason() {
         let error = ApiError::unauthenticated("Send a token.").challenge("http://keystone");
-        let asked = Asked {
+        let asked = RequestParts {
             method: "GET",
             accept: None,
             content_type: None,

@@ -35,7 +35,7 @@ fn answer<'a>(
 pub(crate) async fn list(context: &RequestContext) -> Result<Answer, ApiError> {
     let view = context.view().await?;
     let (generation, aggregates) =
-        context.of_provider(Varies::No, |uuid| view.state.provider_aggregates(uuid))?;
+        context.find_provider(Varies::No, |uuid| view.state.provider_aggregates(uuid))?;
     Ok(answer(context, &aggregates, generation))
 }
 

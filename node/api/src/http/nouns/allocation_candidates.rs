@@ -22,10 +22,10 @@ use self::writer::AnswerWriter;
 use super::{explain, unknown_name};
 use crate::http::edge::admission::Memory;
 use crate::http::edge::answer::Answer;
-use crate::http::edge::explanations::Asked;
+use crate::http::edge::explanations::AnsweredRequest;
 use crate::http::edge::patience::Patience;
 use crate::http::edge::request_context::RequestContext;
-use crate::http::edge::searches::Searched;
+use crate::http::edge::searches::SearchOutcome;
 use crate::http::edge::settings::CandidateSettings;
 use crate::http::errors::ApiError;
 
@@ -51,9 +51,9 @@ pub(crate) async fn list(context: &RequestContext) -> Result<Answer, ApiError> {
     let seed = settings.randomize.then(|| api.ids.uuid().as_u64_pair().0);
     // Without a limit all candidates are found, and the starting point does not matter.
     request.seed = seed.filter(|_| request.limit.is_some());
-    let job = Job {
+    let job = SearchJob {
         patience: context.patience(context.head.begun, settings.deadline),
-        asked: Arc::new(Asked {
+        asked: Arc::new(AnsweredRequest {
             view,
             request,
             version: context.head.version,
@@ -80,10 +80,14 @@ pub(crate) async fn list(context: &RequestContext) -> Result<Answer, ApiError> {
 }
 
 /// Builds the answer; the search is kept so that it can be explained later.
-fn answered(context: &RequestContext, found: Found, asked: Arc<Asked>) -> Result<Answer, ApiError> {
+fn answered(
+    context: &RequestContext,
+    found: SearchResult,
+    asked: Arc<AnsweredRequest>,
+) -> Result<Answer, ApiError> {
     let limits = [asked.request.limit, asked.request.search_max];
     let least = limits.into_iter().flatten().min();
-    context.notes.lock().searched = Some(Searched {
+    context.notes.lock().searched = Some(SearchOutcome {
         candidates: found.candidates,
         limited: least.is_some_and(|limit| found.candidates >= limit),
         asked: (found.candidates == 0).then_some(asked),
@@ -92,17 +96,17 @@ fn answered(context: &RequestContext, found: Found, asked: Arc<Asked>) -> Result
 }
 
 /// The result of a search.
-struct Found {
+struct SearchResult {
     /// The whole answer, or the error for a name that does not exist.
     body: Result<Vec<Bytes>, ApiError>,
     candidates: usize,
 }
 
 /// One search with all its inputs.
-struct Job {
+struct SearchJob {
     /// Ends at the deadline, counted from the arrival of the request.
     patience: Patience,
-    asked: Arc<Asked>,
+    asked: Arc<AnsweredRequest>,
     settings: CandidateSettings,
     /// Set with `randomize`.
     seed: Option<u64>,
@@ -111,10 +115,10 @@ struct Job {
 /// The reason why there is no answer; `None` if the watch ended the search.
 type Unanswered = Option<ApiError>;
 
-impl Job {
+impl SearchJob {
     /// The answer if it takes little time, as most do; `None` if the search must start again on
     /// another thread.
-    fn run_briefly(&self, memory: &mut Memory) -> Result<Option<Found>, ApiError> {
+    fn run_briefly(&self, memory: &mut Memory) -> Result<Option<SearchResult>, ApiError> {
         let watch = |_steps| ControlFlow::Break(());
         match self.answer(Box::new(watch), AT_ONCE_MAX_BYTES, memory) {
             Ok(found) => Ok(Some(found)),
@@ -123,9 +127,9 @@ impl Job {
         }
     }
 
-    fn run(&self, memory: &mut Memory) -> Result<Found, ApiError> {
+    fn run(&self, memory: &mut Memory) -> Result<SearchResult, ApiError> {
         let deadline = self.settings.deadline;
-        let watch = |_steps| self.patience.look();
+        let watch = |_steps| self.patience.check();
         let answer = self.answer(Box::new(watch), usize::MAX, memory);
         answer.map_err(|unanswered| unanswered.unwrap_or_else(|| too_long(deadline)))
     }
@@ -136,7 +140,7 @@ impl Job {
         watch: Watch<'a>,
         most: usize,
         memory: &mut Memory,
-    ) -> Result<Found, Unanswered> {
+    ) -> Result<SearchResult, Unanswered> {
         let max = self.settings.memory_max_bytes;
         let mut take = |bytes: usize| {
             if bytes > max {
@@ -147,7 +151,7 @@ impl Job {
             memory.grow_to(bytes.next_multiple_of(MEMORY_STEP_BYTES))?;
             if bytes > most { Err(None) } else { Ok(()) }
         };
-        let Asked {
+        let AnsweredRequest {
             view,
             request,
             version,
@@ -155,7 +159,7 @@ impl Job {
         let mut search = match view.state.candidates(request, Some(watch)) {
             Ok(search) => search,
             Err(error) => {
-                return Ok(Found {
+                return Ok(SearchResult {
                     body: Err(unknown_name(&error, "")),
                     candidates: 0,
                 });
@@ -192,7 +196,7 @@ impl Job {
         }
         let candidates = writer.candidates();
         let body = writer.finish(|bytes| take(kept_bytes + bytes))?;
-        Ok(Found {
+        Ok(SearchResult {
             body: Ok(body),
             candidates,
         })

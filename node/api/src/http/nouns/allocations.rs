@@ -59,7 +59,7 @@ struct ConsumerBody<'a, T: Serialize> {
 }
 
 /// `GET /allocations/{consumer_uuid}`. An unknown consumer has no allocations, rather than a 404.
-pub(crate) async fn of_consumer(context: &RequestContext) -> Result<Answer, ApiError> {
+pub(crate) async fn for_consumer(context: &RequestContext) -> Result<Answer, ApiError> {
     let view = context.view().await?;
     let consumer = view.state.consumer(&ConsumerUuid::from(context.param(0)));
     let consumer = consumer.filter(|consumer| !consumer.allocations.is_empty());
@@ -89,7 +89,7 @@ pub(crate) async fn of_consumer(context: &RequestContext) -> Result<Answer, ApiE
 }
 
 /// `GET /resource_providers/{uuid}/allocations`: the allocations of a provider by consumer.
-pub(crate) async fn of_provider(context: &RequestContext) -> Result<Answer, ApiError> {
+pub(crate) async fn for_provider(context: &RequestContext) -> Result<Answer, ApiError> {
     let view = context.view().await?;
     let provider = context.provider();
     let provider = provider.filter(|uuid| view.state.place(uuid).is_some());
@@ -192,7 +192,7 @@ fn parse_consumer(
     body: &Json,
     version: Microversion,
 ) -> Result<ConsumerAllocations, ApiError> {
-    let text = |key: &str| body.at(key).text();
+    let text = |key: &str| body.member(key).text();
     let generation = match body.get("consumer_generation") {
         None => ConsumerGeneration::Unchecked,
         Some(value) => value.integer().map_or(ConsumerGeneration::New, |value| {
@@ -203,10 +203,10 @@ fn parse_consumer(
         None => ConsumerTypeUpdate::Keep,
         Some(name) => ConsumerTypeUpdate::Set(name.parse().map_err(invalid_json)?),
     };
-    let allocations = providers_in(body.at("allocations")).into_iter();
+    let allocations = providers_in(body.member("allocations")).into_iter();
     let allocations = allocations.map(|(provider, item)| ProviderAmounts {
         provider: Given::from(provider),
-        resources: parse_amounts(item.at("resources")),
+        resources: parse_amounts(item.member("resources")),
     });
     Ok(ConsumerAllocations {
         consumer: ConsumerUuid::from(consumer),
@@ -222,7 +222,7 @@ fn parse_consumer(
 /// twice, the last entry wins.
 fn providers_in(allocations: &Json) -> IndexMap<&str, &Json> {
     let listed = allocations.items().iter().map(|item| {
-        let provider = item.at("resource_provider").at("uuid");
+        let provider = item.member("resource_provider").member("uuid");
         (provider.text().unwrap_or_default(), item)
     });
     listed.chain(allocations.members()).collect()

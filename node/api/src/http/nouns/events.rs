@@ -22,13 +22,13 @@ use super::bad_value;
 use crate::http::edge::accept::Accept;
 use crate::http::edge::admission::Memory;
 use crate::http::edge::answer::{Answer, Stream};
-use crate::http::edge::budget::{Caller, Held};
+use crate::http::edge::budget::{BudgetShare, Caller};
 use crate::http::edge::consistency::parse_token;
 use crate::http::edge::headers;
 use crate::http::edge::ledger::Ledger;
 use crate::http::edge::request_context::RequestContext;
 use crate::http::edge::state::Server;
-use crate::http::edge::tail::{Place, Step};
+use crate::http::edge::tail::{Step, StreamPosition};
 use crate::http::errors::{ApiError, code};
 use crate::http::wire::changes::{Filter, each_value, line};
 use crate::http::wire::chunks::put;
@@ -66,8 +66,8 @@ pub(crate) async fn watch(context: &RequestContext) -> Result<Answer, ApiError> 
     filter.rewritten = is("rewritten", "true");
     let text = |name| headers::text(&context.head.headers, name);
     let form = match Accept::parse(text("accept").as_deref()).prefers_events() {
-        true => Form::Events,
-        false => Form::Lines,
+        true => LineFormat::Events,
+        false => LineFormat::Lines,
     };
     let seen = text(LAST_EVENT_ID).map(|text| parse_place("Last-Event-ID", &text));
     let after = query.last("after").map(|text| parse_place("after", text));
@@ -91,7 +91,7 @@ pub(crate) async fn watch(context: &RequestContext) -> Result<Answer, ApiError> 
     let place = admission.stream(context.head.caller)?;
     let (sender, receiver) = mpsc::channel(2);
     let last = sender.clone().try_reserve_owned();
-    let watch = Watch {
+    let watch = EventStream {
         server: context.services.server.clone(),
         caller: context.head.caller,
         ledger,
@@ -114,7 +114,7 @@ pub(crate) async fn watch(context: &RequestContext) -> Result<Answer, ApiError> 
     // The stream keeps its place until its client has taken all of it.
     let body = stream::unfold(
         (receiver, place),
-        async |(mut receiver, place): (Receiver<Piece>, Held)| {
+        async |(mut receiver, place): (Receiver<LineBatch>, BudgetShare)| {
             let piece = receiver.recv().await?;
             Some((Ok::<_, Infallible>(piece.lines), (receiver, place)))
         },
@@ -176,14 +176,14 @@ enum Begin {
 
 /// The format of lines.
 #[derive(Clone, Copy)]
-enum Form {
+enum LineFormat {
     /// A JSON value per line.
     Lines,
     /// Server-sent events. Source: the HTML standard, section 9.2.
     Events,
 }
 
-impl Form {
+impl LineFormat {
     fn content_type(self) -> &'static str {
         match self {
             Self::Lines => "application/x-ndjson",
@@ -209,36 +209,36 @@ impl Form {
 }
 
 /// Some lines, and the memory that they occupy.
-struct Piece {
+struct LineBatch {
     lines: Bytes,
     _memory: Memory,
 }
 
 /// A stream in progress.
-struct Watch {
+struct EventStream {
     server: Arc<Server>,
     caller: Caller,
     ledger: Ledger,
     filter: Filter,
-    form: Form,
+    form: LineFormat,
     /// Whether it goes on after everything has been sent.
     follows: bool,
     /// To the body of the response: one chunk, and the end.
-    sender: Sender<Piece>,
+    sender: Sender<LineBatch>,
     /// All entries up to this index are sent; `None` until the snapshot has ended.
     sent: Option<u64>,
     /// The time of the latest report of the position, and the position.
     progress: (Instant, Option<u64>),
 }
 
-impl Watch {
+impl EventStream {
     /// Writes the stream until it ends.
-    async fn run(mut self, view: View, begin: Begin, last: OwnedPermit<Piece>) {
+    async fn run(mut self, view: View, begin: Begin, last: OwnedPermit<LineBatch>) {
         let (client, ledger) = (self.sender.clone(), self.ledger.clone());
         let ended = tokio::select! {
             biased;
             () = client.closed() => return,
-            () = ledger.going() => Err(End::Drain),
+            () = ledger.shutdown_begun() => Err(End::Drain),
             () = sleep(LIFETIME) => Err(End::Lifetime),
             ended = self.write(view, begin) => ended,
         };
@@ -250,7 +250,7 @@ impl Watch {
             };
             let mut lines = Vec::new();
             self.form.put(&mut lines, next.as_deref(), &ended);
-            last.send(Piece {
+            last.send(LineBatch {
                 lines: lines.into(),
                 _memory: self.server.admission.answer(self.caller),
             });
@@ -340,7 +340,7 @@ impl Watch {
         }
         let view = self.server.api.read.view(Consistency::Local).await;
         match view {
-            Ok(view) if self.ledger.is_of(&view) => {
+            Ok(view) if self.ledger.is_for_view(&view) => {
                 let index = view.position.index.unwrap_or_default().index;
                 Ok(*tail.newest.insert((Instant::now(), index)))
             }
@@ -398,14 +398,14 @@ impl Watch {
     /// A page of the entries after one index and up to another.
     async fn step(&self, after: u64, up_to: u64) -> Result<Arc<Step>, End> {
         let mut tail = self.server.tail.lock().await;
-        match tail.after(self.ledger.epoch, after) {
-            Place::Before(step) => Ok(step),
-            Place::Elsewhere(start) => {
+        match tail.position_after(self.ledger.epoch, after) {
+            StreamPosition::Before(step) => Ok(step),
+            StreamPosition::Elsewhere(start) => {
                 drop(tail);
                 self.read(after, up_to.min(start)).await
             }
             // Other streams wait for this step and use it too.
-            Place::AtTheEnd => {
+            StreamPosition::AtTheEnd => {
                 let step = self.read(after, up_to).await?;
                 tail.add(after, Arc::clone(&step));
                 Ok(step)
@@ -465,7 +465,7 @@ impl Watch {
         memory.grow_to(lines.len()).map_err(|_| End::Slow)?;
         match timeout(PATIENCE, self.sender.reserve()).await {
             Ok(Ok(free)) => {
-                free.send(Piece {
+                free.send(LineBatch {
                     lines,
                     _memory: memory,
                 });

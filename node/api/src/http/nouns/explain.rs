@@ -3,7 +3,7 @@
 use placement_model::query::candidates::CandidateRequest;
 
 use crate::http::edge::answer::Answer;
-use crate::http::edge::explanations::{Asked, DEADLINE, WAIT};
+use crate::http::edge::explanations::{AnsweredRequest, DEADLINE, WAIT};
 use crate::http::edge::request_context::RequestContext;
 use crate::http::errors::ApiError;
 use crate::http::wire::microversion::Microversion;
@@ -56,7 +56,7 @@ pub(crate) async fn show(context: &RequestContext) -> Result<Answer, ApiError> {
     let explanations = &context.services.server.admission.explanations;
     // Taken before the state: writes copy a state that is held.
     let turn = explanations.turn(context.head.caller, WAIT).await?;
-    let asked = Asked {
+    let asked = AnsweredRequest {
         view: context.view().await?,
         request,
         version,

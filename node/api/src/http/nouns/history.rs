@@ -80,7 +80,7 @@ impl Walk {
             if let Some(last) = self.put(&mut page, &entries) {
                 break Some(last);
             }
-            if patience.look().is_break() {
+            if patience.check().is_break() {
                 break Some(oldest);
             }
             from = oldest.saturating_sub(1);

@@ -60,7 +60,7 @@ struct ListBody<T: Serialize> {
 /// `GET …/inventories`: all inventories of a provider.
 pub(crate) async fn list(context: &RequestContext) -> Result<Answer, ApiError> {
     let view = context.view().await?;
-    let found = context.of_provider(Varies::Yes, |uuid| view.state.inventories(uuid))?;
+    let found = context.find_provider(Varies::Yes, |uuid| view.state.inventories(uuid))?;
     let (resource_provider_generation, records) = found;
     let records = records.iter();
     let modified = records.clone().map(|(_, row)| row.updated_at).max();
@@ -74,7 +74,7 @@ pub(crate) async fn list(context: &RequestContext) -> Result<Answer, ApiError> {
 /// `GET …/inventories/{resource_class}`: one inventory of a provider.
 pub(crate) async fn show(context: &RequestContext) -> Result<Answer, ApiError> {
     let view = context.view().await?;
-    let found = context.of_provider(Varies::Yes, |uuid| view.state.inventories(uuid))?;
+    let found = context.find_provider(Varies::Yes, |uuid| view.state.inventories(uuid))?;
     let (resource_provider_generation, records) = found;
     let class = context.param(1);
     let (_, row) = (records.iter().find(|(name, _)| name.as_str() == class))
@@ -90,7 +90,7 @@ pub(crate) async fn show(context: &RequestContext) -> Result<Answer, ApiError> {
 pub(crate) async fn create(context: &RequestContext) -> Result<Answer, ApiError> {
     let provider = context.provider_or_404()?;
     let body = context.body_below(provider).await?;
-    let class = body.at("resource_class").text().unwrap_or_default();
+    let class = body.member("resource_class").text().unwrap_or_default();
     let resource_class = Given::from(class);
     let inventory = parse_record(class, &body);
     let inventory = context.found_below(provider, inventory).await?;
@@ -154,7 +154,7 @@ pub(crate) async fn replace(context: &RequestContext) -> Result<Answer, ApiError
     let write = WriteKind::ReplaceInventories { provider };
     let (reply, _) = context.submit(command, write).await?;
     let (generation, at) = written(&reply)?;
-    let given = body.at("inventories").members();
+    let given = body.member("inventories").members();
     let modified = given.clone().next().map(|_| at);
     let answer = Answer::json(&ListBody {
         resource_provider_generation: generation,
@@ -192,7 +192,7 @@ fn capacity_rule(version: Microversion) -> CapacityRule {
 pub(crate) fn parse_set(
     body: &Json,
 ) -> Result<(Generation, BTreeMap<Given<ResourceClassName>, Inventory>), ApiError> {
-    let records = body.at("inventories").members();
+    let records = body.member("inventories").members();
     let records =
         records.map(|(class, record)| Ok((Given::from(class), parse_record(class, record)?)));
     let inventories = records.collect::<Result<_, ApiError>>()?;
@@ -202,10 +202,10 @@ pub(crate) fn parse_set(
 /// Parses a record that matches the schema, or is under a name that is not a valid class.
 fn parse_record(class: &str, record: &Json) -> Result<Inventory, ApiError> {
     let whole = |key: &str, default: i64| {
-        u32::try_from(record.at(key).integer().unwrap_or(default)).unwrap_or_default()
+        u32::try_from(record.member(key).integer().unwrap_or(default)).unwrap_or_default()
     };
     // Negative zero becomes zero.
-    let ratio = record.at("allocation_ratio").number().unwrap_or(1.0) + 0.0;
+    let ratio = record.member("allocation_ratio").number().unwrap_or(1.0) + 0.0;
     if ratio < 0.0 || !ratio.is_finite() {
         return Err(ApiError::bad_request(format!(
             "Bad inventory {class}: allocation_ratio is {ratio}; give a finite number that is \

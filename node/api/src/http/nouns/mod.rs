@@ -39,13 +39,13 @@ pub(crate) mod what_if;
 
 /// The provider's generation that the client last saw, if the body has one.
 fn given_generation(body: &Json) -> Option<Generation> {
-    let given = body.at("resource_provider_generation").integer();
+    let given = body.member("resource_provider_generation").integer();
     given.map(Generation)
 }
 
 /// Parses the name in a body.
 fn name_in<N: FromStr<Err: Display>>(body: &Json) -> Result<N, ApiError> {
-    let name = body.at("name").text().unwrap_or_default();
+    let name = body.member("name").text().unwrap_or_default();
     name.parse().map_err(invalid_json)
 }
 

@@ -11,7 +11,7 @@ use crate::http::errors::{ApiError, WriteKind};
 
 pub(crate) async fn reshape(context: &RequestContext) -> Result<Answer, ApiError> {
     let body = context.body().await?;
-    let inventories = body.at("inventories").members().map(|(provider, set)| {
+    let inventories = body.member("inventories").members().map(|(provider, set)| {
         let (generation, inventories) = inventories::parse_set(set)?;
         Ok(ReshapedInventories {
             provider: Given::from(provider),
@@ -23,7 +23,7 @@ pub(crate) async fn reshape(context: &RequestContext) -> Result<Answer, ApiError
     context.admit("providers", inventories.len(), |limits| limits.providers)?;
     let sets = inventories.iter().map(|set| set.inventories.len());
     context.admit("inventories", sets.sum(), |limits| limits.inventories)?;
-    let allocations = allocations::parse_consumers(context, body.at("allocations"))?;
+    let allocations = allocations::parse_consumers(context, body.member("allocations"))?;
     let command = Command::Reshape(Reshape {
         inventories,
         allocations,

@@ -37,7 +37,7 @@ struct ProviderBody<'a> {
 }
 
 impl<'a> ProviderBody<'a> {
-    fn of(context: &RequestContext, provider: &'a Provider) -> Self {
+    fn for_request(context: &RequestContext, provider: &'a Provider) -> Self {
         Self::new(&context.head.base_path, context.head.version, provider)
     }
 
@@ -118,8 +118,8 @@ fn parse_filter(query: &Query, version: Microversion) -> Result<ProviderFilter, 
 /// `GET /resource_providers/{uuid}`: one provider with its links.
 pub(crate) async fn show(context: &RequestContext) -> Result<Answer, ApiError> {
     let view = context.view().await?;
-    let provider = context.of_provider(Varies::No, |uuid| view.state.provider(uuid))?;
-    let answer = Answer::json(&ProviderBody::of(context, &provider));
+    let provider = context.find_provider(Varies::No, |uuid| view.state.provider(uuid))?;
+    let answer = Answer::json(&ProviderBody::for_request(context, &provider));
     Ok(context.modified(answer, Some(provider.modified)))
 }
 
@@ -127,7 +127,7 @@ pub(crate) async fn show(context: &RequestContext) -> Result<Answer, ApiError> {
 pub(crate) async fn create(context: &RequestContext) -> Result<Answer, ApiError> {
     let body = context.body().await?;
     // An empty UUID is treated as a missing one.
-    let given = body.at("uuid").text().and_then(spelling::uuid);
+    let given = body.member("uuid").text().and_then(spelling::uuid);
     let uuid = ProviderUuid(given.unwrap_or_else(|| context.api().ids.uuid()));
     let name: ProviderName = name_in(&body)?;
     let write = WriteKind::CreateProvider {
@@ -140,13 +140,13 @@ pub(crate) async fn create(context: &RequestContext) -> Result<Answer, ApiError>
     let command = Command::CreateProvider(CreateProvider {
         uuid,
         name: name.clone(),
-        parent: body.at("parent_provider_uuid").text().map(Given::from),
+        parent: body.member("parent_provider_uuid").text().map(Given::from),
     });
     let (reply, _) = context.submit(command, write).await?;
     let location = format!("/resource_providers/{uuid}");
     match reply {
         Reply::Provider(provider) if context.head.version.from(20) => {
-            let answer = Answer::json(&ProviderBody::of(context, &provider));
+            let answer = Answer::json(&ProviderBody::for_request(context, &provider));
             Ok(context.modified(answer.location(location), Some(provider.modified)))
         }
         _ => Ok(Answer::created().location(location)),
@@ -182,7 +182,7 @@ pub(crate) async fn update(context: &RequestContext) -> Result<Answer, ApiError>
     let Reply::Provider(provider) = reply else {
         return Ok(Answer::no_content().status(StatusCode::OK));
     };
-    let answer = Answer::json(&ProviderBody::of(context, &provider));
+    let answer = Answer::json(&ProviderBody::for_request(context, &provider));
     Ok(context.modified_if_ever(answer, updated))
 }
 

@@ -5,7 +5,7 @@ use placement_wire::searches::SearchList;
 use super::{ago, parse_limit};
 use crate::http::edge::answer::Answer;
 use crate::http::edge::request_context::RequestContext;
-use crate::http::edge::searches::{Shown, Which};
+use crate::http::edge::searches::{SearchFilter, SearchView};
 use crate::http::errors::ApiError;
 
 /// `GET /placementd/v1/searches`, with `since` in seconds, `empty`, `project` and `request_id`.
@@ -13,7 +13,7 @@ pub(crate) async fn list(context: &RequestContext) -> Result<Answer, ApiError> {
     context.refuse_as_of("use since=SECONDS for recent searches")?;
     let query = context.query()?;
     query.check_once(context.head.route, context.head.version)?;
-    let which = Which {
+    let which = SearchFilter {
         since: query.last("since").map(|age| ago(context, age)),
         empty: query.last("empty") == Some("true"),
         request_id: query.last("request_id").map(str::to_owned),
@@ -22,10 +22,10 @@ pub(crate) async fn list(context: &RequestContext) -> Result<Answer, ApiError> {
     };
     // Checks that the partition exists, with the consistency that the request asks for.
     context.view().await?;
-    let (searches, left_out) = context.services.server.searches.of(&which);
+    let (searches, left_out) = context.services.server.searches.matching(&which);
     Ok(Answer::json(&SearchList {
         left_out: left_out as u64,
-        searches: searches.iter().map(Shown::json).collect(),
+        searches: searches.iter().map(SearchView::json).collect(),
     }))
 }
 

@@ -111,10 +111,10 @@ pub(crate) async fn delete(context: &RequestContext) -> Result<Answer, ApiError>
 }
 
 /// `GET /resource_providers/{uuid}/traits`: the traits of a provider.
-pub(crate) async fn of_provider(context: &RequestContext) -> Result<Answer, ApiError> {
+pub(crate) async fn for_provider(context: &RequestContext) -> Result<Answer, ApiError> {
     let view = context.view().await?;
     let (generation, traits) =
-        context.of_provider(Varies::Yes, |uuid| view.state.provider_traits(uuid))?;
+        context.find_provider(Varies::Yes, |uuid| view.state.provider_traits(uuid))?;
     Ok(answer(context, &traits, Some(generation)))
 }
 

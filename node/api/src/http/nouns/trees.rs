@@ -21,7 +21,7 @@ pub(crate) async fn show(context: &RequestContext) -> Result<Answer, ApiError> {
         Ok(tree.as_ref().map(|tree| to_json(&shown(tree))))
     });
     let made = made.await?;
-    let body = context.of_provider(Varies::No, |_| made)?;
+    let body = context.find_provider(Varies::No, |_| made)?;
     Ok(context.modified_now(Answer::chunks(vec![body])))
 }
 

@@ -39,15 +39,15 @@ fn answer(
 }
 
 /// `GET /resource_providers/{uuid}/usages`: the usage of a provider by class.
-pub(crate) async fn of_provider(context: &RequestContext) -> Result<Answer, ApiError> {
+pub(crate) async fn for_provider(context: &RequestContext) -> Result<Answer, ApiError> {
     let view = context.view().await?;
     let (generation, usages) =
-        context.of_provider(Varies::Yes, |uuid| view.state.provider_usages(uuid))?;
+        context.find_provider(Varies::Yes, |uuid| view.state.provider_usages(uuid))?;
     Ok(answer(context, Some(generation), &usages))
 }
 
 /// `GET /usages`: the usage of a project by class and, from 1.38, by consumer type.
-pub(crate) async fn of_project(context: &RequestContext) -> Result<Answer, ApiError> {
+pub(crate) async fn for_project(context: &RequestContext) -> Result<Answer, ApiError> {
     let query = context.query()?;
     query.check(context.head.route, context.head.version)?;
     let project = ProjectId::from(query.last("project_id").unwrap_or_default());

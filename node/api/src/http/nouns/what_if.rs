@@ -16,7 +16,7 @@ use serde_json::value::RawValue;
 use super::{CONTENT_ROWS_MAX, capacity, explain, unknown_name};
 use crate::fork::Fork;
 use crate::http::edge::answer::Answer;
-use crate::http::edge::explanations::{self, Asked, Explained};
+use crate::http::edge::explanations::{self, AnsweredRequest, Explained};
 use crate::http::edge::patience::Patience;
 use crate::http::edge::request_context::RequestContext;
 use crate::http::edge::route::is_own;
@@ -42,19 +42,19 @@ const FIT_DEADLINE: Duration = Duration::from_secs(1);
 const WAIT: Duration = Duration::from_secs(15);
 
 /// The answer to a question.
-enum Found {
+enum WhatIfAnswer {
     Fit(Fit),
     Explain(Box<Explained>),
     Capacity(CapacityReport),
 }
 
-impl Found {
+impl WhatIfAnswer {
     /// As JSON has it.
-    fn shown(&self) -> wire::Found<'_> {
+    fn shown(&self) -> wire::WhatIfAnswer<'_> {
         match self {
-            Self::Fit(found) => wire::Found::Fit(fit_shown(found)),
-            Self::Explain(explained) => wire::Found::Explain(Box::new(explained.shown())),
-            Self::Capacity(report) => wire::Found::Capacity(capacity::shown(report)),
+            Self::Fit(found) => wire::WhatIfAnswer::Fit(fit_shown(found)),
+            Self::Explain(explained) => wire::WhatIfAnswer::Explain(Box::new(explained.shown())),
+            Self::Capacity(report) => wire::WhatIfAnswer::Capacity(capacity::shown(report)),
         }
     }
 }
@@ -93,7 +93,7 @@ pub(crate) async fn ask(context: &RequestContext) -> Result<Answer, ApiError> {
     let place = what_ifs.place(context.head.caller, WAIT).await?;
     let turn = place.turn(WAIT).await?;
     let api = context.api();
-    let fork = Arc::new(Fork::of(context.view().await?, api.clock.clone()));
+    let fork = Arc::new(Fork::new(context.view().await?, api.clock.clone()));
     let server = Arc::new(Server {
         api: Api {
             write: fork.clone(),
@@ -113,7 +113,7 @@ pub(crate) async fn ask(context: &RequestContext) -> Result<Answer, ApiError> {
         // Other tasks need this thread too.
         tokio::task::yield_now().await;
     }
-    let becomes = Arc::new(Becomes {
+    let becomes = Arc::new(ChangedState {
         view: fork.now(),
         patience: context.patience(Duration::ZERO, DEADLINE),
     });
@@ -129,7 +129,7 @@ pub(crate) async fn ask(context: &RequestContext) -> Result<Answer, ApiError> {
     }
     Ok(Answer::json(&wire::Outcome {
         changes,
-        answers: answers.iter().map(Found::shown).collect(),
+        answers: answers.iter().map(WhatIfAnswer::shown).collect(),
     }))
 }
 
@@ -139,7 +139,7 @@ pub(crate) async fn fit(context: &RequestContext) -> Result<Answer, ApiError> {
     let request = explain::parse(context, context.query()?, explain::version(context))?;
     let what_ifs = &context.services.server.admission.what_ifs;
     let turn = what_ifs.turn(context.head.caller, WAIT).await?;
-    let now = Becomes {
+    let now = ChangedState {
         view: context.view().await?,
         patience: context.patience(Duration::ZERO, FIT_DEADLINE),
     };
@@ -151,13 +151,13 @@ pub(crate) async fn fit(context: &RequestContext) -> Result<Answer, ApiError> {
 }
 
 /// The state after the changes.
-struct Becomes {
+struct ChangedState {
     view: View,
     /// Deadline, renewed for each question.
     patience: Patience,
 }
 
-impl Becomes {
+impl ChangedState {
     fn fit(
         &self,
         request: &CandidateRequest,
@@ -165,14 +165,14 @@ impl Becomes {
         limit: Duration,
     ) -> Result<Fit, ApiError> {
         let patience = self.patience.renewed(limit);
-        let watch = Box::new(|_steps| patience.look());
+        let watch = Box::new(|_steps| patience.check());
         let fit = self.view.state.fit(request, at_most, watch);
         fit.map_err(|error| unknown_name(&error, ""))
     }
 }
 
 /// A parsed question: a function from the state to the answer.
-type Ask = Box<dyn FnOnce(&Becomes) -> Result<Found, ApiError> + Send>;
+type ParsedQuestion = Box<dyn FnOnce(&ChangedState) -> Result<WhatIfAnswer, ApiError> + Send>;
 
 /// # Errors
 /// 400 if the question is invalid in any state.
@@ -180,7 +180,7 @@ fn parse(
     question: Question,
     context: &RequestContext,
     version: Microversion,
-) -> Result<Ask, ApiError> {
+) -> Result<ParsedQuestion, ApiError> {
     let parse = |query: String| explain::parse_within_body(context, &query, version);
     Ok(match question {
         Question::Fit { at_most, .. } if at_most > CLAIMS_MAX => {
@@ -190,26 +190,26 @@ fn parse(
         }
         Question::Fit { query, at_most } => {
             let request = parse(query)?;
-            Box::new(move |now| now.fit(&request, at_most, DEADLINE).map(Found::Fit))
+            Box::new(move |now| now.fit(&request, at_most, DEADLINE).map(WhatIfAnswer::Fit))
         }
         Question::Explain { query } => {
             let request = parse(query)?;
-            Box::new(move |Becomes { view, patience }| {
-                let asked = Asked {
+            Box::new(move |ChangedState { view, patience }| {
+                let asked = AnsweredRequest {
                     view: view.clone(),
                     request,
                     version,
                 };
                 let explained = asked.explain(&patience.renewed(explanations::DEADLINE));
-                Ok(Found::Explain(Box::new(explained?)))
+                Ok(WhatIfAnswer::Explain(Box::new(explained?)))
             })
         }
-        Question::Capacity {} => Box::new(|Becomes { view, .. }| {
+        Question::Capacity {} => Box::new(|ChangedState { view, .. }| {
             let report = view
                 .state
                 .capacity(None, CapacityBy::Class, CONTENT_ROWS_MAX);
             let over = || ApiError::over_limit("resource classes", CONTENT_ROWS_MAX);
-            report.map(Found::Capacity).ok_or_else(over)
+            report.map(WhatIfAnswer::Capacity).ok_or_else(over)
         }),
     })
 }

@@ -1,8 +1,8 @@
 //! Explanations of the model as `/placementd/v1/explain` writes them.
 
 use placement_model::query::explain::{
-    AbsentName, Atom, Bound, Detail, Elsewhere, Explanation, Holder, Kind, Lack, Less, Name, Near,
-    Relaxation, Short, Stage, Verdict,
+    AbsentName, Atom, Bound, ClassShortage, Detail, Explanation, Holder, Kind, Name, NearTree,
+    Relaxation, RelaxedCondition, Stage, TraitElsewhere, UnmetCondition, Verdict,
 };
 use placement_wire::explain as wire;
 
@@ -95,15 +95,15 @@ fn bound(bound: Bound) -> wire::Bound {
     }
 }
 
-fn elsewhere(elsewhere: &Elsewhere) -> wire::Elsewhere<'_> {
-    wire::Elsewhere {
+fn elsewhere(elsewhere: &TraitElsewhere) -> wire::TraitElsewhere<'_> {
+    wire::TraitElsewhere {
         root: named(&elsewhere.root),
         provider: named(&elsewhere.provider),
     }
 }
 
-fn short(short: &Short) -> wire::Short<'_> {
-    wire::Short {
+fn short(short: &ClassShortage) -> wire::ClassShortage<'_> {
+    wire::ClassShortage {
         class: short.class.as_str().into(),
         asked: short.asked,
         most: short.most,
@@ -121,16 +121,16 @@ fn relaxation(relaxation: &Relaxation) -> wire::Relaxation<'_> {
     }
 }
 
-fn less(less: &Less) -> wire::Less<'_> {
-    wire::Less {
+fn less(less: &RelaxedCondition) -> wire::RelaxedCondition<'_> {
+    wire::RelaxedCondition {
         atom: atom(&less.atom),
         enough: less.enough,
         bound: less.bound.map(bound),
     }
 }
 
-fn near(near: &Near) -> wire::Near<'_> {
-    wire::Near {
+fn near(near: &NearTree) -> wire::NearTree<'_> {
+    wire::NearTree {
         root: named(&near.root),
         lacks: near.lacks.iter().map(lack).collect(),
         holders: near.holders.iter().map(holder).collect(),
@@ -138,8 +138,8 @@ fn near(near: &Near) -> wire::Near<'_> {
     }
 }
 
-fn lack(lack: &Lack) -> wire::Lack<'_> {
-    wire::Lack {
+fn lack(lack: &UnmetCondition) -> wire::UnmetCondition<'_> {
+    wire::UnmetCondition {
         atom: atom(&lack.atom),
         free: lack.free,
         capacity: lack.capacity,

@@ -48,7 +48,7 @@ impl Json {
     }
 
     /// The member of an object, or null.
-    pub(crate) fn at(&self, key: &str) -> &Self {
+    pub(crate) fn member(&self, key: &str) -> &Self {
         self.get(key).unwrap_or(&Self::Null)
     }
 

@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 use super::*;
 use crate::keystone::KeystoneSection;
 
-fn answer(token: &Value) -> Answer {
-    Answer::read(json!({ "token": token }).to_string().as_bytes()).unwrap()
+fn answer(token: &Value) -> TokenDocument {
+    TokenDocument::read(json!({ "token": token }).to_string().as_bytes()).unwrap()
 }
 
 fn document() -> Value {
@@ -81,7 +81,7 @@ fn a_token_says_whether_its_project_is_the_admin_project() {
     }
     of["is_admin_project"] = json!("False");
     let unclear = json!({ "token": of }).to_string();
-    assert!(Answer::read(unclear.as_bytes()).is_err());
+    assert!(TokenDocument::read(unclear.as_bytes()).is_err());
 }
 
 #[test]
@@ -92,7 +92,7 @@ fn malformed_answer_is_refused_without_being_shown() {
         "[\"secret\"]",
         "{\"token\": {\"user\": \"secret\"}}",
     ] {
-        let refused = Answer::read(body.as_bytes()).err().unwrap();
+        let refused = TokenDocument::read(body.as_bytes()).err().unwrap();
         assert!(!refused.contains("secret"), "{refused}");
     }
     let mut timeless = document();
@@ -112,10 +112,10 @@ fn answer_with_an_empty_id_is_refused() {
         "/domain/id",
     ] {
         let mut empty = json!({ "token": of });
-        assert!(Answer::read(empty.to_string().as_bytes()).is_ok());
+        assert!(TokenDocument::read(empty.to_string().as_bytes()).is_ok());
         *empty.pointer_mut(&format!("/token{place}")).unwrap() = json!("");
         assert!(
-            Answer::read(empty.to_string().as_bytes()).is_err(),
+            TokenDocument::read(empty.to_string().as_bytes()).is_err(),
             "{place}"
         );
     }
@@ -134,7 +134,7 @@ proptest! {
         let at = at.index(bytes.len());
         let end = (at + cut).min(bytes.len());
         bytes.splice(at..end, put);
-        if let Ok(answer) = Answer::read(&bytes) {
+        if let Ok(answer) = TokenDocument::read(&bytes) {
             let _ = (answer.expires_at(), answer.identity_endpoint("internal", "one"));
             if let Ok(token) = answer.into_token() {
                 prop_assert!(!token.identity.user_id.is_empty());

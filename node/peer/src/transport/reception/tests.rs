@@ -29,7 +29,7 @@ const SEEN: &[u8] = b"seen";
 /// committed.
 #[derive(Default)]
 struct Follower {
-    outgrown: Mutex<Vec<(u64, WireError)>>,
+    unreadable_calls: Mutex<Vec<(u64, WireError)>>,
     writes: Mutex<Vec<Forwarder>>,
     /// Whether callers were removed.
     removed: AtomicBool,
@@ -97,8 +97,8 @@ impl Handler for Follower {
         Ok((*number != 0).then_some(u64::from(*number)))
     }
 
-    fn outgrown(&self, by: u64, error: &WireError) {
-        self.outgrown.lock().push((by, error.clone()));
+    fn report_unreadable_call(&self, by: u64, error: &WireError) {
+        self.unreadable_calls.lock().push((by, error.clone()));
     }
 
     fn append_stream(
@@ -623,7 +623,10 @@ async fn entry_of_a_newer_binary_is_reported_to_both_sides() {
     let refused = send(&channel, &newer).await.unwrap_err();
     assert!(matches!(refused, CallError::Unreadable(_)), "{refused:?}");
     assert!(refused.to_string().contains("version 99"), "{refused}");
-    assert_eq!(*follower.outgrown.lock(), [(1, WireError::Newer(99))]);
+    assert_eq!(
+        *follower.unreadable_calls.lock(),
+        [(1, WireError::Newer(99))]
+    );
 }
 
 #[tokio::test]
@@ -644,5 +647,8 @@ async fn damaged_entry_closes_the_connection_and_is_sent_again() {
     }
     let channel = connect(&follower, &tasks).await;
     assert_eq!(send(&channel, &good).await, Ok(INDEX));
-    assert!(follower.outgrown.lock().is_empty(), "it can read the rest");
+    assert!(
+        follower.unreadable_calls.lock().is_empty(),
+        "it can read the rest"
+    );
 }

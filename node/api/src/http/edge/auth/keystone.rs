@@ -7,7 +7,7 @@ use http::HeaderMap;
 use super::super::headers;
 use super::identity::{NO_TOKEN, SERVICE_TOKEN, TOKEN};
 use crate::http::errors::ApiError;
-use crate::keystone::{Away, Keystone, Token};
+use crate::keystone::{Keystone, KeystoneUnavailable, Token};
 use placement_audit::identity::{CallingService, Identity};
 
 /// Validates the token, and the service token if there is one, with Keystone.
@@ -65,8 +65,8 @@ async fn token_of(
     token: &str,
     may_have_expired: bool,
 ) -> Result<Option<Arc<Token>>, ApiError> {
-    let known = keystone.whose(token, may_have_expired).await;
-    known.map_err(|Away(reason)| {
+    let known = keystone.token_owner(token, may_have_expired).await;
+    known.map_err(|KeystoneUnavailable(reason)| {
         tracing::warn!(reason, "Keystone cannot be asked");
         ApiError::cannot_authenticate()
     })

@@ -40,10 +40,10 @@ pub(super) enum Check {
 
 /// A text in which `%(name)s` is replaced by an attribute of the target.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Pattern(Vec<Part>);
+pub(super) struct Pattern(Vec<PatternPart>);
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Part {
+enum PatternPart {
     Text(String),
     ProjectId,
     UserId,
@@ -142,17 +142,17 @@ impl Pattern {
                 .strip_prefix('(')
                 .and_then(|rest| rest.split_once(")s"));
             let (name, after) = named.ok_or("% must be followed by (NAME)s or another %")?;
-            parts.push(Part::Text(std::mem::take(&mut plain)));
+            parts.push(PatternPart::Text(std::mem::take(&mut plain)));
             parts.push(match name {
-                "project_id" => Part::ProjectId,
-                "user_id" => Part::UserId,
+                "project_id" => PatternPart::ProjectId,
+                "user_id" => PatternPart::UserId,
                 _ => return Err(format!("requests have no attribute {name:?}")),
             });
             rest = after;
         }
         plain.push_str(rest);
-        parts.push(Part::Text(plain));
-        parts.retain(|part| *part != Part::Text(String::new()));
+        parts.push(PatternPart::Text(plain));
+        parts.retain(|part| *part != PatternPart::Text(String::new()));
         Ok(Self(parts))
     }
 
@@ -160,9 +160,11 @@ impl Pattern {
     /// the check fails.
     fn fill_in(&self, target: Target<'_>) -> Option<Cow<'_, str>> {
         let text = |part| match part {
-            &Part::ProjectId => (target.project_id).map(|project| Cow::Owned(project.to_owned())),
-            &Part::UserId => target.user_id.map(|user| Cow::Owned(user.to_owned())),
-            Part::Text(text) => Some(Cow::Borrowed(text.as_str())),
+            &PatternPart::ProjectId => {
+                (target.project_id).map(|project| Cow::Owned(project.to_owned()))
+            }
+            &PatternPart::UserId => target.user_id.map(|user| Cow::Owned(user.to_owned())),
+            PatternPart::Text(text) => Some(Cow::Borrowed(text.as_str())),
         };
         match self.0.as_slice() {
             [part] => text(part),
@@ -212,7 +214,7 @@ impl Parser<'_> {
         while self.next_is(&Token::Or) {
             alternatives.push(self.all()?);
         }
-        Some(one_or(alternatives, Check::Or))
+        Some(single_or(alternatives, Check::Or))
     }
 
     fn all(&mut self) -> Option<Check> {
@@ -220,7 +222,7 @@ impl Parser<'_> {
         while self.next_is(&Token::And) {
             conditions.push(self.one()?);
         }
-        Some(one_or(conditions, Check::And))
+        Some(single_or(conditions, Check::And))
     }
 
     fn one(&mut self) -> Option<Check> {
@@ -244,7 +246,7 @@ impl Parser<'_> {
     }
 }
 
-fn one_or(mut checks: Vec<Check>, many: fn(Vec<Check>) -> Check) -> Check {
+fn single_or(mut checks: Vec<Check>, many: fn(Vec<Check>) -> Check) -> Check {
     match checks.len() {
         1 => checks.remove(0),
         _ => many(checks),

@@ -31,7 +31,7 @@ const ALL_READS: &str = "all_reads_api";
 pub(crate) struct Defaults(pub(crate) BTreeSet<&'static str>);
 
 /// Whether the upstream rule guards only operations that read.
-pub(crate) fn is_of_reads(operation: &str) -> bool {
+pub(crate) fn is_read_operation(operation: &str) -> bool {
     let ends = [":list", ":show", ":usages"];
     operation.starts_with("placement:") && ends.iter().any(|end| operation.ends_with(end))
 }
@@ -44,7 +44,7 @@ fn rule_of(operation: &str) -> String {
         own if own.starts_with("placementd:") => "rule:all_reads_api",
         _ => "rule:admin_or_service_api",
     };
-    match is_of_reads(operation) || operation.starts_with("placementd:") {
+    match is_read_operation(operation) || operation.starts_with("placementd:") {
         true => format!("{rule} or role:placement_reader"),
         false => rule.to_owned(),
     }
@@ -66,7 +66,7 @@ impl Defaults {
             rule if enforce_new_defaults || rule == OLD => (name, rule.to_owned()),
             rule => (name, format!("({rule}) or {OLD}")),
         });
-        let reads = self.0.iter().filter(|name| is_of_reads(name));
+        let reads = self.0.iter().filter(|name| is_read_operation(name));
         let reads: Vec<_> = reads.map(|name| format!("rule:{name}")).collect();
         let operations = self.0.iter().map(|name| (*name, rule_of(name)));
         base.chain([(ALL_READS, reads.join(" and "))])

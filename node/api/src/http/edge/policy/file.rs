@@ -40,14 +40,14 @@ pub enum PolicyError {
 
 /// A rule with its file and line.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Stated {
+pub(super) struct LocatedRule {
     pub(super) check: Check,
     pub(super) path: PathBuf,
     pub(super) line: usize,
 }
 
 /// Reads the rules of a file.
-pub(super) fn read(path: &Path) -> Result<BTreeMap<String, Stated>, PolicyError> {
+pub(super) fn read(path: &Path) -> Result<BTreeMap<String, LocatedRule>, PolicyError> {
     let text = text(path).map_err(|error| PolicyError::Unreadable(path.to_owned(), error))?;
     parse(path, &text)
 }
@@ -70,7 +70,7 @@ fn text(path: &Path) -> io::Result<String> {
 }
 
 /// Parses a file's text event by event, which bounds the recursion for nested input.
-fn parse(path: &Path, text: &str) -> Result<BTreeMap<String, Stated>, PolicyError> {
+fn parse(path: &Path, text: &str) -> Result<BTreeMap<String, LocatedRule>, PolicyError> {
     let mut events = Events {
         path,
         parser: Parser::new_from_str(text).keep_tags(true),
@@ -102,7 +102,7 @@ impl Events<'_> {
     }
 
     /// `None` if the document is empty, without even an empty mapping.
-    fn document(&mut self) -> Result<Option<BTreeMap<String, Stated>>, PolicyError> {
+    fn document(&mut self) -> Result<Option<BTreeMap<String, LocatedRule>>, PolicyError> {
         let mut rules = None;
         loop {
             match self.next()? {
@@ -120,7 +120,7 @@ impl Events<'_> {
         }
     }
 
-    fn mapping(&mut self) -> Result<BTreeMap<String, Stated>, PolicyError> {
+    fn mapping(&mut self) -> Result<BTreeMap<String, LocatedRule>, PolicyError> {
         let mut rules = BTreeMap::new();
         loop {
             let (event, at) = self.next()?;
@@ -132,7 +132,7 @@ impl Events<'_> {
             };
             let check = self.rule(&name)?;
             match rules.entry(name) {
-                Entry::Vacant(entry) => drop(entry.insert(Stated {
+                Entry::Vacant(entry) => drop(entry.insert(LocatedRule {
                     check,
                     path: self.path.to_owned(),
                     line: at.line(),
@@ -210,7 +210,7 @@ mod tests {
     use crate::http::edge::settings::PolicySettings;
     use placement_audit::identity::Identity;
 
-    fn parse(text: &str) -> Result<BTreeMap<String, Stated>, PolicyError> {
+    fn parse(text: &str) -> Result<BTreeMap<String, LocatedRule>, PolicyError> {
         super::parse(Path::new("policy.yaml"), text)
     }
 

@@ -7,12 +7,12 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use super::file::{self, PolicyError, Stated};
+use super::file::{self, LocatedRule, PolicyError};
 use crate::http::edge::settings::PolicySettings;
 
 /// Fingerprint of the files, to detect changes without reading them.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Look(Vec<(PathBuf, Option<FileLook>)>);
+pub(super) struct Fingerprint(Vec<(PathBuf, Option<FileLook>)>);
 
 /// A file's inode, size and modification time (seconds, nanoseconds).
 type FileLook = (u64, u64, i64, i64);
@@ -21,7 +21,7 @@ type FileLook = (u64, u64, i64, i64);
 #[derive(Debug, Default)]
 pub(super) struct Contents {
     /// The rule in effect, by name.
-    pub(super) rules: BTreeMap<String, Stated>,
+    pub(super) rules: BTreeMap<String, LocatedRule>,
     /// Every rule of every file, including overridden ones.
     all: BTreeSet<(PathBuf, String)>,
 }
@@ -42,12 +42,12 @@ impl Contents {
 }
 
 /// Whether any file or directory is configured.
-pub(super) fn are_named(settings: &PolicySettings) -> bool {
+pub(super) fn are_configured(settings: &PolicySettings) -> bool {
     settings.file.is_some() || !settings.policy_dirs.is_empty()
 }
 
 /// Takes the fingerprint of the files now.
-pub(super) fn look(settings: &PolicySettings) -> Look {
+pub(super) fn look(settings: &PolicySettings) -> Fingerprint {
     let mut found: Vec<PathBuf> = settings.file.iter().cloned().collect();
     for directory in &settings.policy_dirs {
         found.push(directory.clone());
@@ -59,7 +59,7 @@ pub(super) fn look(settings: &PolicySettings) -> Look {
             .map(|file: Metadata| (file.ino(), file.len(), file.mtime(), file.mtime_nsec()));
         (path, seen)
     };
-    Look(found.into_iter().map(look).collect())
+    Fingerprint(found.into_iter().map(look).collect())
 }
 
 /// # Errors

@@ -7,7 +7,7 @@ use strsim::levenshtein;
 
 use super::check::Check;
 use super::defaults::Defaults;
-use super::file::Stated;
+use super::file::LocatedRule;
 
 /// Prefixes of the names of operations' rules.
 const OPERATIONS: [&str; 2] = ["placement:", "placementd:"];
@@ -28,8 +28,8 @@ pub struct Mistake {
 
 /// Finds the mistakes in the rules of files; `rules` are all rules in force, including the
 /// defaults.
-pub(super) fn of(
-    stated_rules: &BTreeMap<String, Stated>,
+pub(super) fn find(
+    stated_rules: &BTreeMap<String, LocatedRule>,
     rules: &BTreeMap<String, Check>,
     defaults: &Defaults,
 ) -> Vec<Mistake> {
@@ -63,7 +63,7 @@ pub(super) fn of(
                 _ => {}
             }
         }
-        if is_in_circle(name, rules) {
+        if is_circular(name, rules) {
             note("it refers to itself, so it never grants access".to_owned());
         }
     }
@@ -77,7 +77,7 @@ fn is_own(name: &str, referred: &BTreeSet<&str>) -> bool {
 }
 
 /// Whether a rule refers to itself, directly or through others.
-fn is_in_circle(name: &str, rules: &BTreeMap<String, Check>) -> bool {
+fn is_circular(name: &str, rules: &BTreeMap<String, Check>) -> bool {
     let mut seen = BTreeSet::new();
     let mut left = vec![name];
     while let Some(one) = left.pop() {

@@ -19,7 +19,7 @@ pub use file::PolicyError;
 pub use mistakes::Mistake;
 
 use check::Check;
-use files::{Contents, Look};
+use files::{Contents, Fingerprint};
 
 use super::settings::PolicySettings;
 use placement_audit::identity::Identity;
@@ -30,27 +30,27 @@ use placement_audit::identity::Identity;
 /// are ignored, as they may be half-written, emptied or deleted by mistake.
 pub struct Policy {
     defaults: Defaults,
-    in_force: ArcSwap<InForce>,
-    seen: Mutex<Seen>,
+    in_force: ArcSwap<EffectiveRules>,
+    seen: Mutex<WatchState>,
 }
 
 /// The rules that requests are checked against.
-struct InForce {
+struct EffectiveRules {
     rules: BTreeMap<String, Check>,
     enforce_scope: bool,
     mistakes: Vec<Mistake>,
 }
 
 /// State of the watch on the files.
-struct Seen {
+struct WatchState {
     settings: PolicySettings,
     contents: Contents,
     /// Fingerprint of the files when they were read.
-    read: Look,
+    read: Fingerprint,
     /// Fingerprint of the files at the last check.
-    last: Look,
+    last: Fingerprint,
     /// Fingerprint of the files that were found unusable.
-    refused: Option<Look>,
+    refused: Option<Fingerprint>,
 }
 
 /// The object of an operation, as far as rules can refer to it.
@@ -65,7 +65,7 @@ pub struct Target<'a> {
 impl<'a> Target<'a> {
     /// The target of most operations: upstream does not look up the owner, so it is the caller. A
     /// caller without a project has the project `None`, as in Python.
-    pub fn of_caller(caller: &'a Identity) -> Self {
+    pub fn for_caller(caller: &'a Identity) -> Self {
         Self {
             project_id: Some(caller.project_id.as_deref().unwrap_or("None")),
             user_id: Some(&caller.user_id),
@@ -73,7 +73,7 @@ impl<'a> Target<'a> {
     }
 
     /// The target of an operation whose query can name a project.
-    pub fn of_project(project_id: Option<&'a str>) -> Self {
+    pub fn for_project(project_id: Option<&'a str>) -> Self {
         Self {
             project_id,
             user_id: None,
@@ -95,11 +95,11 @@ impl Policy {
     pub(crate) fn over(defaults: Defaults, settings: &PolicySettings) -> Result<Self, PolicyError> {
         let look = files::look(settings);
         let contents = files::read(settings)?;
-        let in_force = InForce::of(&defaults, settings, &contents);
+        let in_force = EffectiveRules::from_contents(&defaults, settings, &contents);
         Ok(Self {
             defaults,
             in_force: ArcSwap::from_pointee(in_force),
-            seen: Mutex::new(Seen {
+            seen: Mutex::new(WatchState {
                 settings: settings.clone(),
                 contents,
                 read: look.clone(),
@@ -132,18 +132,18 @@ impl Policy {
 
     /// Whether any files are configured, which may change.
     pub fn has_files(&self) -> bool {
-        files::are_named(&self.seen.lock().settings)
+        files::are_configured(&self.seen.lock().settings)
     }
 
     /// Checks whether the files have changed, and puts them in force once they are the same in two
     /// consecutive checks. It may block on a disk: no request calls this.
-    pub fn look(&self) {
+    pub fn reload_if_changed(&self) {
         let (settings, known) = {
             let seen = self.seen.lock();
             (seen.settings.clone(), seen.read.clone())
         };
         let now = files::look(&settings);
-        if !self.is_news(&now) {
+        if !self.has_changed(&now) {
             return;
         }
         let read = files::read(&settings);
@@ -159,7 +159,7 @@ impl Policy {
             read.and_then(|contents| seen.contents.is_contained_in(&contents).map(|()| contents));
         match usable {
             Ok(contents) => {
-                let in_force = InForce::of(&self.defaults, &settings, &contents);
+                let in_force = EffectiveRules::from_contents(&self.defaults, &settings, &contents);
                 (seen.contents, seen.read, seen.refused) = (contents, now, None);
                 self.in_force.store(Arc::new(in_force));
             }
@@ -175,7 +175,7 @@ impl Policy {
 
     /// Whether the files need to be read: they differ from those read or refused before, and have
     /// not changed since the last check.
-    fn is_news(&self, now: &Look) -> bool {
+    fn has_changed(&self, now: &Fingerprint) -> bool {
         let mut seen = self.seen.lock();
         if seen.read == *now {
             seen.refused = None;
@@ -224,14 +224,14 @@ impl Policy {
     }
 }
 
-impl InForce {
+impl EffectiveRules {
     /// The rules that result from these files. Logs the mistakes.
-    fn of(defaults: &Defaults, settings: &PolicySettings, contents: &Contents) -> Self {
+    fn from_contents(defaults: &Defaults, settings: &PolicySettings, contents: &Contents) -> Self {
         let stated = contents.rules.iter();
         let overrides = stated.map(|(name, stated)| (name.clone(), stated.check.clone()));
         let rules = defaults.rules(overrides, settings.enforce_new_defaults);
-        let mistakes = mistakes::of(&contents.rules, &rules, defaults);
-        if files::are_named(settings) {
+        let mistakes = mistakes::find(&contents.rules, &rules, defaults);
+        if files::are_configured(settings) {
             tracing::info!(rules = contents.count(), "read the policy files");
         }
         for mistake in &mistakes {

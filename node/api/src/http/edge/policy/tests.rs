@@ -102,7 +102,7 @@ const ADMIN: &[&str] = &["admin"];
 
 impl Story {
     /// Starts with this file, and a directory with these files.
-    fn of(file: &str, files: &[(&str, &str)]) -> Self {
+    fn with_files(file: &str, files: &[(&str, &str)]) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("policy.yaml");
         std::fs::write(&path, file).unwrap();
@@ -131,8 +131,8 @@ impl Story {
             Some(text) => std::fs::write(path, text).unwrap(),
             None => std::fs::remove_file(path).unwrap(),
         }
-        self.policy.look();
-        self.policy.look();
+        self.policy.reload_if_changed();
+        self.policy.reload_if_changed();
     }
 
     fn lets(&self, roles: &[&str]) -> bool {
@@ -142,13 +142,13 @@ impl Story {
 
 #[test]
 fn a_changed_file_is_read_once_it_has_settled() {
-    let story = Story::of(OPEN, &[]);
+    let story = Story::with_files(OPEN, &[]);
     assert!(story.lets(ANYBODY));
     let path = story.dir.path().join("policy.yaml");
     std::fs::write(&path, format!("{CLOSED}admin_api: role:chief # and on\n")).unwrap();
-    story.policy.look();
+    story.policy.reload_if_changed();
     assert!(story.lets(ANYBODY), "it may still be being written");
-    story.policy.look();
+    story.policy.reload_if_changed();
     assert!(!story.lets(ADMIN));
     story.becomes(
         "policy.yaml",
@@ -160,7 +160,7 @@ fn a_changed_file_is_read_once_it_has_settled() {
 #[test]
 fn missing_empty_or_truncated_file_grants_nothing() {
     let whole = format!("{CLOSED}placement:traits:list: role:a and role:b\n");
-    let story = Story::of(&whole, &[]);
+    let story = Story::with_files(&whole, &[]);
     let half = &whole[..whole.len() - 12];
     assert!(half.ends_with("role:a"));
     let first_line = CLOSED;
@@ -202,7 +202,7 @@ fn files_of_a_directory_override_each_other_in_the_order_of_their_names() {
         ("10-closed.yaml", CLOSED),
         (".hidden", "half"),
     ];
-    let story = Story::of(CLOSED, &files);
+    let story = Story::with_files(CLOSED, &files);
     assert!(story.lets(ANYBODY));
     story.becomes("policy.d/30-closed.yaml", Some(CLOSED));
     assert!(!story.lets(ADMIN));
@@ -272,7 +272,7 @@ fn faulty_rules_are_reported() {
     ];
     let right = "mine: role:x\nplacement:traits:delete: rule:mine or rule:admin_api\n";
     let lines = wrong.map(|(name, rule, _)| format!("{name}: {rule}\n"));
-    let story = Story::of(&format!("{right}{}", lines.concat()), &[]);
+    let story = Story::with_files(&format!("{right}{}", lines.concat()), &[]);
     let found = story.policy.mistakes();
     assert_eq!(found.len(), wrong.len(), "{found:#?}");
     for (name, rule, expected) in wrong {

@@ -15,7 +15,7 @@ use crate::http::edge::headers::API_VERSION;
 use crate::http::edge::policy::{Denied, Target};
 use crate::http::edge::public_address::PublicAddress;
 use crate::http::edge::request_context::{Head, RequestContext, Services};
-use crate::http::edge::route::{Needs, Operation, Route};
+use crate::http::edge::route::{Operation, RequiredHeaders, Route};
 use crate::http::edge::{as_of, auth, consistency};
 use crate::http::errors::{ApiError, Varies, not_found};
 use crate::http::wire::microversion::Microversion;
@@ -176,10 +176,10 @@ fn check_headers(
     accept: Option<&str>,
 ) -> Result<(), ApiError> {
     match operation.needs {
-        Needs::Nothing | Needs::Headers => Ok(()),
-        Needs::Accept if Accept::parse(accept).allows_json() => Ok(()),
-        Needs::Accept => Err(ApiError::not_acceptable()),
-        Needs::Content => match content_type.and_then(|value| value.split(';').next()) {
+        RequiredHeaders::Nothing | RequiredHeaders::Headers => Ok(()),
+        RequiredHeaders::Accept if Accept::parse(accept).allows_json() => Ok(()),
+        RequiredHeaders::Accept => Err(ApiError::not_acceptable()),
+        RequiredHeaders::Content => match content_type.and_then(|value| value.split(';').next()) {
             Some("application/json") => Ok(()),
             given => Err(ApiError::unsupported_media_type(given.unwrap_or("None"))),
         },
@@ -215,7 +215,7 @@ fn compose(
         consistency: request.asked.unwrap_or(usual),
         as_of: request.as_of,
         headers: match operation.needs {
-            Needs::Headers => parts.headers.clone(),
+            RequiredHeaders::Headers => parts.headers.clone(),
             _ => HeaderMap::new(),
         },
     };
@@ -240,13 +240,13 @@ pub(super) fn check_policy(request: &mut Passage<'_, '_>) -> Result<(), ApiError
         Some(parameter) => Some(context.query()?.last(parameter)),
         None => None,
     };
-    let target = queried.map_or_else(|| Target::of_caller(identity), Target::of_project);
+    let target = queried.map_or_else(|| Target::for_caller(identity), Target::for_project);
     authorize(context, action, identity, target)?;
     match context.head.as_of {
         // The operation's rule may be limited to a project, but an earlier state shows all projects
         // unless the query names one.
         Some(_) => {
-            let target = Target::of_project(queried.flatten());
+            let target = Target::for_project(queried.flatten());
             authorize(context, as_of::RULE, identity, target)
         }
         None => Ok(()),
@@ -280,7 +280,7 @@ pub(super) async fn read_body(request: &mut Passage<'_, '_>) -> Result<(), ApiEr
     let memory = request.memory.insert(memory);
     let Matched { operation, context } = request.matched.as_mut().expect(MATCHED);
     request.progress.body_unread = match operation.needs {
-        Needs::Content => {
+        RequiredHeaders::Content => {
             let limit = limits.body_bytes.min(operation.body_max_bytes);
             context.body = incoming.read(limit, memory).await?;
             false

@@ -68,7 +68,7 @@ impl<'p, 'a> Passage<'p, 'a> {
         progress: &'p mut Progress<'a>,
     ) -> Self {
         let parts = progress.parts;
-        let path = server.api.settings.public.prefix.below(whole_path);
+        let path = server.api.settings.public.prefix.rest_of(whole_path);
         // Load balancers request `/`, regardless of the prefix.
         let path = path.or_else(|| (whole_path == "/").then_some("/"));
         // A missing route is reported later, in its turn; metrics need the route of every request.

@@ -33,12 +33,12 @@ pub(super) struct Templates {
 pub(super) struct Template {
     pub(super) json: Vec<u8>,
     /// Offset and owner of each UUID.
-    pub(super) uuids: Vec<(usize, Whose)>,
+    pub(super) uuids: Vec<(usize, ProviderSlot)>,
 }
 
 /// The provider of a part, which is given by its number or by its place in the order.
 #[derive(Clone, Copy)]
-pub(super) enum Whose {
+pub(super) enum ProviderSlot {
     Part(usize),
     InOrder(usize),
 }
@@ -90,16 +90,19 @@ impl Templates {
 
     /// Adds the template of the current candidate and chooses it. `write` receives a function from
     /// a part to its place in the order.
-    pub(super) fn add(&mut self, write: impl FnOnce(&mut Template, &dyn Fn(usize) -> Whose)) {
+    pub(super) fn add(
+        &mut self,
+        write: impl FnOnce(&mut Template, &dyn Fn(usize) -> ProviderSlot),
+    ) {
         let mut template = Template::default();
         let mut places = vec![0; self.order.len()];
         for (place, part) in self.order.iter().enumerate() {
             places[*part] = place;
         }
-        write(&mut template, &|part| Whose::InOrder(places[part]));
+        write(&mut template, &|part| ProviderSlot::InOrder(places[part]));
         template.json.shrink_to_fit();
         self.bytes += template.json.capacity()
-            + template.uuids.capacity() * size_of::<(usize, Whose)>()
+            + template.uuids.capacity() * size_of::<(usize, ProviderSlot)>()
             + self.shape.len() * size_of::<(usize, bool)>();
         self.at = self.list.len();
         self.list.push(template);
@@ -113,8 +116,8 @@ impl Templates {
         json.extend_from_slice(&template.json);
         for (at, whose) in &template.uuids {
             let part = match *whose {
-                Whose::Part(part) => part,
-                Whose::InOrder(place) => self.order[place],
+                ProviderSlot::Part(part) => part,
+                ProviderSlot::InOrder(place) => self.order[place],
             };
             let text = &mut json[start + at..][..QUOTED_UUID_BYTES];
             quote_uuid(text, &candidate.node(part).uuid.0);

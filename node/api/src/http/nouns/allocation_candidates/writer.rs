@@ -13,7 +13,7 @@ use placement_model::state::tree::{Node, Stock, Tree};
 use placement_model::types::ResourceClassName;
 use uuid::Uuid;
 
-use super::template::{Template, Templates, Whose};
+use super::template::{ProviderSlot, Template, Templates};
 use crate::http::wire::chunks::{Chunks, put_each, put_integer, put_uuid};
 use crate::http::wire::microversion::Microversion;
 
@@ -41,7 +41,7 @@ pub(super) struct AnswerWriter<'a> {
 /// Precomputed parts of a provider's summary. The trees of a cloud are similar, so the provider at
 /// the same place of the previous tree is likely to have the same inventories.
 #[derive(Default)]
-struct Look {
+struct CachedSummary {
     inventories: Vec<ResourceClassId>,
     /// Indices of the shown inventories, in the order of their names, each with the text before the
     /// capacity.
@@ -155,7 +155,7 @@ impl<'a> AnswerWriter<'a> {
                 put_each(json, mappings, |json, (suffix, parts)| {
                     json.extend_from_slice(suffix);
                     json.push(b'[');
-                    put_each(json, parts.map(Whose::Part), &mut put_blank);
+                    put_each(json, parts.map(ProviderSlot::Part), &mut put_blank);
                     json.push(b']');
                 });
                 json.push(b'}');
@@ -174,7 +174,7 @@ impl<'a> AnswerWriter<'a> {
         let opening = b"],\"provider_summaries\":{";
         chunks.item().extend_from_slice(opening);
         // Looks by the place of a provider in its tree.
-        let mut looks: Vec<Look> = Vec::new();
+        let mut looks: Vec<CachedSummary> = Vec::new();
         let mut trait_names = TraitNames::default();
         let mut at = 0;
         let mut before: Option<&Tree> = None;
@@ -182,7 +182,7 @@ impl<'a> AnswerWriter<'a> {
             let same = before.is_some_and(|before| std::ptr::eq(before, tree));
             at = if same { (at + 1) % LOOKS_MAX } else { 0 };
             if looks.len() <= at {
-                looks.push(Look::default());
+                looks.push(CachedSummary::default());
             }
             let json = chunks.item();
             if before.replace(tree).is_some() {
@@ -203,7 +203,7 @@ impl<'a> AnswerWriter<'a> {
     }
 
     /// Writes the resources of a summary: below 1.27 only the requested classes.
-    fn put_resources(&self, json: &mut Vec<u8>, node: &Node, look: &mut Look) {
+    fn put_resources(&self, json: &mut Vec<u8>, node: &Node, look: &mut CachedSummary) {
         let classes = node.inventories.iter().map(|stock| stock.class);
         if !classes.eq(look.inventories.iter().copied()) {
             let requested = (!self.version.from(27)).then(|| self.outline.classes());
@@ -249,7 +249,7 @@ fn put_place(json: &mut Vec<u8>, tree: &Tree, node: &Node) {
     put_uuid(json, &tree.root().uuid.0);
 }
 
-impl Look {
+impl CachedSummary {
     fn show_inventories(
         &mut self,
         state: &State,

@@ -39,7 +39,7 @@ impl Problem {
 
     /// The same error as seen from the parent, which has the value as `name` and the schema at
     /// `schema`.
-    pub(super) fn below(self, name: &str, schema: &str) -> Self {
+    pub(super) fn in_parent(self, name: &str, schema: &str) -> Self {
         Self {
             path: format!("/{name}{}", self.path),
             schema: format!("{schema}{}", self.schema),

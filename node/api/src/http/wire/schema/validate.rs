@@ -19,7 +19,9 @@ impl Schema {
             (Self::Nullable { .. }, Json::Null) => Ok(()),
             (Self::Nullable { schema }, _) => schema.check(value).map_err(Problem::and_not_null),
             (Self::Integer { minimum, maximum }, _) => {
-                let integer = value.integer().ok_or_else(|| of_type(value, "integer"))?;
+                let integer = value
+                    .integer()
+                    .ok_or_else(|| wrong_type(value, "integer"))?;
                 at_most(value, integer, maximum.unwrap_or(i64::MAX))?;
                 let min = minimum.unwrap_or(i64::MIN);
                 require(integer >= min, "minimum", || {
@@ -27,11 +29,11 @@ impl Schema {
                 })
             }
             (Self::Number { maximum, .. }, _) => {
-                let number = value.number().ok_or_else(|| of_type(value, "number"))?;
+                let number = value.number().ok_or_else(|| wrong_type(value, "number"))?;
                 at_most(value, number, *maximum)
             }
             (Self::String(schema), Json::Text(text)) => schema.check(text),
-            (Self::String(_), _) => Err(of_type(value, "string")),
+            (Self::String(_), _) => Err(wrong_type(value, "string")),
             (
                 Self::Array {
                     items,
@@ -43,15 +45,16 @@ impl Schema {
                 require(values.len() >= *min_items, "minItems", || empty(value))?;
                 for (index, item) in values.iter().enumerate() {
                     let checked = items.check(item);
-                    checked.map_err(|problem| problem.below(&index.to_string(), "['items']"))?;
+                    checked
+                        .map_err(|problem| problem.in_parent(&index.to_string(), "['items']"))?;
                 }
                 require(!unique_items || all_differ(values), "uniqueItems", || {
                     format!("{} has non-unique elements", shown(value))
                 })
             }
-            (Self::Array { .. }, _) => Err(of_type(value, "array")),
+            (Self::Array { .. }, _) => Err(wrong_type(value, "array")),
             (Self::Object(schema), Json::Object(_)) => schema.check(value),
-            (Self::Object(_), _) => Err(of_type(value, "object")),
+            (Self::Object(_), _) => Err(wrong_type(value, "object")),
         }
     }
 }
@@ -67,7 +70,7 @@ fn require(
     Err(Problem::new(keyword, otherwise()))
 }
 
-fn of_type(value: &Json, kind: &str) -> Problem {
+fn wrong_type(value: &Json, kind: &str) -> Problem {
     Problem::new("type", format!("{} is not of type '{kind}'", shown(value)))
 }
 
@@ -145,7 +148,7 @@ impl Object {
             for (keyword, key, schema) in self.schemas_of(name) {
                 let checked = schema.check(member);
                 checked.map_err(|problem| {
-                    problem.below(&cut(name), &format!("['{keyword}']['{key}']"))
+                    problem.in_parent(&cut(name), &format!("['{keyword}']['{key}']"))
                 })?;
             }
         }

@@ -10,8 +10,8 @@ use crate::health::{HealthChecks, LIVEZ, READYZ};
 use placement_api::http::{OPENAPI, PathPrefix, Service};
 use placement_audit::access;
 
-/// A face of a partition.
-pub(crate) struct Face {
+/// The API of a partition as clients of one route see it.
+pub(crate) struct PartitionApi {
     pub(crate) api: Service,
     /// Endpoints without a token: at the root for load balancers, and below the API's prefix for
     /// clients.
@@ -21,7 +21,7 @@ pub(crate) struct Face {
     pub(crate) requests: Counter,
 }
 
-impl Face {
+impl PartitionApi {
     pub(super) fn new(api: Service, checks: &HealthChecks, requests: Counter) -> Arc<Self> {
         let public = api.public();
         let open = (checks.clone().router())

@@ -1,6 +1,6 @@
 //! The answers that an HTTP/2 connection is sending, and the deadline for its client to read each.
-//! Over HTTP/1 there is one at a time: [`Paced`](super::paced::Paced) watches it, and hyper itself
-//! ends a connection without one.
+//! Over HTTP/1 there is one at a time: [`PacedStream`](super::paced::PacedStream) watches it, and
+//! hyper itself ends a connection without one.
 //!
 //! An HTTP/2 client controls by its windows how much of each answer is sent, so the socket does not
 //! show its progress. An answer that is not read in time is reset. hyper cannot reset a stream once
@@ -29,9 +29,9 @@ const EVERY: Duration = Duration::from_secs(1);
 
 /// The answers of a connection.
 #[derive(Clone)]
-pub(super) struct UnderWay(Arc<Mutex<Answers>>);
+pub(super) struct PendingAnswers(Arc<Mutex<AnswerDeadlines>>);
 
-struct Answers {
+struct AnswerDeadlines {
     /// Deadlines by number; `None`: not due yet.
     due: BTreeMap<u64, Option<Instant>>,
     next: u64,
@@ -40,14 +40,14 @@ struct Answers {
 }
 
 /// An answer, until it is dropped.
-pub(super) struct Answering {
-    of: UnderWay,
+pub(super) struct PendingAnswer {
+    all: PendingAnswers,
     number: u64,
 }
 
-impl UnderWay {
+impl PendingAnswers {
     pub(super) fn none() -> Self {
-        Self(Arc::new(Mutex::new(Answers {
+        Self(Arc::new(Mutex::new(AnswerDeadlines {
             due: BTreeMap::new(),
             next: 0,
             idle_since: Instant::now(),
@@ -55,13 +55,13 @@ impl UnderWay {
     }
 
     /// Registers an answer; also returns whether it is the only one.
-    pub(super) fn begin(&self) -> (Answering, bool) {
+    pub(super) fn begin(&self) -> (PendingAnswer, bool) {
         let mut answers = self.0.lock();
         let number = answers.next;
         answers.next += 1;
         answers.due.insert(number, None);
-        let of = self.clone();
-        (Answering { of, number }, answers.due.len() == 1)
+        let all = self.clone();
+        (PendingAnswer { all, number }, answers.due.len() == 1)
     }
 
     /// Waits until the connection has been useless for `limit`: it had only overdue answers, or one
@@ -79,45 +79,45 @@ impl UnderWay {
 
     /// Waits until all remaining answers are overdue.
     pub(super) async fn only_overdue(&self) {
-        while self.0.lock().are_some_awaited(Instant::now()) {
+        while self.0.lock().any_awaited(Instant::now()) {
             sleep(EVERY).await;
         }
     }
 }
 
-impl Answers {
-    fn are_some_awaited(&self, now: Instant) -> bool {
+impl AnswerDeadlines {
+    fn any_awaited(&self, now: Instant) -> bool {
         let is_overdue = |due: &Option<Instant>| due.is_some_and(|due| due <= now);
         !self.due.values().all(is_overdue)
     }
 
     fn useless_since(&self, now: Instant) -> Option<Instant> {
         let overdue = || self.due.values().flatten().filter(|due| **due <= now);
-        match self.are_some_awaited(now) {
+        match self.any_awaited(now) {
             true => overdue().min().copied(),
             false => overdue().max().copied().max(Some(self.idle_since)),
         }
     }
 }
 
-impl Drop for Answering {
+impl Drop for PendingAnswer {
     fn drop(&mut self) {
-        let mut answers = self.of.0.lock();
+        let mut answers = self.all.0.lock();
         answers.due.remove(&self.number);
         answers.idle_since = Instant::now();
     }
 }
 
-impl Answering {
+impl PendingAnswer {
     /// Sets the deadline for the client to read the whole answer, and returns it.
     fn end_within(&self, within: Duration) -> Instant {
         let due = Instant::now() + within;
-        self.of.0.lock().due.insert(self.number, Some(due));
+        self.all.0.lock().due.insert(self.number, Some(due));
         due
     }
 
     fn has_deadline(&self) -> bool {
-        let answers = self.of.0.lock();
+        let answers = self.all.0.lock();
         answers.due.get(&self.number).is_some_and(Option::is_some)
     }
 
@@ -131,10 +131,10 @@ impl Answering {
         let of_length = |bytes| GRACE + Duration::from_secs(bytes / MIN_BYTES_PER_S);
         let within = within.or_else(|| body.size_hint().exact().map(of_length));
         let due = within.map(|within| self.end_within(within));
-        let sent = Sent {
+        let sent = TrackedBody {
             body: Some(body),
             rest: Bytes::new(),
-            answer: Arc::new(Answer {
+            answer: Arc::new(TrackedAnswer {
                 answering: self,
                 body: Mutex::default(),
             }),
@@ -144,34 +144,34 @@ impl Answering {
 }
 
 /// A body whose pieces keep a reference to their answer.
-struct Sent {
+struct TrackedBody {
     /// The body, until this is dropped.
     body: Option<Body>,
     /// Received bytes that are not passed on yet.
     rest: Bytes,
-    answer: Arc<Answer>,
+    answer: Arc<TrackedAnswer>,
 }
 
-struct Answer {
-    answering: Answering,
+struct TrackedAnswer {
+    answering: PendingAnswer,
     /// The whole body, once hyper is done with it: it counts for its caller until the last piece
     /// has left.
     body: Mutex<Option<Body>>,
 }
 
 /// A piece of an answer.
-struct Piece {
+struct TrackedChunk {
     bytes: Bytes,
-    _answer: Arc<Answer>,
+    _answer: Arc<TrackedAnswer>,
 }
 
-impl AsRef<[u8]> for Piece {
+impl AsRef<[u8]> for TrackedChunk {
     fn as_ref(&self) -> &[u8] {
         &self.bytes
     }
 }
 
-impl hyper::body::Body for Sent {
+impl hyper::body::Body for TrackedBody {
     type Data = Bytes;
     type Error = axum::Error;
 
@@ -187,7 +187,7 @@ impl hyper::body::Body for Sent {
                 Some(frame) => match frame.into_data() {
                     Ok(bytes) => {
                         let _answer = Arc::clone(&self.answer);
-                        self.rest = Bytes::from_owner(Piece { bytes, _answer });
+                        self.rest = Bytes::from_owner(TrackedChunk { bytes, _answer });
                     }
                     Err(trailers) => return Poll::Ready(Some(Ok(trailers))),
                 },
@@ -218,7 +218,7 @@ impl hyper::body::Body for Sent {
     }
 }
 
-impl Drop for Sent {
+impl Drop for TrackedBody {
     fn drop(&mut self) {
         let answering = &self.answer.answering;
         if !answering.has_deadline() {
@@ -238,7 +238,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn connection_is_idle_from_the_end_of_its_last_answer() {
-        let under_way = UnderWay::none();
+        let under_way = PendingAnswers::none();
         let begun = Instant::now();
         under_way.useless_for(LIMIT).await;
         assert_eq!(begun.elapsed(), LIMIT);
@@ -266,7 +266,7 @@ mod tests {
                 b"answer"
             }
         }
-        let under_way = UnderWay::none();
+        let under_way = PendingAnswers::none();
         let counted = Arc::new(());
         let bytes = Bytes::from_owner(Counted {
             _count: counted.clone(),
@@ -278,7 +278,7 @@ mod tests {
         let piece = body.frame().await.unwrap().unwrap().into_data().unwrap();
         assert!(body.is_end_stream());
         drop(body);
-        assert!(under_way.0.lock().are_some_awaited(Instant::now()));
+        assert!(under_way.0.lock().any_awaited(Instant::now()));
         assert_eq!(Arc::strong_count(&counted), 2);
         let part = piece.slice(5..);
         drop(piece);
@@ -290,7 +290,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn overdue_answer_makes_a_connection_useless_even_while_others_are_read() {
-        let under_way = UnderWay::none();
+        let under_way = PendingAnswers::none();
         let (overdue, _) = under_way.begin();
         let (_body, due) = overdue.until_sent(Body::from("answer"), None);
         let (awaited, _) = under_way.begin();
@@ -309,7 +309,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn deadline_of_an_answer_follows_its_length_or_is_set() {
-        let under_way = UnderWay::none();
+        let under_way = PendingAnswers::none();
         let until_sent = |body, within| under_way.begin().0.until_sent(body, within);
         let long = Body::from(vec![b' '; 20 * MIN_BYTES_PER_S as usize]);
         let (_long, due) = until_sent(long, None);

@@ -11,9 +11,9 @@ use crate::slot::Slot;
 use placement_base::backend::{Floor, LedgerBackend, LedgerUnavailable};
 
 /// The ledger of this node.
-pub struct Changed(pub Arc<Slot>);
+pub struct LedgerReader(pub Arc<Slot>);
 
-impl Changed {
+impl LedgerReader {
     fn read<T>(
         &self,
         read: impl FnOnce(&placement_raft_store::Ledger) -> Result<T, LedgerError>,
@@ -27,7 +27,7 @@ impl Changed {
     }
 }
 
-impl LedgerBackend for Changed {
+impl LedgerBackend for LedgerReader {
     fn floor(&self) -> Floor {
         let floor = self.0.get().map(|running| running.replica.ledger.floor());
         // Without a cluster the ledger is empty.
@@ -64,7 +64,7 @@ impl LedgerBackend for Changed {
         })
     }
 
-    fn going(&self) -> BoxFuture<'_, ()> {
+    fn shutdown_begun(&self) -> BoxFuture<'_, ()> {
         Box::pin(self.0.leaving.begun())
     }
 }

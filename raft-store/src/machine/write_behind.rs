@@ -3,8 +3,8 @@
 //! index of that state.
 //!
 //! The rows have no write-ahead log: after a crash, unflushed entries are applied again, whether or
-//! not their rows were written. Before a flush that others rely on, [`Behind::write`] writes all
-//! noted rows.
+//! not their rows were written. Before a flush that others rely on, [`WriteBehind::write`] writes
+//! all noted rows.
 
 use std::io;
 use std::sync::{Arc, Weak};
@@ -26,12 +26,13 @@ use crate::health::Failure;
 use placement_base::platform::here;
 use placement_base::runtime::{self, Worker};
 
-/// Multiple of [`Due`] that may be pending. Beyond it, the next apply waits for the disk.
+/// Multiple of [`FlushThresholds`] that may be pending. Beyond it, the next apply waits for the
+/// disk.
 const BEHIND_MOST: usize = 8;
 
 /// Pending amounts that trigger a write.
 #[derive(Clone, Copy)]
-struct Due {
+struct FlushThresholds {
     /// Changed rows. Only keys are pending, which are small.
     rows: usize,
     /// Bytes of the ledger: an entry may have many names, and long sets before and after.
@@ -39,15 +40,15 @@ struct Due {
 }
 
 /// A row that was changed.
-pub(super) struct Changed {
+pub(super) struct ChangedRow {
     partition: PartitionId,
     key: RowKey,
     /// Whether the row did not exist before: the outcome of a write is put only once.
     is_new: bool,
 }
 
-impl Changed {
-    pub(super) fn by(partition: PartitionId, change: &Change) -> Self {
+impl ChangedRow {
+    pub(super) fn new(partition: PartitionId, change: &Change) -> Self {
         Self {
             partition,
             key: change.key(),
@@ -62,9 +63,9 @@ impl Changed {
 
 /// Applied changes that are not yet written. If it is dropped, the next start applies the rest from
 /// the log again.
-pub(super) struct Behind {
+pub(super) struct WriteBehind {
     shared: Arc<Shared>,
-    due: Due,
+    due: FlushThresholds,
     /// Woken when a write is due. Its thread ends when this is dropped.
     writer: Worker<()>,
 }
@@ -72,7 +73,7 @@ pub(super) struct Behind {
 struct Shared {
     database: Arc<StateDatabase>,
     ledger: LedgerWriter,
-    waiting: Mutex<Waiting>,
+    waiting: Mutex<PendingRows>,
     /// Held while rows are written: batches reach the database in log order.
     writing: Mutex<()>,
     failure: Failure,
@@ -82,21 +83,21 @@ struct Shared {
 
 /// The changed rows, possibly with duplicates, and the state to read them from.
 #[derive(Default)]
-struct Waiting {
-    rows: Vec<Changed>,
+struct PendingRows {
+    rows: Vec<ChangedRow>,
     /// Pending bytes of the ledger.
     bytes: usize,
     applied: Option<AppliedState>,
 }
 
-impl Waiting {
-    fn reaches(&self, due: Due, times: usize) -> bool {
+impl PendingRows {
+    fn reaches(&self, due: FlushThresholds, times: usize) -> bool {
         self.rows.len() >= due.rows.saturating_mul(times)
             || self.bytes >= due.bytes.saturating_mul(times)
     }
 }
 
-impl Behind {
+impl WriteBehind {
     pub(super) fn new(
         base: &Arc<Base>,
         database: Arc<StateDatabase>,
@@ -118,7 +119,7 @@ impl Behind {
         .map_err(|error| OpenError::io("start a thread that writes to", dir, error))?;
         Ok(Self {
             shared,
-            due: Due {
+            due: FlushThresholds {
                 rows: base.options.rows_behind,
                 bytes: base.options.ledger_behind,
             },
@@ -137,7 +138,7 @@ impl Behind {
     /// Earlier rows could not be written.
     pub(super) fn note(
         &self,
-        rows: Vec<Changed>,
+        rows: Vec<ChangedRow>,
         entries: Vec<Pack>,
         applied: AppliedState,
     ) -> io::Result<bool> {
@@ -177,7 +178,7 @@ impl Behind {
         replace: impl FnOnce() -> Result<(), E>,
     ) -> Result<(), E> {
         let _writing = self.shared.writing.lock();
-        *self.shared.waiting.lock() = Waiting::default();
+        *self.shared.waiting.lock() = PendingRows::default();
         self.shared.ledger.replace(applied);
         replace()
     }
@@ -204,7 +205,7 @@ impl Shared {
     fn write(&self) -> io::Result<()> {
         let _writing = self.writing.lock();
         self.failure.check()?;
-        let Waiting {
+        let PendingRows {
             mut rows, applied, ..
         } = std::mem::take(&mut *self.waiting.lock());
         let Some(applied) = applied else {

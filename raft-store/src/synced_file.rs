@@ -12,13 +12,13 @@ const SYNC_BYTES: u64 = 1 << 20;
 /// A file that is synced as it grows. Otherwise syncs of the log, on the same disk, would wait for
 /// all data in the page cache.
 #[derive(Debug)]
-pub(crate) struct Synced {
+pub(crate) struct SyncedFile {
     pub(crate) file: File,
     pub(crate) length: u64,
     unsynced: u64,
 }
 
-impl Synced {
+impl SyncedFile {
     pub(crate) fn create(path: &Path) -> io::Result<Self> {
         Ok(Self {
             file: files::to_write().truncate(true).open(path)?,
@@ -28,7 +28,7 @@ impl Synced {
     }
 }
 
-impl Write for Synced {
+impl Write for SyncedFile {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let written = self.file.write(bytes)?;
         self.length += written as u64;
@@ -69,7 +69,7 @@ mod tests {
         let top = tempfile::TempDir::new().unwrap();
         let disk = Rc::new(LastSync::default());
         let _installed = install(disk.clone());
-        let mut file = Synced::create(&top.path().join("much")).unwrap();
+        let mut file = SyncedFile::create(&top.path().join("much")).unwrap();
         for _ in 0..3 {
             file.write_all(&[7; SYNC_BYTES as usize / 2]).unwrap();
         }

@@ -10,7 +10,7 @@ use placement_cluster::settle_number;
 
 // No doc comment: clap would use it for the command.
 #[derive(Args)]
-pub(super) struct Given {
+pub(super) struct ConfigArgs {
     /// TOML file with any of the settings below
     #[arg(long, short, value_name = "FILE", env = "PLACEMENTD_CONFIG")]
     config: Option<PathBuf>,
@@ -18,7 +18,7 @@ pub(super) struct Given {
     flags: Flags,
 }
 
-impl Given {
+impl ConfigArgs {
     /// The validated configuration, with the number of the node.
     pub(super) fn load(&self) -> anyhow::Result<Config> {
         Ok(self.load_with_warnings()?.0)

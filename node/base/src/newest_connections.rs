@@ -8,12 +8,12 @@ use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 
 /// A limited number of connections, the oldest first.
-pub struct Newest {
+pub struct NewestConnections {
     max: usize,
     permits: Mutex<VecDeque<Weak<CancellationToken>>>,
 }
 
-impl Newest {
+impl NewestConnections {
     /// At most `max` connections.
     pub fn new(max: usize) -> Self {
         Self {
@@ -46,7 +46,7 @@ mod tests {
 
     #[test]
     fn oldest_connection_makes_room() {
-        let newest = Newest::new(3);
+        let newest = NewestConnections::new(3);
         let all: Vec<_> = (0..5).map(|_| newest.permit()).collect();
         let ended: Vec<_> = all.iter().map(|permit| permit.is_cancelled()).collect();
         assert_eq!(ended, [true, true, false, false, false]);
@@ -54,7 +54,7 @@ mod tests {
 
     #[test]
     fn ended_connection_holds_no_permit() {
-        let newest = Newest::new(2);
+        let newest = NewestConnections::new(2);
         let first = newest.permit();
         for _ in 0..5 {
             drop(newest.permit());

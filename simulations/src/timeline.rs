@@ -5,7 +5,7 @@ use std::time::Duration;
 
 /// State of a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Life {
+pub enum NodeState {
     /// The node is not running.
     Down,
     /// Running and not leading; with the term of its vote.
@@ -16,21 +16,21 @@ pub enum Life {
 
 /// Phases and node states over time.
 #[derive(Debug, Clone, Default)]
-pub struct Story {
+pub struct Timeline {
     /// Start of each phase, since the start of the simulation.
     pub phases: Vec<(Duration, &'static str)>,
     /// State changes of each node.
-    pub lives: BTreeMap<u64, Vec<(Duration, Life)>>,
+    pub lives: BTreeMap<u64, Vec<(Duration, NodeState)>>,
 }
 
-impl Story {
+impl Timeline {
     /// Records the start of a phase.
     pub fn begins(&mut self, at: Duration, phase: &'static str) {
         self.phases.push((at, phase));
     }
 
     /// Records the state of a node, if it has changed.
-    pub fn look(&mut self, at: Duration, node: u64, life: Life) {
+    pub fn look(&mut self, at: Duration, node: u64, life: NodeState) {
         let lives = self.lives.entry(node).or_default();
         if lives.last().is_none_or(|(_, before)| *before != life) {
             lives.push((at, life));

@@ -9,7 +9,7 @@ use crate::faults::Planned;
 
 /// Restricts a run to some of its faults.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Args)]
-pub struct Less {
+pub struct FaultSubset {
     /// Run only these faults, by their numbers in `explain`: `2,5`, or `none`
     #[arg(long)]
     pub only_faults: Option<Numbers>,
@@ -52,7 +52,7 @@ impl fmt::Display for Numbers {
 }
 
 /// As a command line option, with a leading blank.
-impl fmt::Display for Less {
+impl fmt::Display for FaultSubset {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.only_faults {
             Some(numbers) => write!(f, " --only-faults {numbers}"),
@@ -61,7 +61,7 @@ impl fmt::Display for Less {
     }
 }
 
-impl Less {
+impl FaultSubset {
     fn only(numbers: &[usize]) -> Self {
         Self {
             only_faults: Some(Numbers(numbers.to_vec())),
@@ -74,7 +74,7 @@ impl Less {
     }
 
     /// The faults that are kept.
-    pub fn of(&self, faults: Vec<Planned>) -> Vec<Planned> {
+    pub fn select(&self, faults: Vec<Planned>) -> Vec<Planned> {
         let faults = faults.into_iter().enumerate();
         let kept = faults.filter(|(number, _)| self.keeps(*number));
         kept.map(|(_, fault)| fault).collect()
@@ -83,7 +83,7 @@ impl Less {
     /// Finds a small set of the `faults` faults with which the run still fails: leaves out halves
     /// first, single faults last. `fails` runs a restricted run; with all faults it must fail. Each
     /// remaining fault is necessary, as far as leaving out one at a time can show.
-    pub fn search(faults: usize, mut fails: impl FnMut(&Less) -> bool) -> Less {
+    pub fn search(faults: usize, mut fails: impl FnMut(&FaultSubset) -> bool) -> FaultSubset {
         let mut numbers: Vec<usize> = (0..faults).collect();
         let mut piece = numbers.len();
         while piece > 0 {
@@ -121,13 +121,13 @@ mod tests {
     #[test]
     fn search_leaves_the_faults_that_a_failure_needs() {
         let mut runs = 0;
-        let least = Less::search(23, |less| {
+        let least = FaultSubset::search(23, |less| {
             runs += 1;
             less.keeps(2) && less.keeps(19)
         });
         assert_eq!(least.to_string(), " --only-faults 2,19");
         assert!(runs < 60, "{runs} runs");
-        let least = Less::search(9, |_| true);
+        let least = FaultSubset::search(9, |_| true);
         assert_eq!(least.to_string(), " --only-faults none");
     }
 }

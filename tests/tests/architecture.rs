@@ -144,9 +144,6 @@ fn lines_with(directory: &Path, words: &[&str]) -> Vec<String> {
 /// Lines of an inline `mod tests`; a longer one is a file `tests.rs` beside.
 const INLINE_TESTS_LINES_MAX: usize = 150;
 
-/// Its files are not divided yet.
-const LONG_INLINE_TESTS: &str = "node/peer/src/rpc";
-
 /// Lines of the module `tests` inside a file; 0 if there is none.
 fn inline_tests_lines(text: &str) -> usize {
     let lines = text
@@ -164,9 +161,7 @@ fn long_tests_have_a_file_of_their_own() {
     let lengths: Vec<_> = lengths.collect();
     let long = lengths
         .iter()
-        .filter(|(path, lines)| {
-            *lines > INLINE_TESTS_LINES_MAX && !path.starts_with(LONG_INLINE_TESTS)
-        })
+        .filter(|(_, lines)| *lines > INLINE_TESTS_LINES_MAX)
         .collect::<Vec<_>>();
     assert!(long.is_empty(), "{long:?}");
     // The check finds tests inside files.

@@ -19,9 +19,9 @@ pub struct Refusal {
 
 /// The admin API. It has no method other than GET, so a page cannot change anything.
 pub trait Ask: Sync {
-    /// Requests a path with its query, such as `/v1/status`, and passes the response to `read`. With
-    /// `is_local`, content may be the local state of a node, which needs no quorum. Time and body
-    /// size are limited.
+    /// Requests a path with its query, such as `/v1/status`, and passes the response to `read`.
+    /// With `is_local`, content may be the local state of a node, which needs no quorum. Time and
+    /// body size are limited.
     fn get<'a>(
         &'a self,
         path: &'a str,

@@ -161,8 +161,8 @@ struct Claim<'a> {
 }
 
 impl Planned {
-    /// The plan for a listed consumer. `is_kept` selects the allocations that stay. `None` if its id
-    /// is not a UUID: then it does not belong to Nova.
+    /// The plan for a listed consumer. `is_kept` selects the allocations that stay. `None` if its
+    /// id is not a UUID: then it does not belong to Nova.
     pub(crate) fn of(
         listed: &Consumer<'_>,
         reason: &str,

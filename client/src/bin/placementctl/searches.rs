@@ -121,7 +121,7 @@ fn at(text: Option<&str>) -> Option<OffsetDateTime> {
 struct Listed {
     #[serde(flatten)]
     kept: Kept,
-    /// The global request id, which the caller sent, such as Nova, or else the id of the request, as
+    /// The global request id, which a caller such as Nova sends, or else the id of the request, as
     /// in `history`.
     traced_by: String,
     found: Cell,

@@ -50,7 +50,7 @@ fn take(sums: &mut Sums, consumer: &Consumer<'_>) {
 struct Usage {
     project: String,
     r#type: String,
-    /// By class, and how many consumers there are.
+    /// Used amounts by class, and the number of consumers.
     #[serde(flatten)]
     amounts: Amounts,
 }

@@ -9,6 +9,7 @@ mod backup_store;
 mod bad_input;
 mod balancer;
 mod blazar;
+mod browser;
 mod callers;
 mod capacity_gauges;
 mod changes;

@@ -45,6 +45,7 @@ mod pages;
 mod partitions;
 mod policy;
 mod power_cut;
+mod random_requests;
 mod recover;
 mod refuse_to_start;
 mod reload;

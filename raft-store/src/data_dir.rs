@@ -85,6 +85,17 @@ pub fn create(dir: &Path, identity: Identity) -> Result<()> {
     write_identity(dir, identity)
 }
 
+/// Creates the data directory of node 1 of a cluster.
+#[cfg(test)]
+pub(crate) fn create_any(dir: &Path) {
+    let identity = Identity {
+        cluster: Uuid::from_u128(1),
+        epoch: 1,
+        node: 1,
+    };
+    create(dir, identity).unwrap();
+}
+
 /// Notes durably that a restore is filling a directory. Until it succeeds, [`create`] refuses the
 /// directory.
 ///

@@ -122,15 +122,11 @@ mod tests {
     use uuid::Uuid;
 
     use super::*;
-    use crate::{Identity, StoreOptions, create, open};
+    use crate::data_dir::create_any;
+    use crate::{StoreOptions, open};
 
     fn new_store(dir: &Path) -> Store {
-        let identity = Identity {
-            cluster: Uuid::from_u128(1),
-            epoch: 1,
-            node: 1,
-        };
-        create(dir, identity).unwrap();
+        create_any(dir);
         open(StoreOptions::new(dir)).unwrap()
     }
 

@@ -12,7 +12,7 @@ use crate::common::{
     CLUSTER, append, apply, build, history, install, log_id, new_dir, opened, options, provider,
     read_all, run, run_here,
 };
-use crate::recovering::{NEW, survivor};
+use crate::recovering::{NEW, ahead_of_its_log, survivor};
 use placement_base::platform::{Platform, install as put_here};
 use placement_base::runtime::Limits;
 use placement_raft_store::{
@@ -176,12 +176,7 @@ fn recovery_that_a_crash_interrupts_leaves_no_only_voter_of_the_old_cluster() {
 #[test]
 fn recovery_behind_a_state_that_is_ahead_of_its_log_can_be_interrupted() {
     let dir = new_dir();
-    run(async {
-        let mut store = opened(dir.path());
-        append(&mut store.log, history(9)).await;
-        apply(&mut store.machine, history(20)).await;
-        store.drafts.flush().await.unwrap();
-    });
+    ahead_of_its_log(dir.path());
     check_recovery(dir.path(), 20, 2);
 }
 

@@ -28,6 +28,16 @@ pub(crate) fn survivor(dir: &Path) {
     });
 }
 
+/// A node whose rows were flushed up to entry 20, and its log only up to entry 9.
+pub(crate) fn ahead_of_its_log(dir: &Path) {
+    run(async {
+        let mut store = opened(dir);
+        append(&mut store.log, history(9)).await;
+        apply(&mut store.machine, history(20)).await;
+        store.drafts.flush().await.unwrap();
+    });
+}
+
 fn refusal(recovered: Result<Recovered, RecoverError>) -> String {
     recovered.unwrap_err().to_string()
 }
@@ -76,12 +86,7 @@ fn a_recovered_node_keeps_its_log_in_a_new_term_of_a_new_cluster() {
 #[test]
 fn a_node_whose_state_is_ahead_of_its_log_stays_the_only_voter() {
     let dir = new_dir();
-    run(async {
-        let mut store = opened(dir.path());
-        append(&mut store.log, history(9)).await;
-        apply(&mut store.machine, history(20)).await;
-        store.drafts.flush().await.unwrap();
-    });
+    ahead_of_its_log(dir.path());
     let done = recover(&options(dir.path()), NEW).unwrap();
     assert_eq!(done.entry, log_id(2, 21));
     for _ in 0..2 {

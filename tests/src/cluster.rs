@@ -81,6 +81,15 @@ impl Cluster {
         Ok(cluster)
     }
 
+    /// Starts a healthy cluster whose nodes require TLS of each other.
+    pub async fn start_with_peer_tls(nodes: u64) -> anyhow::Result<(Self, Authority)> {
+        let mut cluster = Self::prepare(nodes, "[peer]\ntls = \"require\"\n")?;
+        let authority = cluster.authority()?;
+        cluster.options.authority = Some(authority.clone());
+        cluster.start_all().await?;
+        Ok((cluster, authority))
+    }
+
     /// Creates a certificate authority and a certificate for each node.
     pub fn authority(&self) -> anyhow::Result<Authority> {
         let authority = Authority::new(&self.directory().join("tls"))?;

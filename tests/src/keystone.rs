@@ -1,4 +1,7 @@
-//! A real Keystone from PyPI, under uwsgi, on SQLite, with Fernet keys.
+//! A real Keystone from PyPI, under uwsgi, on SQLite, with Fernet keys; and a stand-in.
+
+mod identities;
+pub mod stand_in;
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};

@@ -6,6 +6,7 @@ pub mod cluster;
 pub mod histories;
 pub mod host;
 pub mod http_2;
+pub mod http_server;
 pub mod keystone;
 pub mod link;
 pub mod osc;

@@ -6,18 +6,14 @@
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
-use std::rc::Rc;
-use std::time::Duration;
 
 use http_body_util::Full;
 use placement_tests::cluster::Cluster;
 use placement_tests::reference::Reference;
-use placement_witness::client::{Client as Writer, Venue};
 use placement_witness::history::Answer;
 use placement_witness::http::{answer, render, send};
-use placement_witness::operation::{Level, Operation, Request, Token};
-use placement_witness::seed::Seed;
-use placement_witness::workload::{Choices, Names};
+use placement_witness::operation::{Operation, Request};
+use placement_witness::workload::Names;
 use rand::Rng;
 use rand::rngs::SmallRng;
 use rand::seq::IndexedRandom;
@@ -25,10 +21,9 @@ use serde_json::Value;
 use tokio::net::TcpStream;
 use tokio::task::LocalSet;
 
-use crate::round_trips::number;
+use crate::random_requests::{ANSWER_LIMIT, Service, choices, fill, number};
 use crate::transfer::{installed_in, sorted};
 
-const ANSWER_LIMIT: Duration = Duration::from_secs(60);
 const WRITES_PERCENT: u32 = 60;
 /// Percentage of requests before which the same request is sent with an error in it.
 const SPOILT_PERCENT: u32 = 40;
@@ -194,7 +189,6 @@ fn spoilt_query(path: &str, random: &mut SmallRng) -> String {
 
 /// Both services. Clients continue from the answers of openstack-placement.
 struct Pair {
-    names: Names,
     node: String,
     upstream: String,
     random: RefCell<SmallRng>,
@@ -226,25 +220,8 @@ impl Pair {
     }
 }
 
-impl Venue for Pair {
-    fn names(&self) -> &Names {
-        &self.names
-    }
-
-    fn nodes(&self) -> Vec<u64> {
-        vec![1]
-    }
-
-    fn furthest(&self) -> Option<Token> {
-        None
-    }
-
-    async fn perform(&self, _client: usize, _node: u64, operation: Operation) -> Option<Answer> {
-        // Upstream has no consistency levels.
-        let operation = match operation {
-            Operation::Read(question, _) => Operation::Read(question, Level::Default),
-            write @ Operation::Write(_) => write,
-        };
+impl Service for Pair {
+    async fn answer(&self, operation: Operation) -> Answer {
         let spoilt = {
             let random = &mut *self.random.borrow_mut();
             let is_spoilt = random.random_range(0..100) < SPOILT_PERCENT;
@@ -254,7 +231,7 @@ impl Venue for Pair {
             self.compare("spoilt", &spoilt).await;
         }
         let right = Sent::right(operation.request());
-        Some(self.compare(operation.kind(), &right).await)
+        self.compare(operation.kind(), &right).await
     }
 }
 
@@ -303,38 +280,29 @@ fn doubles(value: Value) -> Value {
 }
 
 /// Sends the steps of one seed to both services; returns the differences.
-async fn compare(seed: u64, steps: u64) -> Vec<String> {
+async fn compare(seed: u64, steps: usize) -> Vec<String> {
     let mut cluster = Cluster::prepare(1, "").unwrap();
     cluster.start_node(1).unwrap();
     cluster.wait_healthy().await.unwrap();
     let upstream = Reference::start(installed_in(), "").await;
-    let choices = Choices {
-        seed: Seed(seed),
-        providers: 3,
-        consumers: 6,
-        unchecked_percent: 30,
-    };
-    let pair = Rc::new(Pair {
-        names: Names::new(&choices),
+    let choices = choices(seed);
+    let pair = Pair {
         node: cluster.place(1).api(),
         upstream: upstream.address(),
         random: RefCell::new(choices.seed.stream("spoilt")),
         seen: RefCell::default(),
         differences: RefCell::default(),
         asked: Cell::new(0),
-    });
-    let mut client = Writer::new(0, pair.clone(), &choices, Duration::ZERO);
-    client.set_up(8).await;
-    for _ in 0..steps {
-        client.step(WRITES_PERCENT).await;
-    }
+    };
+    let names = Names::new(&choices);
+    fill(&pair, &choices, &names, steps, WRITES_PERCENT).await;
     eprintln!("seed {seed}: {:?}", pair.seen.borrow());
     pair.differences.take()
 }
 
 #[tokio::test]
 async fn random_requests_get_the_same_answers_as_upstream() {
-    let steps = number("PLACEMENT_DIFFERENTIAL_STEPS", 300);
+    let steps = number("PLACEMENT_DIFFERENTIAL_STEPS", 300) as usize;
     for seed in 0..number("PLACEMENT_DIFFERENTIAL_SEEDS", 1) {
         let differences = LocalSet::new().run_until(compare(seed, steps)).await;
         assert!(

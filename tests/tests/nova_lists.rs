@@ -8,15 +8,11 @@ use bytes::Bytes;
 use http::{Request, Response};
 use http_body_util::Full;
 use hyper::body::Incoming;
-use hyper::server::conn::http1;
-use hyper::service::service_fn;
-use hyper_util::rt::TokioIo;
 use placement_client::{Claim, Inventory};
 use placement_tests::cluster::Cluster;
+use placement_tests::http_server::HttpServer;
 use placement_tests::{host, osc};
 use serde_json::{Value, json};
-use tokio::net::TcpListener;
-use tokio::task::JoinHandle;
 use uuid::Uuid;
 
 /// Instances and the migration of the cloud.
@@ -25,40 +21,13 @@ const RESIZED: Uuid = Uuid::from_u128(2);
 const RESIZE: Uuid = Uuid::from_u128(3);
 const ORPHAN: Uuid = Uuid::from_u128(4);
 
-/// The parts of Keystone and Nova that the client uses; stopped when dropped.
-struct Nova {
-    url: String,
-    serving: JoinHandle<()>,
+/// The parts of Keystone and Nova that the client uses.
+async fn nova() -> HttpServer {
+    HttpServer::start(answer).await.unwrap()
 }
 
-impl Drop for Nova {
-    fn drop(&mut self) {
-        self.serving.abort();
-    }
-}
-
-impl Nova {
-    async fn start() -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let url = format!("http://{}", listener.local_addr().unwrap());
-        let own_url = url.clone();
-        let serving = tokio::spawn(async move {
-            loop {
-                let (stream, _) = listener.accept().await.unwrap();
-                let url = own_url.clone();
-                let service = service_fn(move |request| answer(url.clone(), request));
-                let served = http1::Builder::new().serve_connection(TokioIo::new(stream), service);
-                tokio::spawn(served);
-            }
-        });
-        Self { url, serving }
-    }
-}
-
-async fn answer(
-    url: String,
-    request: Request<Incoming>,
-) -> Result<Response<Full<Bytes>>, http::Error> {
+async fn answer(request: Request<Incoming>) -> Response<Full<Bytes>> {
+    let url = format!("http://{}", request.headers()["host"].to_str().unwrap());
     let query = request.uri().query().unwrap_or_default();
     let body = match request.uri().path() {
         "/v3/auth/tokens" => token(&url),
@@ -83,6 +52,7 @@ async fn answer(
         .header("content-type", "application/json")
         .header("x-subject-token", "token")
         .body(Full::from(body.to_string()))
+        .unwrap()
 }
 
 /// Version document of a service.
@@ -170,7 +140,7 @@ async fn cloud(cluster: &Cluster) -> [Uuid; 5] {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn instance_claimed_on_two_hosts_releases_the_wrong_one() {
     let openstack = osc::programs(Path::new(env!("CARGO_TARGET_TMPDIR"))).unwrap();
-    let nova = Nova::start().await;
+    let nova = nova().await;
     let cluster = Cluster::start(1).await.unwrap();
     let [nfs, one, two, ..] = cloud(&cluster).await;
     let file = |name: &str| cluster.directory().join(name).display().to_string();
@@ -178,7 +148,7 @@ async fn instance_claimed_on_two_hosts_releases_the_wrong_one() {
         "export PATH={}:$PATH OS_AUTH_URL={}/v3 OS_USERNAME=u OS_PASSWORD=p OS_PROJECT_NAME=p \
          OS_USER_DOMAIN_ID=default OS_PROJECT_DOMAIN_ID=default OS_IDENTITY_API_VERSION=3\n",
         openstack.display(),
-        nova.url
+        nova.address()
     );
     let [servers, migrations] = scripts();
     fs::write(file("servers.sh"), environment.clone() + &servers).unwrap();

@@ -2,8 +2,7 @@
 //! changes anything.
 
 use std::collections::{BTreeSet, VecDeque};
-use std::io::{BufRead, BufReader, Read, Write};
-use std::net::TcpStream;
+use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
 
 use placement_client::{Admin, ApiRequest, Client};
@@ -13,23 +12,17 @@ use placement_tests::host;
 use placement_tests::program::Program;
 use serde_json::json;
 
+use crate::browser::Browser;
+
 const MARKUP: &str = "cmp-<script>alert(1)</script>\"'&";
 /// Limit of the pages that are followed.
 const PAGES_MAX: usize = 400;
 
-/// A running `placementctl web`, and the cookie that its key was exchanged for.
+/// A running `placementctl web`, and a browser with the cookie that its key was exchanged for.
 struct Web {
     _process: Program,
-    host: String,
+    browser: Browser,
     key: String,
-    cookie: String,
-}
-
-/// Status, head and body of an answer.
-struct Answer {
-    status: u16,
-    head: String,
-    body: String,
 }
 
 impl Web {
@@ -45,65 +38,37 @@ impl Web {
         BufReader::new(output).read_line(&mut line).unwrap();
         let address = line.trim().strip_prefix("http://").unwrap();
         let (host, key) = address.split_once("/?key=").unwrap();
-        let (host, key) = (host.to_owned(), key.to_owned());
-        let cookie = String::new();
-        let mut web = Self {
-            _process: Program(process),
-            host,
-            key,
-            cookie,
-        };
-        let entered = web.ask("GET", &format!("/?key={}", web.key), &[]);
+        let mut browser = Browser::at(host);
+        let entered = browser.get(&format!("/?key={key}"));
         assert_eq!(entered.status, 303, "{}", entered.body);
-        assert!(entered.head.contains("location: /web/"), "{}", entered.head);
-        let (_, cookie) = entered.head.split_once("set-cookie: ").unwrap();
+        assert_eq!(entered.header("location"), "/web/");
+        let cookie = entered.header("set-cookie");
         assert!(cookie.contains("HttpOnly; SameSite=Strict"), "{cookie}");
-        cookie
-            .split(';')
-            .next()
-            .unwrap()
-            .clone_into(&mut web.cookie);
-        web
-    }
-
-    /// Sends a request with these headers, and with `Host` unless they include one.
-    fn ask(&self, method: &str, path: &str, headers: &[(&str, &str)]) -> Answer {
-        let mut request = format!("{method} {path} HTTP/1.1\r\nConnection: close\r\n");
-        for (name, value) in headers {
-            request += &format!("{name}: {value}\r\n");
+        browser.keep_cookie(&entered);
+        Self {
+            _process: Program(process),
+            browser,
+            key: key.to_owned(),
         }
-        if headers.iter().all(|(name, _)| *name != "Host") {
-            request += &format!("Host: {}\r\n", self.host);
-        }
-        let mut stream = TcpStream::connect(&self.host).unwrap();
-        stream
-            .write_all(format!("{request}\r\n").as_bytes())
-            .unwrap();
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).unwrap();
-        let (head, body) = answer.split_once("\r\n\r\n").unwrap();
-        Answer {
-            status: head.split(' ').nth(1).unwrap().parse().unwrap(),
-            head: head.to_owned(),
-            body: body.to_owned(),
-        }
-    }
-
-    fn get(&self, path: &str) -> Answer {
-        self.ask("GET", path, &[("Cookie", &self.cookie)])
     }
 
     /// Body of a page that must exist.
     fn page(&self, path: &str) -> String {
-        let answer = self.get(path);
+        let answer = self.browser.get(path);
         assert_eq!(answer.status, 200, "{path}: {}", answer.body);
-        for header in [
-            "content-security-policy: default-src 'none'; style-src 'self';",
-            "x-content-type-options: nosniff",
-            "cache-control: no-store",
-            "referrer-policy: same-origin",
+        for (header, value) in [
+            (
+                "content-security-policy",
+                "default-src 'none'; style-src 'self';",
+            ),
+            ("x-content-type-options", "nosniff"),
+            ("cache-control", "no-store"),
+            ("referrer-policy", "same-origin"),
         ] {
-            assert!(answer.head.contains(header), "{path}: {}", answer.head);
+            assert!(
+                answer.header(header).starts_with(value),
+                "{path}: {answer:?}"
+            );
         }
         assert!(answer.body.len() <= 150_000, "{path}");
         answer.body
@@ -186,15 +151,14 @@ async fn browser_sees_the_cloud_and_changes_nothing() {
         }
         assert!(!page.contains("<script"), "{path}");
     }
-    let style = web.get("/web/style.css");
+    let style = web.browser.get("/web/style.css");
     assert_eq!(style.status, 200);
     assert!(
-        style.head.contains("content-type: text/css"),
-        "{}",
-        style.head
+        style.header("content-type").starts_with("text/css"),
+        "{style:?}"
     );
 
-    let seen = crawl(&web);
+    let seen = crawl(&web.browser);
     for kind in [
         "topology",
         "capacity",
@@ -216,7 +180,7 @@ async fn browser_sees_the_cloud_and_changes_nothing() {
 }
 
 /// Follows each link and sends each form with hostile values; returns the pages visited.
-fn crawl(web: &Web) -> BTreeSet<String> {
+fn crawl(browser: &Browser) -> BTreeSet<String> {
     let hostile = [
         "",
         "%27%3B+DROP+TABLE",
@@ -233,7 +197,7 @@ fn crawl(web: &Web) -> BTreeSet<String> {
         if seen.len() >= PAGES_MAX || !seen.insert(path.clone()) {
             continue;
         }
-        let answer = web.get(&path);
+        let answer = browser.get(&path);
         // Invalid requests are refused without a server error.
         assert!(
             answer.status < 500,
@@ -279,8 +243,8 @@ fn crawl(web: &Web) -> BTreeSet<String> {
 async fn requests_without_cookie_or_from_other_sites_are_refused() {
     let cluster = Cluster::start(1).await.unwrap();
     let web = Web::start(&cluster);
-    let own = ("Cookie", &*web.cookie);
-    let forged = web.cookie.replace('=', "=0");
+    let own = ("Cookie", &*web.browser.cookie);
+    let forged = web.browser.cookie.replace('=', "=0");
     let again = format!("/?key={}", web.key);
     let other = Web::start(&cluster);
     for (method, path, headers, expected) in [
@@ -291,7 +255,7 @@ async fn requests_without_cookie_or_from_other_sites_are_refused() {
         ("GET", "/web/", &[], 403),
         ("GET", "/web/style.css", &[], 403),
         ("GET", "/web/", &[("Cookie", &*forged)], 403),
-        ("GET", "/web/", &[("Cookie", &*other.cookie)], 403),
+        ("GET", "/web/", &[("Cookie", &*other.browser.cookie)], 403),
         (
             "GET",
             "/web/",
@@ -312,7 +276,7 @@ async fn requests_without_cookie_or_from_other_sites_are_refused() {
         ("GET", "/web/../v1/backup", &[own], 404),
         ("GET", "/web/nothing", &[own], 404),
     ] {
-        let answer = web.ask(method, path, headers);
+        let answer = web.browser.send(method, path, headers, "");
         assert_eq!(answer.status, expected, "{method} {path} {headers:?}");
         // A page may mention the setting in a warning.
         let is_page = expected == 200;

@@ -10,33 +10,25 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::rc::Rc;
-use std::time::Duration;
 
 use placement_client::{ApiRequest, Client};
 use placement_tests::backups::{back_up, printed, restore};
 use placement_tests::cluster::Cluster;
 use placement_tests::python::{self, run};
 use placement_tests::reference::{Database, Reference};
-use placement_witness::client::{Client as Writer, Venue};
 use placement_witness::history::Answer;
 use placement_witness::http::ask;
-use placement_witness::operation::{Level, Operation, Request, Token};
-use placement_witness::seed::Seed;
-use placement_witness::workload::{Choices, Names, Workload};
+use placement_witness::operation::{Level, Operation, Request};
+use placement_witness::workload::{Names, Workload};
 use serde_json::Value;
 use tokio::net::TcpStream;
 use tokio::task::LocalSet;
 
+use crate::random_requests::{ANSWER_LIMIT, Service, choices, fill, number};
 use crate::transfer::{compared, digest, installed_in, placementd, sorted, stdout, url};
 
 const WRITES: usize = 150;
 const QUESTIONS: usize = 60;
-const ANSWER_LIMIT: Duration = Duration::from_secs(60);
-
-pub(crate) fn number(variable: &str, default: u64) -> u64 {
-    std::env::var(variable).map_or(default, |number| number.parse().unwrap())
-}
 
 /// Two services of openstack-placement; replacing a database is faster than starting another
 /// service.
@@ -87,27 +79,18 @@ impl Upstream {
     /// Fills `before` by random requests; returns queries about the content.
     async fn fill(&self, seed: u64) -> Vec<Request> {
         self.before.refill(&self.new);
-        let choices = Choices {
-            seed: Seed(seed),
-            providers: 3,
-            consumers: 6,
-            unchecked_percent: 30,
-        };
-        let field = Rc::new(Field {
-            names: Names::new(&choices),
+        let choices = choices(seed);
+        let names = Names::new(&choices);
+        let writes = Writes {
             address: self.before.address(),
             done: RefCell::default(),
-        });
-        let mut writer = Writer::new(0, field.clone(), &choices, Duration::ZERO);
-        writer.set_up(8).await;
-        for _ in 0..WRITES {
-            writer.step(100).await;
-        }
-        let done = field.done.borrow();
+        };
+        fill(&writes, &choices, &names, WRITES, 100).await;
+        let done = writes.done.borrow();
         eprintln!("seed {seed}: {done:?}");
         assert!(done.values().sum::<usize>() > WRITES / 3, "{done:?}");
         let mut workload = Workload::new(1, &choices);
-        let questions = (0..QUESTIONS).map(|_| workload.question(&field.names));
+        let questions = (0..QUESTIONS).map(|_| workload.question(&names));
         let requests =
             questions.map(|question| Operation::Read(question, Level::Default).request());
         // The choice of candidates under a limit is up to the service.
@@ -117,35 +100,22 @@ impl Upstream {
     }
 }
 
-/// Address that the writers of the witness use.
-struct Field {
-    names: Names,
+/// Address that the requests go to.
+struct Writes {
     address: String,
     /// Number of requests by kind.
     done: RefCell<BTreeMap<&'static str, usize>>,
 }
 
-impl Venue for Field {
-    fn names(&self) -> &Names {
-        &self.names
-    }
-
-    fn nodes(&self) -> Vec<u64> {
-        vec![1]
-    }
-
-    fn furthest(&self) -> Option<Token> {
-        None
-    }
-
-    async fn perform(&self, _client: usize, _node: u64, operation: Operation) -> Option<Answer> {
+impl Service for Writes {
+    async fn answer(&self, operation: Operation) -> Answer {
         let (request, address) = (operation.request(), &self.address);
         let end = ask(TcpStream::connect(address), &request, ANSWER_LIMIT).await;
         let answer = end.answer().expect("it answers").clone();
         if matches!(operation, Operation::Write(_)) && answer.status < 300 {
             *self.done.borrow_mut().entry(operation.kind()).or_default() += 1;
         }
-        Some(answer)
+        answer
     }
 }
 

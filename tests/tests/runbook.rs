@@ -4,14 +4,13 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
-use std::time::Duration;
 
 use placement_client::{ApiRequest, Consistency};
 use placement_tests::binaries;
 use placement_tests::cluster::{Cluster, STEADY_LEADER};
 use placement_tests::host::{self, create};
 use placement_tests::s3::Store;
-use placement_tests::wait::{until, until_ok};
+use placement_tests::wait::{until, until_expired, until_ok};
 use rustix::process::Signal;
 use uuid::Uuid;
 
@@ -397,17 +396,10 @@ async fn replaced(cluster: &mut Cluster) {
 
 #[tokio::test]
 async fn expired_certificate() {
-    let mut cluster = Cluster::prepare(3, "[peer]\ntls = \"require\"\n").unwrap();
-    let authority = cluster.authority().unwrap();
-    cluster.options_mut().authority = Some(authority.clone());
-    for id in cluster.ids() {
-        cluster.start_node(id).unwrap();
-    }
-    cluster.wait_healthy().await.unwrap();
+    let (mut cluster, authority) = Cluster::start_with_peer_tls(3).await.unwrap();
     cluster.kill_9(3);
     authority.renew_node(3, 0).unwrap();
-    // The certificate is valid through its last second.
-    tokio::time::sleep(Duration::from_millis(2_100)).await;
+    until_expired().await;
     cluster.start_node(3).unwrap();
     let certificate = authority.directory().join("node-3.pem");
     let mut expired = Chapter::open("A certificate expires or has expired")

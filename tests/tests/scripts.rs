@@ -1,5 +1,6 @@
-//! Behaviour of the scripts on machines that lack something. A machine is simulated by a folder for
-//! the PATH, a folder for the file system, and a fake `apt-get`.
+//! Behaviour of the scripts on machines that lack something: the scripts install it, so that one
+//! command builds on a bare Debian, and a container per case would take minutes. A machine is
+//! simulated by a folder for the PATH, a folder for the file system, and a fake `apt-get`.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};

@@ -18,7 +18,7 @@ use placement_tests::http_2;
 use placement_tests::power::Power;
 use placement_tests::python;
 use placement_tests::skip::skipped;
-use placement_tests::wait::{PATIENCE, until, until_ok};
+use placement_tests::wait::{PATIENCE, until, until_expired, until_ok};
 
 fn placementctl(endpoint: &str, trust: &Trust, arguments: &[&str]) -> Output {
     let mut command = Command::new(binaries::placementctl().unwrap());
@@ -32,21 +32,9 @@ fn placementctl(endpoint: &str, trust: &Trust, arguments: &[&str]) -> Output {
     command.args(arguments).output().unwrap()
 }
 
-/// Waits for the end of a certificate with a validity of 0 days, which is valid through its last
-/// second.
-async fn expired() {
-    tokio::time::sleep(Duration::from_millis(2_100)).await;
-}
-
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn peer_with_a_wrong_certificate_is_refused_with_a_reason() {
-    let mut cluster = Cluster::prepare(3, "[peer]\ntls = \"require\"\n").unwrap();
-    let authority = cluster.authority().unwrap();
-    cluster.options_mut().authority = Some(authority.clone());
-    for id in cluster.ids() {
-        cluster.start_node(id).unwrap();
-    }
-    cluster.wait_healthy().await.unwrap();
+    let (mut cluster, authority) = Cluster::start_with_peer_tls(3).await.unwrap();
     cluster.kill_9(3);
 
     let others = Authority::new(&cluster.directory().join("others")).unwrap();
@@ -60,7 +48,7 @@ async fn peer_with_a_wrong_certificate_is_refused_with_a_reason() {
     fs::remove_file(authority.directory().join("node-3.pem")).unwrap();
     fs::remove_file(authority.directory().join("node-3-key.pem")).unwrap();
     authority.node(3, 0).unwrap();
-    expired().await;
+    until_expired().await;
     cluster.options_mut().authority = Some(authority.clone());
     cluster.start_node(3).unwrap();
     cluster.until_logged(&[1, 2], "has expired").await;
@@ -139,13 +127,7 @@ fn renewed_certificate_survives_power_loss() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_expired_certificate_does_not_replace_a_good_one() {
-    let mut cluster = Cluster::prepare(3, "[peer]\ntls = \"require\"\n").unwrap();
-    let authority = cluster.authority().unwrap();
-    cluster.options_mut().authority = Some(authority.clone());
-    for id in cluster.ids() {
-        cluster.start_node(id).unwrap();
-    }
-    cluster.wait_healthy().await.unwrap();
+    let (cluster, authority) = Cluster::start_with_peer_tls(3).await.unwrap();
 
     // The operator renews it elsewhere, for too short a time.
     let elsewhere = cluster.directory().join("elsewhere");
@@ -163,7 +145,7 @@ async fn an_expired_certificate_does_not_replace_a_good_one() {
     ] {
         assert!(shown.contains(words), "{shown}");
     }
-    expired().await;
+    until_expired().await;
     for end in [".pem", "-key.pem"] {
         let file = format!("node-3{end}");
         fs::copy(elsewhere.join(&file), authority.directory().join(&file)).unwrap();

@@ -1,7 +1,6 @@
 //! Traces of real processes, as an OpenTelemetry collector receives them.
 
 use std::collections::BTreeMap;
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -9,9 +8,6 @@ use bytes::Bytes;
 use http::{HeaderMap, Request, Response};
 use http_body_util::{BodyExt, Full};
 use hyper::body::Incoming;
-use hyper::server::conn::http1;
-use hyper::service::service_fn;
-use hyper_util::rt::TokioIo;
 use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceRequest;
 use opentelemetry_proto::tonic::common::v1::any_value::Value::StringValue;
 use opentelemetry_proto::tonic::common::v1::{AnyValue, KeyValue};
@@ -20,13 +16,13 @@ use parking_lot::Mutex;
 use placement_client::{ApiRequest, ApiResponse, Claim, Client, Inventory};
 use placement_tests::cluster::{Cluster, STEADY_LEADER};
 use placement_tests::host::{create, with_processors};
+use placement_tests::http_server::HttpServer;
 use placement_tests::wait::until;
 use prost::Message;
 use rustix::process::Signal;
 use tempfile::NamedTempFile;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::{TcpListener, TcpStream};
-use tokio::task::JoinHandle;
+use tokio::net::TcpStream;
 use uuid::Uuid;
 
 /// Secrets of clients that no span may show.
@@ -50,9 +46,8 @@ enum Mood {
 
 /// A collector; stopped when dropped.
 struct Collector {
-    address: SocketAddr,
     shared: Arc<Shared>,
-    task: JoinHandle<()>,
+    server: HttpServer,
 }
 
 struct Shared {
@@ -61,41 +56,22 @@ struct Shared {
     taken: Mutex<Vec<(HeaderMap, Bytes)>>,
 }
 
-impl Drop for Collector {
-    fn drop(&mut self) {
-        self.task.abort();
-    }
-}
-
 impl Collector {
     async fn start(mood: Mood) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let address = listener.local_addr().unwrap();
         let shared = Arc::new(Shared {
             mood: Mutex::new(mood),
             taken: Mutex::default(),
         });
         let answering = shared.clone();
-        let task = tokio::spawn(async move {
-            loop {
-                let (stream, _) = listener.accept().await.unwrap();
-                let answering = answering.clone();
-                let service = service_fn(move |request| answer(answering.clone(), request));
-                let served = http1::Builder::new().serve_connection(TokioIo::new(stream), service);
-                tokio::spawn(served);
-            }
-        });
-        Self {
-            address,
-            shared,
-            task,
-        }
+        let server = HttpServer::start(move |request| answer(answering.clone(), request));
+        let server = server.await.unwrap();
+        Self { shared, server }
     }
 
     fn config(&self, ratio: &str) -> String {
         format!(
             "[trace]\notlp_endpoint = \"http://{}/\"\nratio = {ratio}\n",
-            self.address
+            self.server.address()
         )
     }
 
@@ -133,13 +109,10 @@ impl Collector {
     }
 }
 
-async fn answer(
-    collector: Arc<Shared>,
-    request: Request<Incoming>,
-) -> Result<Response<Full<Bytes>>, hyper::Error> {
+async fn answer(collector: Arc<Shared>, request: Request<Incoming>) -> Response<Full<Bytes>> {
     assert_eq!(request.uri().path(), "/v1/traces");
     let (head, body) = request.into_parts();
-    let body = body.collect().await?.to_bytes();
+    let body = body.collect().await.unwrap().to_bytes();
     let mood = *collector.mood.lock();
     let status = match mood {
         Mood::Takes => 200,
@@ -150,7 +123,7 @@ async fn answer(
         collector.taken.lock().push((head.headers, body));
     }
     let answer = Response::builder().status(status).body(Full::default());
-    Ok(answer.unwrap())
+    answer.unwrap()
 }
 
 fn hex(bytes: &[u8]) -> String {

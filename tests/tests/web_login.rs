@@ -1,40 +1,24 @@
 //! Logins at `[web] listen`: access, permissions, and the end of a session.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::convert::Infallible;
-use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpStream};
 use std::path::Path;
 use std::process::Command;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::time::Duration;
 
-use bytes::Bytes;
-use http::{HeaderMap, Method, Request, Response, StatusCode};
-use http_body_util::{BodyExt, Full};
-use hyper::body::Incoming;
-use hyper::server::conn::http1;
-use hyper::service::service_fn;
-use hyper_util::rt::TokioIo;
-use parking_lot::Mutex;
+use http::StatusCode;
 use placement_client::{Admin, ApiRequest, Client};
 use placement_tests::binaries;
 use placement_tests::cluster::Cluster;
 use placement_tests::host;
-use placement_tests::keystone::{self, TokenRequest};
+use placement_tests::keystone::stand_in::{Mood, StandIn};
+use placement_tests::keystone::{Keystone, TokenRequest};
 use placement_tests::wait::{until, until_ok};
 use serde_json::{Value, json};
-use tokio::net::TcpListener;
-use tokio::task::JoinHandle;
-use tokio::time::sleep;
+use tokio::net::TcpStream;
+
+use crate::browser::{Browser, FORM};
 
 const MARKUP: &str = "eve<script>alert(1)</script>\"'&";
-/// Users and their roles. The password of a user is `password of NAME`, the application credential
-/// `credential of NAME`, and its secret `secret of NAME`. The credential of `ruled` has access
-/// rules.
-const USERS: [(&str, &str); 6] = [
-    ("placement", "service"),
+/// Users and their roles. The credential of `ruled` has access rules.
+const USERS: [(&str, &str); 5] = [
     ("alice", "admin"),
     ("rita", "placement_reader"),
     ("ruled", "admin"),
@@ -42,271 +26,20 @@ const USERS: [(&str, &str); 6] = [
     (MARKUP, "placement_reader"),
 ];
 
-/// Tokens and behaviour of the fake Keystone.
-#[derive(Default)]
-struct Identities {
-    /// User of each token.
-    tokens: Mutex<BTreeMap<String, String>>,
-    given: AtomicUsize,
-    revoked: Mutex<BTreeSet<String>>,
-    hangs: AtomicBool,
-    /// Requests that have arrived while it hangs.
-    waiting: AtomicUsize,
+async fn keystone() -> StandIn {
+    let keystone = StandIn::start(&USERS).await.unwrap();
+    let rules = json!({"application_credential": {"access_rules": []}});
+    let mut also = keystone.identities().also.lock();
+    also.insert("ruled".to_owned(), rules);
+    drop(also);
+    keystone
 }
 
-struct Keystone {
-    identities: Arc<Identities>,
-    address: SocketAddr,
-    serving: JoinHandle<()>,
+/// Configuration of nodes that use it.
+fn config_of(keystone: &StandIn, cache_s: u32, more: &str) -> String {
+    let keystone = keystone.config();
+    format!("{keystone}token_cache_time_s = {cache_s}\n[audit]\nto = \"stderr\"\n{more}")
 }
-
-impl Drop for Keystone {
-    fn drop(&mut self) {
-        self.serving.abort();
-    }
-}
-
-impl Identities {
-    fn issue(&self, auth: &Value) -> Option<String> {
-        let identity = &auth["auth"]["identity"];
-        let (by, secret, kind) = match identity["methods"][0].as_str()? {
-            "password" => {
-                let user = &identity["password"]["user"];
-                let scope = &auth["auth"]["scope"]["project"];
-                let is_default = |of: &Value| of["domain"]["name"] == "Default";
-                (scope["name"] == "service" && is_default(scope) && is_default(user))
-                    .then_some(())?;
-                (&user["name"], &user["password"], "")
-            }
-            _ => {
-                let used = &identity["application_credential"];
-                (&used["id"], &used["secret"], "credential of ")
-            }
-        };
-        let user = by.as_str()?.strip_prefix(kind)?.to_owned();
-        let expected = match kind {
-            "" => format!("password of {user}"),
-            _ => format!("secret of {user}"),
-        };
-        USERS.iter().find(|(name, _)| *name == user)?;
-        (*secret == expected).then_some(())?;
-        let number = self.given.fetch_add(1, Ordering::Relaxed);
-        let token = format!("token-{number}{}", kind.replace(' ', "-"));
-        self.tokens.lock().insert(token.clone(), user);
-        Some(token)
-    }
-
-    fn shown(&self, token: &str) -> Option<Value> {
-        let user = self.tokens.lock().get(token)?.clone();
-        let (_, role) = USERS.iter().find(|(name, _)| *name == user)?;
-        let mut shown = json!({
-            "user": {"id": format!("id-of-{user:.5}"), "domain": {"id": "default"}},
-            "project": {"id": "service", "domain": {"id": "default"}},
-            "roles": [{"name": role}], "expires_at": "2037-01-01T00:00:00Z",
-        });
-        if user == "ruled" {
-            shown["application_credential"] = json!({"access_rules": []});
-        }
-        Some(json!({ "token": shown }))
-    }
-
-    async fn answer(&self, request: Request<Incoming>) -> Response<Full<Bytes>> {
-        let hangs = || self.hangs.load(Ordering::Relaxed);
-        self.waiting.fetch_add(hangs().into(), Ordering::Relaxed);
-        while hangs() {
-            sleep(Duration::from_millis(10)).await;
-        }
-        let header = |name: &str| -> String {
-            let value = request
-                .headers()
-                .get(name)
-                .map(|value| value.to_str().unwrap());
-            value.unwrap_or_default().to_owned()
-        };
-        let subject = header("x-subject-token");
-        let answer = Response::builder();
-        let empty = |status: u16| Response::builder().status(status).body(Full::default());
-        match *request.method() {
-            Method::POST => {
-                let body = request.into_body().collect().await.unwrap().to_bytes();
-                match self.issue(&serde_json::from_slice(&body).unwrap()) {
-                    Some(token) => {
-                        let shown = self.shown(&token).unwrap().to_string();
-                        let answer = answer.status(201).header("x-subject-token", token);
-                        answer.body(Full::from(shown))
-                    }
-                    None => empty(401),
-                }
-            }
-            Method::DELETE => {
-                assert_eq!(
-                    header("x-auth-token"),
-                    subject,
-                    "a user may end a token of its own"
-                );
-                self.tokens.lock().remove(&subject);
-                self.revoked.lock().insert(subject);
-                empty(204)
-            }
-            _ => match self.shown(&subject) {
-                Some(shown) => answer.body(Full::from(shown.to_string())),
-                None => {
-                    let error = json!({"code": 404, "title": "Not Found", "message": "Could not find token: ."});
-                    let unknown = json!({ "error": error }).to_string();
-                    Response::builder().status(404).body(Full::from(unknown))
-                }
-            },
-        }
-        .unwrap()
-    }
-
-    /// Valid tokens of a user.
-    fn tokens_of(&self, user: &str) -> Vec<String> {
-        let tokens = self.tokens.lock();
-        let own = tokens.iter().filter(|(_, own)| *own == user);
-        own.map(|(token, _)| token.clone()).collect()
-    }
-}
-
-impl Keystone {
-    async fn start() -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let address = listener.local_addr().unwrap();
-        let identities = Arc::new(Identities::default());
-        let own = identities.clone();
-        let serving = tokio::spawn(async move {
-            loop {
-                let (stream, _) = listener.accept().await.unwrap();
-                let own = own.clone();
-                let service = service_fn(move |request| {
-                    let own = own.clone();
-                    async move { Ok::<_, Infallible>(own.answer(request).await) }
-                });
-                let served = http1::Builder::new().serve_connection(TokioIo::new(stream), service);
-                tokio::spawn(async move { drop(served.await) });
-            }
-        });
-        Self {
-            identities,
-            address,
-            serving,
-        }
-    }
-
-    /// Configuration of nodes that use it.
-    fn config(&self, cache_s: u32, more: &str) -> String {
-        format!(
-            "[auth]\nstrategy = \"keystone\"\n[keystone]\nauth_url = \"http://{}\"\nusername = \"placement\"\n\
-             password = \"password of placement\"\ntoken_cache_time_s = {cache_s}\n[audit]\nto = \"stderr\"\n{more}",
-            self.address
-        )
-    }
-}
-
-/// A browser without a window.
-struct Browser {
-    host: String,
-    /// Value of its `Cookie` header.
-    cookie: String,
-}
-
-#[derive(Debug)]
-struct Answer {
-    status: u16,
-    headers: HeaderMap,
-    body: String,
-}
-
-impl Answer {
-    fn header(&self, name: &str) -> &str {
-        self.headers
-            .get(name)
-            .map_or("", |value| value.to_str().unwrap())
-    }
-}
-
-impl Browser {
-    fn new(cluster: &Cluster) -> Self {
-        let host = web_of(cluster);
-        let cookie = String::new();
-        Self { host, cookie }
-    }
-
-    /// Sends a request with these headers besides `Host`; returns the answer.
-    fn send(&self, method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> Answer {
-        let mut stream = self.begin(method, path, headers, body);
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).unwrap();
-        let (head, body) = answer.split_once("\r\n\r\n").unwrap();
-        let mut lines = head.lines();
-        let status = lines.next().unwrap().split(' ').nth(1).unwrap();
-        let pairs = lines.map(|line| line.split_once(": ").unwrap());
-        let pairs = pairs.map(|(name, value)| (name.parse().unwrap(), value.parse().unwrap()));
-        Answer {
-            status: status.parse().unwrap(),
-            headers: pairs
-                .collect::<Vec<(http::HeaderName, _)>>()
-                .into_iter()
-                .collect(),
-            body: body.to_owned(),
-        }
-    }
-
-    /// Sends a request without waiting for the answer.
-    fn begin(&self, method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> TcpStream {
-        let mut request = format!(
-            "{method} {path} HTTP/1.1\r\nHost: {}\r\nConnection: close\r\n",
-            self.host
-        );
-        for (name, value) in headers {
-            request += &format!("{name}: {value}\r\n");
-        }
-        if method == "POST" {
-            request += &format!("Content-Length: {}\r\n", body.len());
-        }
-        let mut stream = TcpStream::connect(&self.host).unwrap();
-        stream
-            .write_all(format!("{request}\r\n{body}").as_bytes())
-            .unwrap();
-        stream
-    }
-
-    fn get(&self, path: &str) -> Answer {
-        self.send("GET", path, &[("Cookie", &self.cookie)], "")
-    }
-
-    /// Sends a form as a page of the site does.
-    fn post(&self, path: &str, body: &str) -> Answer {
-        let origin = format!("http://{}", self.host);
-        let headers = [
-            ("Origin", &*origin),
-            ("Sec-Fetch-Site", "same-origin"),
-            ("Content-Type", FORM),
-            ("Cookie", &*self.cookie),
-        ];
-        self.send("POST", path, &headers, body)
-    }
-
-    fn log_in(&mut self, form: &str) -> Answer {
-        let answer = self.post("/login", form);
-        if let Some((cookie, _)) = answer.header("set-cookie").split_once(';') {
-            cookie.clone_into(&mut self.cookie);
-        }
-        answer
-    }
-
-    /// Whether it is logged in.
-    fn is_in(&self) -> bool {
-        let answer = self.get("/web/topology");
-        assert!(
-            answer.status == 200 || (answer.status, answer.header("location")) == (303, "/login"),
-            "{answer:?}"
-        );
-        answer.status == 200
-    }
-}
-
-const FORM: &str = "application/x-www-form-urlencoded";
 
 fn encoded(text: &str) -> String {
     text.bytes().map(|byte| format!("%{byte:02x}")).collect()
@@ -356,6 +89,11 @@ fn web_of(cluster: &Cluster) -> String {
     format!("127.0.0.1:{}", cluster.place(1).base_port + 4)
 }
 
+/// A browser at the pages of the first node.
+fn opened(cluster: &Cluster) -> Browser {
+    Browser::at(&web_of(cluster))
+}
+
 /// Starts a cluster whose first node serves the pages.
 async fn start(nodes: u64, config: &str, flags: &[&str]) -> Cluster {
     let mut cluster = Cluster::prepare(nodes, config).unwrap();
@@ -374,14 +112,14 @@ async fn start(nodes: u64, config: &str, flags: &[&str]) -> Cluster {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn policy_determines_which_pages_users_see() {
-    let keystone = Keystone::start().await;
+    let keystone = keystone().await;
     let policy = tempfile::NamedTempFile::new().unwrap();
     std::fs::write(policy.path(), "\"placementd:searches\": \"role:admin\"\n").unwrap();
     let flags = ["--policy-file", policy.path().to_str().unwrap()];
-    let config = keystone.config(300, "[log]\nlevel = \"debug\"\n");
+    let config = config_of(&keystone, 300, "[log]\nlevel = \"debug\"\n");
     let cluster = start(3, &config, &flags).await;
 
-    let mut alice = Browser::new(&cluster);
+    let mut alice = opened(&cluster);
     let form_page = alice.get("/login");
     assert_eq!(form_page.status, 200);
     for text in [
@@ -432,10 +170,10 @@ async fn policy_determines_which_pages_users_see() {
     assert_eq!(alice.get(&of("providers")).status, 200);
     assert_eq!(alice.get(&of("searches")).status, 200, "asked of each node");
 
-    let mut by_credential = Browser::new(&cluster);
+    let mut by_credential = opened(&cluster);
     by_credential.log_in("credential=credential+of+rita&secret=secret+of+rita");
     assert!(by_credential.is_in());
-    let mut rita = Browser::new(&cluster);
+    let mut rita = opened(&cluster);
     rita.log_in(&form("rita"));
     for path in ["capacity", "providers", "consumers"] {
         assert_eq!(rita.get(&of(path)).status, 200, "{path}");
@@ -444,7 +182,7 @@ async fn policy_determines_which_pages_users_see() {
     assert_eq!(refused.status, 403);
     let rule = "placementd:searches";
     assert!(refused.body.contains(rule), "{}", refused.body);
-    let mut eve = Browser::new(&cluster);
+    let mut eve = opened(&cluster);
     eve.log_in(&form(MARKUP));
     for path in ["/web/", "/login"] {
         let page = eve.get(path).body;
@@ -452,7 +190,7 @@ async fn policy_determines_which_pages_users_see() {
         assert!(!page.contains("<script"), "{page}");
     }
 
-    let mut other = Browser::new(&cluster);
+    let mut other = opened(&cluster);
     for (form, reason) in [
         (form("bob"), "its rule placementd:web"),
         (
@@ -473,7 +211,7 @@ async fn policy_determines_which_pages_users_see() {
     assert_eq!(other.cookie, "");
     for user in ["bob", "ruled"] {
         assert_eq!(
-            keystone.identities.tokens_of(user),
+            keystone.tokens_of(user),
             [""; 0],
             "a refused login leaves a token"
         );
@@ -481,7 +219,7 @@ async fn policy_determines_which_pages_users_see() {
 
     let login = ("/login", "web", "refused");
     until("a record", async || {
-        records_of(&cluster, "id-of-bob") == [login].map(owned)
+        records_of(&cluster, "bob") == [login].map(owned)
     })
     .await;
     // Each refused page has one record, although it queries several nodes.
@@ -492,8 +230,14 @@ async fn policy_determines_which_pages_users_see() {
     let entered = [("/login", "web", "committed"); 2];
     let expected = [&entered[..], &refused].concat();
     let expected: Vec<_> = expected.into_iter().map(owned).collect();
-    assert_eq!(records_of(&cluster, "id-of-rita"), expected);
-    let tokens: Vec<String> = keystone.identities.tokens.lock().keys().cloned().collect();
+    assert_eq!(records_of(&cluster, "rita"), expected);
+    let tokens: Vec<String> = keystone
+        .identities()
+        .tokens
+        .lock()
+        .keys()
+        .cloned()
+        .collect();
     let secrets = ["alice", "rita", "bob"].map(|user| format!("password of {user}"));
     let cookies = [&alice, &rita, &eve].map(|browser| browser.cookie[18..].to_owned());
     for id in cluster.ids() {
@@ -508,11 +252,11 @@ async fn policy_determines_which_pages_users_see() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn session_ends_by_logout_new_login_or_token_revocation() {
-    let keystone = Keystone::start().await;
-    let cluster = start(1, &keystone.config(1, ""), &[]).await;
-    let tokens = || keystone.identities.tokens_of("alice");
+    let keystone = keystone().await;
+    let cluster = start(1, &config_of(&keystone, 1, ""), &[]).await;
+    let tokens = || keystone.tokens_of("alice");
 
-    let mut browser = Browser::new(&cluster);
+    let mut browser = opened(&cluster);
     // An existing session id is not reused.
     browser.cookie = format!("__Host-placementd={}", "a".repeat(96));
     let planted = browser.cookie.clone();
@@ -527,10 +271,8 @@ async fn session_ends_by_logout_new_login_or_token_revocation() {
         &browser.cookie.replace('=', "=0"),
         &browser.cookie[..80].to_owned(),
     ] {
-        let with = Browser {
-            cookie: ended.clone(),
-            ..Browser::new(&cluster)
-        };
+        let mut with = opened(&cluster);
+        with.cookie.clone_from(ended);
         assert!(!with.is_in(), "{ended}");
     }
     until(
@@ -565,10 +307,10 @@ async fn session_ends_by_logout_new_login_or_token_revocation() {
     );
 
     // A user may have sixteen sessions: a further one ends the oldest, but none of another user.
-    let mut other = Browser::new(&cluster);
+    let mut other = opened(&cluster);
     other.log_in(&form("rita"));
     let own = [(); 17].map(|()| {
-        let mut own = Browser::new(&cluster);
+        let mut own = opened(&cluster);
         own.log_in(&form("alice"));
         own
     });
@@ -589,7 +331,7 @@ async fn session_ends_by_logout_new_login_or_token_revocation() {
     assert!(browser.is_in());
     // Keystone revokes the tokens of a user who loses a role.
     keystone
-        .identities
+        .identities()
         .tokens
         .lock()
         .retain(|_, user| user != "alice");
@@ -602,12 +344,12 @@ async fn session_ends_by_logout_new_login_or_token_revocation() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn requests_from_other_sites_and_unknown_paths_are_refused() {
-    let keystone = Keystone::start().await;
-    let cluster = start(1, &keystone.config(300, ""), &[]).await;
+    let keystone = keystone().await;
+    let cluster = start(1, &config_of(&keystone, 300, ""), &[]).await;
     let socket = cluster.data_dir(1).join("admin.sock");
     let admin = Admin::new(Client::new([format!("unix:{}", socket.display())]).unwrap());
     host::with_processors(&admin.placement("default")).await;
-    let mut browser = Browser::new(&cluster);
+    let mut browser = opened(&cluster);
     browser.log_in(&form("alice"));
     assert!(browser.is_in());
     let before = admin.status().await.unwrap();
@@ -734,20 +476,16 @@ async fn requests_from_other_sites_and_unknown_paths_are_refused() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn sessions_continue_and_logins_are_limited_without_keystone() {
-    let keystone = Keystone::start().await;
-    let cluster = start(1, &keystone.config(300, ""), &[]).await;
-    let mut browser = Browser::new(&cluster);
+    let keystone = keystone().await;
+    let cluster = start(1, &config_of(&keystone, 300, ""), &[]).await;
+    let mut browser = opened(&cluster);
     browser.log_in(&form("alice"));
     assert!(browser.is_in());
 
-    keystone.identities.hangs.store(true, Ordering::Relaxed);
-    let host = browser.host.clone();
+    keystone.set(Mood::Hangs);
     // On loopback, where a proxy may represent all users, the limit is sixteen in all.
     let attempts = [(); 18].map(|()| {
-        let browser = Browser {
-            host: host.clone(),
-            cookie: String::new(),
-        };
+        let browser = opened(&cluster);
         std::thread::spawn(move || browser.post("/login", &form("alice")).status)
     });
     let mut statuses = attempts.map(|attempt| attempt.join().unwrap());
@@ -755,12 +493,12 @@ async fn sessions_continue_and_logins_are_limited_without_keystone() {
     assert_eq!(statuses, [[429; 2].as_slice(), &[503; 16]].concat()[..]);
     assert!(browser.is_in(), "the token is not cached");
 
-    keystone.serving.abort();
+    keystone.stop();
     until("that no one listens", async || {
-        TcpStream::connect(keystone.address).is_err()
+        TcpStream::connect(keystone.address()).await.is_err()
     })
     .await;
-    let refused = Browser::new(&cluster).post("/login", &form("alice"));
+    let refused = opened(&cluster).post("/login", &form("alice"));
     assert_eq!((refused.status, refused.header("retry-after")), (503, "5"));
     assert!(browser.is_in());
     // The logout works here, although Keystone cannot revoke the token.
@@ -774,10 +512,10 @@ async fn sessions_continue_and_logins_are_limited_without_keystone() {
 /// The login passes a proxy on the node's machine, which names its clients.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn refused_logins_are_recorded_and_limited_per_proxied_client() {
-    let keystone = Keystone::start().await;
-    let config = keystone.config(300, "[api]\ntrust_proxy_headers = true\n");
+    let keystone = keystone().await;
+    let config = config_of(&keystone, 300, "[api]\ntrust_proxy_headers = true\n");
     let cluster = start(1, &config, &[]).await;
-    let browser = Browser::new(&cluster);
+    let browser = opened(&cluster);
     let own = format!("http://{}", browser.host);
     let attempt = move |client: &str, form: &str| {
         let headers = [
@@ -820,7 +558,7 @@ async fn refused_logins_are_recorded_and_limited_per_proxied_client() {
     );
 
     // One client may have four attempts at a time; another client is not affected.
-    keystone.identities.hangs.store(true, Ordering::Relaxed);
+    keystone.set(Mood::Hangs);
     let attempt = &attempt;
     std::thread::scope(|scope| {
         let ask = |client| move || attempt(client, &form("alice"));
@@ -835,18 +573,15 @@ async fn refused_logins_are_recorded_and_limited_per_proxied_client() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn abandoned_login_leaves_no_session_and_no_token() {
-    let keystone = Keystone::start().await;
-    let cluster = start(1, &keystone.config(300, ""), &[]).await;
-    keystone.identities.hangs.store(true, Ordering::Relaxed);
-    let browser = Browser::new(&cluster);
+    let keystone = keystone().await;
+    let cluster = start(1, &config_of(&keystone, 300, ""), &[]).await;
+    keystone.set(Mood::Hangs);
+    let browser = opened(&cluster);
     let own = format!("http://{}", browser.host);
     let headers = [("Origin", &*own), ("Content-Type", FORM)];
-    let leaving = browser.begin("POST", "/login", &headers, &form("alice"));
-    until("that Keystone is asked", async || {
-        keystone.identities.waiting.load(Ordering::Relaxed) > 0
-    })
-    .await;
-    drop(leaving);
+    let leaving = tokio::spawn(browser.begin("POST", "/login", &headers, &form("alice")));
+    until("that Keystone is asked", async || keystone.waiting() > 0).await;
+    leaving.abort();
     // The record shows that the client did not wait for the outcome.
     let unknown = ("/login", "web", "unknown");
     until_ok("a record", async || {
@@ -857,26 +592,26 @@ async fn abandoned_login_leaves_no_session_and_no_token() {
             .ok_or(records)
     })
     .await;
-    assert_eq!(keystone.identities.tokens_of("alice"), [""; 0]);
-    keystone.identities.hangs.store(false, Ordering::Relaxed);
+    assert_eq!(keystone.tokens_of("alice"), [""; 0]);
+    keystone.set(Mood::Well);
     until("that its token is revoked", async || {
-        keystone.identities.revoked.lock().len() == 1
+        keystone.identities().revoked.lock().len() == 1
     })
     .await;
-    assert_eq!(keystone.identities.tokens_of("alice"), [""; 0]);
+    assert_eq!(keystone.tokens_of("alice"), [""; 0]);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn users_see_nothing_of_a_partition_that_denies_them_pages() {
-    let keystone = Keystone::start().await;
+    let keystone = keystone().await;
     let policy = tempfile::NamedTempFile::new().unwrap();
     std::fs::write(policy.path(), "\"placementd:web\": \"role:admin\"\n").unwrap();
     let closed = format!(
         "[[partitions]]\nname = \"closed\"\nregion = \"south\"\npolicy_file = {:?}\n",
         policy.path()
     );
-    let cluster = start(2, &keystone.config(300, &closed), &[]).await;
-    let [mut alice, mut rita] = [(); 2].map(|()| Browser::new(&cluster));
+    let cluster = start(2, &config_of(&keystone, 300, &closed), &[]).await;
+    let [mut alice, mut rita] = [(); 2].map(|()| opened(&cluster));
     alice.log_in(&form("alice"));
     rita.log_in(&form("rita"));
     assert!(alice.is_in() && rita.is_in());
@@ -934,7 +669,7 @@ async fn users_log_in_and_out_with_a_real_keystone() {
         project: Some("service"),
     };
     let installed_in = Path::new(env!("CARGO_TARGET_TMPDIR"));
-    let keystone = keystone::Keystone::start(installed_in).await.unwrap();
+    let keystone = Keystone::start(installed_in).await.unwrap();
     let people = [
         ("placement", "service"),
         ("alice", "admin"),
@@ -948,7 +683,7 @@ async fn users_log_in_and_out_with_a_real_keystone() {
         keystone.url()
     );
     let cluster = start(1, &config, &[]).await;
-    let mut browser = Browser::new(&cluster);
+    let mut browser = opened(&cluster);
     let form = |user| form_of(user, "a long password");
     // Keystone is slow on a busy machine.
     until("a login", async || {
@@ -980,7 +715,7 @@ async fn users_log_in_and_out_with_a_real_keystone() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn pages_beyond_loopback_need_tls() {
-    let keystone = Keystone::start().await;
+    let keystone = keystone().await;
     let check = |listen: &str, more: &[&str]| {
         let mut command = Command::new(binaries::placementd().unwrap());
         command.args(["check-config", "--node-id", "1", "--web-listen", listen]);
@@ -995,7 +730,7 @@ async fn pages_beyond_loopback_need_tls() {
         !fits && reason.contains("auth.strategy = \"keystone\""),
         "{reason}"
     );
-    let mut cluster = Cluster::prepare(1, &keystone.config(300, "")).unwrap();
+    let mut cluster = Cluster::prepare(1, &config_of(&keystone, 300, "")).unwrap();
     let config = cluster.options().config.clone().unwrap();
     let config = ["--config", config.to_str().unwrap()];
     let (fits, reason) = check("0.0.0.0:8790", &config);
@@ -1030,7 +765,7 @@ async fn pages_beyond_loopback_need_tls() {
     // A browser that has seen this header never uses plain HTTP again.
     let only_tls = shown.header("strict-transport-security");
     assert_eq!(only_tls, Some("max-age=31536000"));
-    let browser = Browser::new(&cluster);
+    let browser = opened(&cluster);
     let plain = browser.get("/login");
     assert_eq!(plain.status, 400);
     assert!(plain.body.contains("HTTPS only"), "{plain:?}");

@@ -12,6 +12,7 @@
 )]
 
 #[path = "../tests/support/memory.rs"]
+#[allow(dead_code, reason = "tests use more of it")]
 mod memory;
 
 use std::sync::{Arc, RwLock};

@@ -353,12 +353,10 @@ mod tests {
     use std::collections::BTreeSet;
 
     use placement_model::state::change::{Counters, RowKey};
-    use uuid::Uuid;
 
     use super::*;
-    use crate::data_dir::create;
+    use crate::data_dir::create_any;
     use crate::fixtures::rows_of_all_tables;
-    use crate::identity::Identity;
     use crate::store::open;
 
     /// The keys of all rows, read table by table.
@@ -411,12 +409,7 @@ mod tests {
     fn digest_of_another_format_is_recomputed() {
         for written in ["0".repeat(32), format!("99.{}", "0".repeat(32))] {
             let dir = tempfile::TempDir::new().unwrap();
-            let identity = Identity {
-                cluster: Uuid::from_u128(1),
-                epoch: 1,
-                node: 1,
-            };
-            create(dir.path(), identity).unwrap();
+            create_any(dir.path());
             let options = StoreOptions::new(dir.path());
             let row = Change::PutCounters(Counters {
                 provider: 5,

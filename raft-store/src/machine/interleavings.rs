@@ -17,8 +17,7 @@ use super::lock::explore;
 use super::snapshot_dir::SnapshotDir;
 use super::views::AppliedState;
 use crate::base::Base;
-use crate::data_dir::create;
-use crate::identity::Identity;
+use crate::data_dir::create_any;
 use crate::logged::LoggedCommand;
 use crate::options::StoreOptions;
 use crate::types::{Entry, LogId, Payload};
@@ -55,12 +54,7 @@ impl Node {
     /// A node that keeps few ledger entries and writes its rows only on request.
     fn new() -> Arc<Self> {
         let dir = tempfile::TempDir::new().unwrap();
-        let identity = Identity {
-            cluster: Uuid::from_u128(1),
-            epoch: 1,
-            node: 1,
-        };
-        create(dir.path(), identity).unwrap();
+        create_any(dir.path());
         let options = StoreOptions {
             ledger_bytes: 1000,
             rows_behind: usize::MAX,

@@ -1,4 +1,5 @@
-//! Third-party processes that end with this one, and the processor time of processes.
+//! Third-party processes that end with this one, each a group, as uwsgi starts workers; and the
+//! processor time of processes and groups.
 
 use std::fs::File;
 use std::os::unix::process::CommandExt;

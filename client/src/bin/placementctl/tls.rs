@@ -50,12 +50,12 @@ pub(crate) enum TlsAction {
     },
     /// Create a certificate and its key in the directory of the authority.
     #[command(subcommand)]
-    Issue(Whose),
+    Issue(Whose<Hosts>),
     /// Replace a certificate and its key in the directory of the authority by new ones with the
     /// same names. Then copy both over the files that the node or the operator uses; a running node
     /// reloads them within seconds.
     #[command(subcommand)]
-    Renew(Renewed),
+    Renew(Whose<SameHosts>),
     /// Show the content of certificate files.
     Show {
         /// PEM files to show.
@@ -65,15 +65,14 @@ pub(crate) enum TlsAction {
 }
 
 #[derive(Subcommand)]
-pub(crate) enum Whose {
+pub(crate) enum Whose<H: Args> {
     /// Certificate of a node: `node-ID.pem` and `node-ID-key.pem`.
     Node {
         /// Number of the node. The certificate is valid for this node only.
         #[arg(value_parser = clap::value_parser!(u64).range(1..))]
         id: u64,
-        /// Host name or IP address that clients and operators use for https; may be repeated.
-        #[arg(long = "host")]
-        hosts: Vec<String>,
+        #[command(flatten)]
+        hosts: H,
         #[command(flatten)]
         from: From,
     },
@@ -87,24 +86,16 @@ pub(crate) enum Whose {
     },
 }
 
-#[derive(Subcommand)]
-pub(crate) enum Renewed {
-    /// Certificate of a node: `node-ID.pem` and `node-ID-key.pem`.
-    Node {
-        /// Number of the node.
-        #[arg(value_parser = clap::value_parser!(u64).range(1..))]
-        id: u64,
-        #[command(flatten)]
-        from: From,
-    },
-    /// Certificate of an operator: `admin-NAME.pem` and `admin-NAME-key.pem`.
-    Admin {
-        /// Name of the operator.
-        name: String,
-        #[command(flatten)]
-        from: From,
-    },
+#[derive(Args)]
+pub(crate) struct Hosts {
+    /// Host name or IP address that clients and operators use for https; may be repeated.
+    #[arg(long = "host")]
+    hosts: Vec<String>,
 }
+
+/// A new certificate keeps the names of the one that it replaces.
+#[derive(Args)]
+pub(crate) struct SameHosts {}
 
 #[derive(Args)]
 pub(crate) struct From {
@@ -123,15 +114,15 @@ pub(crate) fn run(action: TlsAction) -> anyhow::Result<()> {
             let name = format!("node-{id}");
             let mut names = vec![format!("{name}.placement.internal")];
             names.push("peer.placement.internal".to_owned());
-            names.extend(hosts);
+            names.extend(hosts.hosts);
             issue(&from, &name, &names, NODE, put_new)
         }
         TlsAction::Issue(Whose::Admin { name, from }) => {
             let names = ["admin.placement.internal".to_owned()];
             issue(&from, &of_admin(&name)?, &names, ADMIN, put_new)
         }
-        TlsAction::Renew(Renewed::Node { id, from }) => renew(&from, &format!("node-{id}"), NODE),
-        TlsAction::Renew(Renewed::Admin { name, from }) => renew(&from, &of_admin(&name)?, ADMIN),
+        TlsAction::Renew(Whose::Node { id, from, .. }) => renew(&from, &format!("node-{id}"), NODE),
+        TlsAction::Renew(Whose::Admin { name, from }) => renew(&from, &of_admin(&name)?, ADMIN),
         TlsAction::Show { files } => {
             for file in files {
                 print!("{}", show(&file, OffsetDateTime::now_utc())?);

@@ -1,16 +1,17 @@
 //! In-memory Keystone servers for tests.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::convert::Infallible;
 use std::io;
+use std::ops::Deref;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use bytes::Bytes;
 use futures::future::BoxFuture;
 use http::{Request, Response, StatusCode};
-use http_body_util::{BodyExt, Full};
+use http_body_util::Full;
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
@@ -18,9 +19,14 @@ use hyper_util::rt::TokioIo;
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 
+use self::identities::Identities;
 use super::Keystone;
 use placement_base::net::{BoxStream, Listener, Net};
 use placement_base::world::Clock;
+
+#[path = "../../../../tests/src/keystone/identities.rs"]
+#[allow(unreachable_pub, reason = "the file also belongs to another crate")]
+mod identities;
 
 /// The time of a second in these tests.
 pub(crate) fn at(second: u64) -> SystemTime {
@@ -46,131 +52,100 @@ impl Clock for StandingClock {
     }
 }
 
-/// In-memory Keystone servers at any address.
-#[derive(Default)]
+/// In-memory Keystone servers at any address, with the same users and tokens.
 pub(crate) struct Cloud {
+    identities: Identities,
     /// Received requests: the address, and `login`, or the token and its `may_have_expired`.
-    pub(crate) asked: Mutex<Vec<String>>,
+    asked: Mutex<Vec<String>>,
     /// Addresses that do not answer, and addresses that answer 503.
     pub(crate) down: Mutex<BTreeSet<String>>,
     pub(crate) ill: Mutex<BTreeSet<String>>,
-    /// Valid tokens of the service; the newest is last.
-    pub(crate) logins: Mutex<Vec<String>>,
-    /// Number of issued tokens, so that each is unique.
-    pub(crate) given: AtomicUsize,
-    /// Whether logins are rejected.
-    pub(crate) closed: AtomicBool,
-    pub(crate) revoked: Mutex<BTreeSet<String>>,
-    /// URL of the identity endpoint in the catalog.
-    pub(crate) catalog: Mutex<Option<String>>,
-    /// Additional fields in the documents of some tokens.
-    pub(crate) also: Mutex<BTreeMap<String, Value>>,
     /// Duration of a token validation.
     pub(crate) takes: Mutex<Duration>,
     /// Number of validations in progress, and its maximum so far.
-    pub(crate) under_way: AtomicUsize,
+    under_way: AtomicUsize,
     pub(crate) most: AtomicUsize,
 }
 
-impl Cloud {
-    fn token_of(user: &str, expires_at: SystemTime) -> Value {
-        json!({"token": {
-            "user": {"id": user, "domain": {"id": "default"}},
-            "roles": [{"name": "member"}],
-            "expires_at": text(expires_at),
-        }})
+impl Default for Cloud {
+    /// Tokens that no login issued have the form `USER:SECOND`, with the second at which they
+    /// expire.
+    fn default() -> Self {
+        let unissued = |token: &str| {
+            let (user, second) = token.split_once(':')?;
+            Some((user.to_owned(), text(at(second.parse().ok()?))))
+        };
+        let users = [("placement", "service")];
+        Self {
+            identities: Identities::new(&users, text(at(3_600)), unissued),
+            asked: Mutex::default(),
+            down: Mutex::default(),
+            ill: Mutex::default(),
+            takes: Mutex::default(),
+            under_way: AtomicUsize::default(),
+            most: AtomicUsize::default(),
+        }
     }
+}
 
-    /// Tokens have the form `USER:SECOND`, with the second at which they expire.
+impl Deref for Cloud {
+    type Target = Identities;
+
+    fn deref(&self) -> &Identities {
+        &self.identities
+    }
+}
+
+impl Cloud {
     async fn answer(
         self: Arc<Self>,
         address: String,
         request: Request<Incoming>,
     ) -> Result<Response<Full<Bytes>>, Infallible> {
-        let header = |name: &str| {
-            let value = request
-                .headers()
-                .get(name)
-                .map_or(&[][..], |value| value.as_bytes());
-            String::from_utf8_lossy(value).into_owned()
-        };
-        let (own, subject) = (header("x-auth-token"), header("x-subject-token"));
-        let answer = |status: StatusCode, body: &Value| {
+        let plain = |status: StatusCode, body: &'static str| {
             let answer = Response::builder().status(status);
-            answer
-                .header("x-subject-token", own_of(body))
-                .body(Full::new(Bytes::from(body.to_string())))
-                .unwrap()
+            Ok(answer.body(Full::from(body)).unwrap())
         };
         if self.ill.lock().contains(&address) {
-            return Ok(answer(StatusCode::SERVICE_UNAVAILABLE, &Value::Null));
-        }
-        if request.uri().path() == "/v3/auth/tokens" && request.method() == "POST" {
-            self.asked.lock().push(format!("{address} login"));
-            if self.closed.load(Ordering::Relaxed) {
-                return Ok(answer(StatusCode::UNAUTHORIZED, &Value::Null));
-            }
-            let body = request.into_body().collect().await.unwrap().to_bytes();
-            assert!(String::from_utf8_lossy(&body).contains("hidden"));
-            let number = {
-                let mut logins = self.logins.lock();
-                let number = self.given.fetch_add(1, Ordering::Relaxed);
-                logins.push(format!("own-{number}"));
-                number
-            };
-            let mut body = Self::token_of("placement", at(3_600));
-            body["own"] = json!(format!("own-{number}"));
-            if let Some(url) = &*self.catalog.lock() {
-                let endpoint = json!({"interface": "internal", "region_id": "one", "url": url});
-                body["token"]["catalog"] = json!([{"type": "identity", "endpoints": [endpoint]}]);
-            }
-            return Ok(answer(StatusCode::CREATED, &body));
+            return plain(StatusCode::SERVICE_UNAVAILABLE, "");
         }
         let path_and_query = request.uri().path_and_query().unwrap().as_str();
         if let Some(moved) = path_and_query.strip_prefix("/moved") {
             let moved = Response::builder().status(301).header("location", moved);
             return Ok(moved.body(Full::default()).unwrap());
         }
+        let log = |what: &str| self.asked.lock().push(format!("{address} {what}"));
         if request.uri().path() != "/v3/auth/tokens" {
-            self.asked
-                .lock()
-                .push(format!("{address} {}", request.uri().path()));
-            let page = json!({"error": "no such page"});
-            return Ok(answer(StatusCode::NOT_FOUND, &page));
+            log(request.uri().path());
+            return plain(StatusCode::NOT_FOUND, r#"{"error": "no such page"}"#);
         }
+        if request.method() == "POST" {
+            log("login");
+            return Ok(self.identities.answer(request).await);
+        }
+        let subject = request.headers().get("x-subject-token").unwrap();
+        let subject = String::from_utf8_lossy(subject.as_bytes());
         let query = request.uri().query().unwrap_or_default();
         let may_have_expired = query.contains("allow_expired=1");
-        let asked = format!("{address} {subject} {may_have_expired}");
-        self.asked.lock().push(asked);
+        log(&format!("{subject} {may_have_expired}"));
         let under_way = self.under_way.fetch_add(1, Ordering::Relaxed) + 1;
         self.most.fetch_max(under_way, Ordering::Relaxed);
         let takes = *self.takes.lock();
         tokio::time::sleep(takes).await;
         self.under_way.fetch_sub(1, Ordering::Relaxed);
-        if !self.logins.lock().contains(&own) {
-            return Ok(answer(StatusCode::UNAUTHORIZED, &Value::Null));
-        }
-        let known = subject
-            .split_once(':')
-            .filter(|_| !self.revoked.lock().contains(&subject))
-            .and_then(|(user, second)| Some((user, second.parse().ok()?)));
-        let unknown = json!({"error": {"code": 404, "title": "Not Found", "message": "Could not find token: ."}});
-        Ok(match known {
-            Some((user, second)) => {
-                let mut body = Self::token_of(user, at(second));
-                if let Some(Value::Object(also)) = self.also.lock().get(&subject) {
-                    body["token"].as_object_mut().unwrap().extend(also.clone());
-                }
-                let has_rules = !body["token"]["application_credential"]["access_rules"].is_null();
-                // A service that does not enforce access rules would accept such a token for every
-                // request.
-                match has_rules && header("openstack-identity-access-rules") != "1" {
-                    true => answer(StatusCode::NOT_FOUND, &unknown),
-                    false => answer(StatusCode::OK, &body),
-                }
-            }
-            None => answer(StatusCode::NOT_FOUND, &unknown),
-        })
+        Ok(self.identities.answer(request).await)
+    }
+
+    /// Adds fields to the documents of a user's tokens.
+    pub(crate) fn extend(&self, user: &str, also: Value) {
+        self.also.lock().insert(user.to_owned(), also);
+    }
+
+    /// Puts the identity endpoint at this URL into the catalog.
+    pub(crate) fn set_endpoint(&self, url: &str) {
+        let endpoint = json!({"interface": "internal", "region_id": "one", "url": url});
+        let catalog = json!([{"type": "identity", "endpoints": [endpoint]}]);
+        self.extend("placement", json!({ "catalog": catalog }));
     }
 
     pub(crate) fn asked(&self) -> Vec<String> {
@@ -181,10 +156,6 @@ impl Cloud {
         let asked = self.asked();
         asked.iter().filter(|one| one.ends_with("login")).count()
     }
-}
-
-fn own_of(body: &Value) -> &str {
-    body["own"].as_str().unwrap_or_default()
 }
 
 struct CloudNet(Arc<Cloud>);
@@ -227,7 +198,7 @@ pub(crate) fn keystone_at(
 ) -> (Arc<StandingClock>, Keystone) {
     let text = format!(
         "auth_url = \"{auth_url}\"\nusername = \"placement\"\n\
-         password = \"hidden\"\ntoken_cache_time_s = {cache_s}\n"
+         password = \"password of placement\"\ntoken_cache_time_s = {cache_s}\n"
     );
     let section = toml::from_str(&text).unwrap();
     let clock = Arc::new(StandingClock(Mutex::new(at(0))));

@@ -128,7 +128,7 @@ async fn service_token_is_renewed_before_expiry_and_when_rejected() {
     // Keystone's keys were changed.
     *clock.0.lock() = at(10);
     cloud.asked();
-    cloud.logins.lock().clear();
+    cloud.tokens.lock().clear();
     let all = join_all((0..20).map(|_| user_of(&keystone, "alice:9000"))).await;
     assert!(all.iter().all(Option::is_some));
     assert_eq!(cloud.logins_asked(), 1);
@@ -159,7 +159,7 @@ async fn refused_login_is_not_repeated_for_each_request() {
     assert!(crowd().await.iter().all(Result::is_ok));
     assert_eq!(cloud.logins_asked(), 1);
     // Keystone forgets the token that it has just issued.
-    cloud.logins.lock().clear();
+    cloud.tokens.lock().clear();
     let all = crowd().await;
     assert!(
         all.iter()
@@ -209,7 +209,7 @@ async fn tokens_are_validated_with_any_endpoint_in_the_catalog() {
     ] {
         let (cloud, _, keystone) = keystone(300);
         cloud.down.lock().insert("nowhere:9".to_owned());
-        *cloud.catalog.lock() = Some(url.to_owned());
+        cloud.set_endpoint(url);
         let alice = user_of(&keystone, "alice:100").await;
         assert_eq!(alice.as_deref(), Some("alice"), "{url}");
         assert_eq!(user_of(&keystone, "unknown").await, None, "{url}");

@@ -9,6 +9,14 @@ use crate::cloud::{Answer, Cloud};
 
 const CODE: &str = "placement.too_many_requests";
 
+/// Names of the limits, with settings that allow two requests by this limit alone.
+fn each_limit() -> [(&'static str, ApiSettings); 2] {
+    [
+        ("user_in_flight", limits(2, 0)),
+        ("address_in_flight", limits(0, 2)),
+    ]
+}
+
 /// Settings with these limits; 0: no limit.
 fn limits(user_in_flight: usize, address_in_flight: usize) -> ApiSettings {
     ApiSettings {
@@ -84,11 +92,8 @@ async fn address_above_its_limit_is_refused_before_its_token_is_read() {
 
 #[tokio::test]
 async fn requests_are_in_flight_until_their_clients_disconnect() {
-    for (limit, user) in [("user_in_flight", true), ("address_in_flight", false)] {
-        let cloud = Cloud::with(match user {
-            true => limits(2, 0),
-            false => limits(0, 2),
-        });
+    for (limit, settings) in each_limit() {
+        let cloud = Cloud::with(settings);
         for _ in 0..5 {
             cloud.get("/traits").expect(200).await;
         }
@@ -112,11 +117,8 @@ async fn requests_are_in_flight_until_their_clients_disconnect() {
 
 #[tokio::test]
 async fn request_is_in_flight_until_its_answer_is_taken() {
-    for (limit, user) in [("user_in_flight", true), ("address_in_flight", false)] {
-        let cloud = Cloud::with(match user {
-            true => limits(2, 0),
-            false => limits(0, 2),
-        });
+    for (limit, settings) in each_limit() {
+        let cloud = Cloud::with(settings);
         let list = cloud.get("/traits").untaken().await;
         let missing = cloud.get("/traits/CUSTOM_MISSING").untaken().await;
         assert_eq!(list.status().as_u16(), 200);

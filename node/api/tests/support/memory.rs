@@ -100,25 +100,21 @@ impl Memory {
     }
 
     /// Begins the shutdown of the node.
-    #[allow(dead_code, reason = "not every test shuts it down")]
     pub(crate) fn leave(&self) {
         self.applied.send_replace(None);
     }
 
     /// Drops the changes up to this entry.
-    #[allow(dead_code, reason = "not every test drops changes")]
     pub(crate) fn keep_after(&self, index: u64) {
         self.ledger.lock().unwrap().keep_after(index);
     }
 
     /// Drops the changes up to this entry during a backward read, after its next page.
-    #[allow(dead_code, reason = "not every test drops changes")]
     pub(crate) fn keep_after_next_page(&self, index: u64) {
         self.ledger.lock().unwrap().next_floor = Some(index);
     }
 
     /// Makes reads and writes fail with this error, or succeed again.
-    #[allow(dead_code, reason = "not every test needs an outage")]
     pub(crate) fn set_down(&self, down: Option<Unavailable>) {
         self.inner.lock().unwrap().down = down;
     }
@@ -137,7 +133,6 @@ impl Memory {
     }
 
     /// Makes reads and writes hang forever.
-    #[allow(dead_code, reason = "not every test needs a hang")]
     pub(crate) fn hang(&self) {
         self.inner.lock().unwrap().hangs = true;
     }

@@ -75,27 +75,20 @@ async fn token_of(
 #[cfg(test)]
 mod tests {
     use http::HeaderName;
-    use serde_json::{Value, json};
+    use serde_json::json;
 
     use super::*;
-    use crate::keystone::fixtures::{self, Cloud};
+    use crate::keystone::fixtures;
 
     fn tokens(tokens: &[(HeaderName, &str)]) -> HeaderMap {
         let one = |(name, token): &(HeaderName, &str)| (name.clone(), token.parse().unwrap());
         tokens.iter().map(one).collect()
     }
 
-    fn documents(cloud: &Cloud, also: &[(&str, Value)]) {
-        let also = also
-            .iter()
-            .map(|(token, also)| ((*token).to_owned(), also.clone()));
-        cloud.also.lock().extend(also);
-    }
-
     #[tokio::test]
     async fn the_token_tells_whether_its_project_is_the_admin_project() {
         let (cloud, _, keystone) = fixtures::keystone(300);
-        documents(&cloud, &[("bob:9000", json!({"is_admin_project": false}))]);
+        cloud.extend("bob", json!({"is_admin_project": false}));
         for (token, expected) in [("alice:9000", true), ("bob:9000", false)] {
             // First from Keystone, then from the cache.
             for _ in 0..2 {
@@ -112,7 +105,7 @@ mod tests {
     async fn the_service_that_vouches_for_a_token_is_a_part_of_the_caller() {
         let (cloud, _, keystone) = fixtures::keystone(300);
         let service = json!({"project": {"id": "services"}, "roles": [{"name": "service"}]});
-        documents(&cloud, &[("nova:9000", service)]);
+        cloud.extend("nova", service);
         let with = [(TOKEN, "alice:9000"), (SERVICE_TOKEN, "nova:9000")];
         let caller = identify(&keystone, &tokens(&with), "GET", "/traits")
             .await
@@ -140,24 +133,23 @@ mod tests {
         let (cloud, _, keystone) = fixtures::keystone(300);
         let rules =
             json!([{"service": "placement", "method": "GET", "path": "/placement/traits/*"}]);
-        documents(
-            &cloud,
-            &[
-                (
-                    "app:9000",
-                    json!({"application_credential": {"id": "1", "access_rules": rules}}),
-                ),
-                (
-                    "free:9000",
-                    json!({"application_credential": {"id": "2", "restricted": true}}),
-                ),
-                (
-                    "shut:9000",
-                    json!({"application_credential": {"id": "3", "access_rules": []}}),
-                ),
-                ("nova:9000", json!({"roles": [{"name": "service"}]})),
-            ],
-        );
+        for (user, also) in [
+            (
+                "app",
+                json!({"application_credential": {"id": "1", "access_rules": rules}}),
+            ),
+            (
+                "free",
+                json!({"application_credential": {"id": "2", "restricted": true}}),
+            ),
+            (
+                "shut",
+                json!({"application_credential": {"id": "3", "access_rules": []}}),
+            ),
+            ("nova", json!({"roles": [{"name": "service"}]})),
+        ] {
+            cloud.extend(user, also);
+        }
         let (read, other) = ("/placement/traits/CUSTOM_X", "/placement/traits");
         for (token, method, path, expected) in [
             ("app:9000", "GET", read, true),

@@ -42,9 +42,10 @@ impl Admin {
         // Other nodes cannot be reached through the Unix socket of this machine.
         let is_local = self.client.endpoints().iter().all(Endpoint::is_socket);
         let through_this = member.admin.is_empty() || is_local;
-        let (client, node) = match through_this {
-            true => (self.client.clone(), Some(member.id)),
-            false => (self.client.at(&member.admin)?, None),
+        let (client, node) = if through_this {
+            (self.client.clone(), Some(member.id))
+        } else {
+            (self.client.at(&member.admin)?, None)
         };
         let client = (client.with_patience(Duration::ZERO)).with_attempt_timeout(limit);
         Ok(Self { client, node })

@@ -177,9 +177,10 @@ impl Frames {
             done = start + length;
         }
         self.part.drain(..done);
-        match self.ended && !self.part.is_empty() {
-            true => Err("there is data after the footer"),
-            false => Ok(()),
+        if self.ended && !self.part.is_empty() {
+            Err("there is data after the footer")
+        } else {
+            Ok(())
         }
     }
 }

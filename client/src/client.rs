@@ -60,8 +60,8 @@ impl Shared {
         endpoints: impl IntoIterator<Item = S>,
         transport: Arc<dyn Transport>,
     ) -> Result<Arc<Self>, Error> {
-        let endpoints = endpoints.into_iter();
         let endpoints: Vec<Endpoint> = endpoints
+            .into_iter()
             .map(|endpoint| endpoint.as_ref().parse())
             .collect::<Result<_, _>>()?;
         if endpoints.is_empty() {
@@ -318,8 +318,10 @@ impl Client {
     /// Sends a request once, to the first endpoint, and returns any response, also 503.
     pub async fn request_once(&self, request: ApiRequest) -> Result<ApiResponse, Error> {
         let http = self.to_http(0, &request)?;
-        let answer = self.send(0, &request, http, false).await;
-        let answer = answer.map(|(response, _)| response);
+        let answer = self
+            .send(0, &request, http, false)
+            .await
+            .map(|(response, _)| response);
         answer.map_err(|failure| failure.error(&request, false))
     }
 
@@ -360,9 +362,10 @@ impl Client {
         streams: bool,
     ) -> Result<(Response<Bytes>, Option<Body>), TransportError> {
         let (parts, body) = self.shared.transport.send(http).await?.into_parts();
-        let (whole, body) = match streams && parts.status.is_success() {
-            true => (Bytes::new(), Some(body)),
-            false => (body.collect().await?.to_bytes(), None),
+        let (whole, body) = if streams && parts.status.is_success() {
+            (Bytes::new(), Some(body))
+        } else {
+            (body.collect().await?.to_bytes(), None)
         };
         Ok((Response::from_parts(parts, whole), body))
     }

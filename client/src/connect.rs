@@ -73,8 +73,11 @@ impl Connector {
         if url.scheme() != Some(&Scheme::HTTPS) {
             return Ok(Box::new(tcp));
         }
-        let tls = self.tls.get_or_init(|| tls(&self.trust)).clone();
-        let tls = tls.map_err(io::Error::other)?;
+        let tls = self
+            .tls
+            .get_or_init(|| tls(&self.trust))
+            .clone()
+            .map_err(io::Error::other)?;
         let host = url.host().unwrap_or_default().trim_matches(['[', ']']);
         let name = ServerName::try_from(host.to_owned()).map_err(io::Error::other)?;
         let secured = timeout(self.limit, tls.connect(name, tcp.into_inner())).await;
@@ -131,9 +134,10 @@ fn certificates(file: &Path) -> Result<Vec<CertificateDer<'static>>, String> {
     let found =
         CertificateDer::pem_file_iter(file).and_then(Iterator::collect::<Result<Vec<_>, _>>);
     let found = found.map_err(|error| wrong(file, &error))?;
-    match found.is_empty() {
-        true => Err(wrong(file, &"contains no certificate")),
-        false => Ok(found),
+    if found.is_empty() {
+        Err(wrong(file, &"contains no certificate"))
+    } else {
+        Ok(found)
     }
 }
 
@@ -160,9 +164,10 @@ impl Stream for TokioIo<TlsStream<TcpStream>> {
 
 impl Connection for Box<dyn Stream> {
     fn connected(&self) -> Connected {
-        match self.is_http2() {
-            true => Connected::new().negotiated_h2(),
-            false => Connected::new(),
+        if self.is_http2() {
+            Connected::new().negotiated_h2()
+        } else {
+            Connected::new()
         }
     }
 }

@@ -45,9 +45,10 @@ pub enum Error {
 
 /// A reason with its consequence, unless the reason contains it already.
 fn ended(reason: &str, end: &str) -> String {
-    match reason.contains(end) {
-        true => reason.to_owned(),
-        false => format!("{reason}; {end}"),
+    if reason.contains(end) {
+        reason.to_owned()
+    } else {
+        format!("{reason}; {end}")
     }
 }
 
@@ -84,11 +85,12 @@ impl ApiError {
     /// Parses an error body. A body in another format becomes the detail.
     pub(crate) fn parse(status: StatusCode, body: &[u8]) -> Self {
         let read = serde_json::from_slice::<Errors>(body).ok();
-        let item = read.and_then(|body| body.errors.into_iter().next());
-        let item = item.unwrap_or_else(|| ErrorDetail {
-            detail: Some(String::from_utf8_lossy(body).trim().to_owned()),
-            ..ErrorDetail::default()
-        });
+        let item = read
+            .and_then(|body| body.errors.into_iter().next())
+            .unwrap_or_else(|| ErrorDetail {
+                detail: Some(String::from_utf8_lossy(body).trim().to_owned()),
+                ..ErrorDetail::default()
+            });
         Self {
             status,
             code: item.code,

@@ -86,8 +86,12 @@ mod tests {
     }
 
     async fn read(text: &str, piece: usize) -> (Vec<String>, bool) {
-        let pieces = text.as_bytes().chunks(piece).map(Bytes::copy_from_slice);
-        let pieces: Vec<_> = pieces.chain(iter::once(Bytes::new())).collect();
+        let pieces: Vec<_> = text
+            .as_bytes()
+            .chunks(piece)
+            .map(Bytes::copy_from_slice)
+            .chain(iter::once(Bytes::new()))
+            .collect();
         let body = Pieces(pieces.into_iter()).map_err(|never| match never {});
         let (mut lines, mut read) = (Lines::of(body.boxed()), Vec::new());
         loop {

@@ -73,8 +73,9 @@ fn classify(error: hyper_util::client::legacy::Error) -> TransportError {
         reason.push_str(&format!(": {cause}"));
         source = cause.source();
     }
-    match error.is_connect() {
-        true => TransportError::NotSent(reason),
-        false => TransportError::Lost(reason),
+    if error.is_connect() {
+        TransportError::NotSent(reason)
+    } else {
+        TransportError::Lost(reason)
     }
 }

@@ -132,8 +132,11 @@ impl ModelPair {
             for (_, tree) in self.state.trees() {
                 for node in &tree.nodes {
                     for stock in &node.inventories {
-                        let old = before.node_by_id(node.id).unwrap();
-                        let old = old.stock(stock.class).unwrap();
+                        let old = before
+                            .node_by_id(node.id)
+                            .unwrap()
+                            .stock(stock.class)
+                            .unwrap();
                         assert!(
                             stock.used as f64 <= stock.inventory.capacity_exact()
                                 || stock.used <= old.used,
@@ -157,8 +160,9 @@ impl ModelPair {
                 state.provider_aggregates(&uuid),
                 naive.provider_aggregates(&uuid)
             );
-            let holdings = state.provider_holdings(&uuid);
-            let holdings = holdings.map(|(generation, held)| (generation, held.collect()));
+            let holdings = state
+                .provider_holdings(&uuid)
+                .map(|(generation, held)| (generation, held.collect()));
             assert_eq!(holdings, naive.provider_holdings(&uuid));
         }
         for consumer in generate::consumers() {

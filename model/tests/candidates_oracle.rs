@@ -28,8 +28,10 @@ fn as_answer(sample_cloud: &SampleCloud, answer: &AllocationRequest) -> NaiveCan
             .allocations
             .iter()
             .map(|placed| {
-                let amounts = placed.resources.iter();
-                let amounts = amounts.map(|(class, amount)| (class.as_str().to_owned(), *amount));
+                let amounts = placed
+                    .resources
+                    .iter()
+                    .map(|(class, amount)| (class.as_str().to_owned(), *amount));
                 (name(&placed.provider), amounts.collect())
             })
             .collect(),

@@ -277,8 +277,9 @@ const COMMANDS: [Case; 21] = [
             for number in 1..=n {
                 rows = rows.consumer(number, "INSTANCE", [(0, 1)]);
             }
-            let all = (1..=n).map(|number| (number, inventories([1])));
-            let all = all.chain([(0, BTreeMap::new())]);
+            let all = (1..=n)
+                .map(|number| (number, inventories([1])))
+                .chain([(0, BTreeMap::new())]);
             let moved = (1..=n).map(|number| wanted(number, [(number, 1)]));
             (rows.state(), reshape(all, moved))
         },
@@ -384,9 +385,11 @@ const COMMANDS: [Case; 21] = [
     Case {
         name: "one consumer that gives all of a tree back",
         of_size: |n| {
-            let rows = Rows::default().classes(1).tree(n);
-            let rows = rows.stocks((0..=n).map(|p| (p, 0)));
-            let rows = rows.consumer(0, "INSTANCE", (0..=n).map(|p| (p, 0)));
+            let rows = Rows::default()
+                .classes(1)
+                .tree(n)
+                .stocks((0..=n).map(|p| (p, 0)))
+                .consumer(0, "INSTANCE", (0..=n).map(|p| (p, 0)));
             let consumer = consumer(0);
             let command = Command::DeleteAllocations(DeleteAllocations { consumer });
             (rows.state(), command)
@@ -395,8 +398,11 @@ const COMMANDS: [Case; 21] = [
     Case {
         name: "a tree of many classes below another root",
         of_size: |n| {
-            let rows = Rows::default().classes(n + 1).tree(n);
-            let rows = rows.stocks((0..=n).map(|p| (p, p))).lone(1 << 20);
+            let rows = Rows::default()
+                .classes(n + 1)
+                .tree(n)
+                .stocks((0..=n).map(|p| (p, p)))
+                .lone(1 << 20);
             let below = ParentUpdate::Set(given(1 << 20));
             (rows.state(), move_below(0, below))
         },
@@ -404,8 +410,10 @@ const COMMANDS: [Case; 21] = [
     Case {
         name: "a provider that leaves a tree of many classes",
         of_size: |n| {
-            let rows = Rows::default().classes(n).tree(n);
-            let rows = rows.stocks((1..n).map(|p| (p, p)));
+            let rows = Rows::default()
+                .classes(n)
+                .tree(n)
+                .stocks((1..n).map(|p| (p, p)));
             let uuid = provider(n);
             (
                 rows.state(),
@@ -594,8 +602,11 @@ fn listed(state: &State, filter: &ConsumerFilter) -> u32 {
 fn queries() -> Vec<String> {
     type Query = fn(&State, u32);
     let state = |n: u32| {
-        let rows = Rows::default().classes(n).traits(n).tree(n);
-        let mut rows = rows.stocks((0..n).flat_map(|p| [(0, p), (p + 1, p)]));
+        let mut rows = Rows::default()
+            .classes(n)
+            .traits(n)
+            .tree(n)
+            .stocks((0..n).flat_map(|p| [(0, p), (p + 1, p)]));
         for number in 0..n {
             let own = BTreeSet::from([TraitId(number)]);
             (rows.0).push(Change::PutProviderTraits(ProviderId(number + 1), own));

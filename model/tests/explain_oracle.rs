@@ -60,9 +60,10 @@ fn judge(sample_cloud: &SampleCloud, request: &CandidateRequest) -> Judgement {
     if !reason_is_right(&found, &right) {
         return Err("the reason");
     }
-    match nearest_are_right(sample_cloud, request, &found, &right) {
-        true => Ok(()),
-        false => Err("nearest trees"),
+    if nearest_are_right(sample_cloud, request, &found, &right) {
+        Ok(())
+    } else {
+        Err("nearest trees")
     }
 }
 
@@ -98,9 +99,10 @@ fn reason_is_right(found: &Explanation, right: &Explained) -> bool {
     };
     let mut stages = (0..right.gone.len()).filter(alike);
     alike(&cause)
-        && match stages.clone().any(is_less) {
-            true => is_less(cause),
-            false => right.alone[cause] > 0 || stages.all(|index| right.alone[index] == 0),
+        && if stages.clone().any(is_less) {
+            is_less(cause)
+        } else {
+            right.alone[cause] > 0 || stages.all(|index| right.alone[index] == 0)
         }
 }
 
@@ -118,8 +120,9 @@ fn nearest_are_right(
         all.find(|one| one.name == root).unwrap().uuid
     };
     let groups = request.groups.iter();
-    let named = groups.filter(|group| !group.resources.is_empty());
-    let named = named.filter_map(|group| group.in_tree.as_ref());
+    let named = groups
+        .filter(|group| !group.resources.is_empty())
+        .filter_map(|group| group.in_tree.as_ref());
     let is_named = |uuid: &Given<_>| {
         let mut all = sample_cloud.providers.iter();
         all.find(|one| Given::Valid(one.uuid) == *uuid)
@@ -134,8 +137,11 @@ fn nearest_are_right(
         .collect();
     expected.sort_unstable();
     expected.truncate(found.nearest.len());
-    let shown = found.nearest.iter().map(|near| near.root.uuid);
-    let shown = shown.map(|root| (!named.contains(&root), Reverse(kind(&root))));
+    let shown = found
+        .nearest
+        .iter()
+        .map(|near| near.root.uuid)
+        .map(|root| (!named.contains(&root), Reverse(kind(&root))));
     let is_free = |free: u64, class: &str| {
         let mut stocks = (sample_cloud.providers.iter()).filter_map(|one| one.stocks.get(class));
         stocks.any(|stock| {

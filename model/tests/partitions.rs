@@ -274,8 +274,11 @@ impl Clouds {
             return;
         }
         stamped.routes -= 1;
-        let before = self.cluster.states().map(|(_, state)| own_rows(state));
-        let before: Vec<_> = before.collect();
+        let before: Vec<_> = self
+            .cluster
+            .states()
+            .map(|(_, state)| own_rows(state))
+            .collect();
         let refused = Outcome::Refused(Refusal::RoutesChanged(id));
         assert_eq!(self.run(stamped), refused);
         let after = self.cluster.states().map(|(_, state)| own_rows(state));
@@ -315,9 +318,10 @@ impl Clouds {
         assert!(!by_hosts || cluster.routing(PartitionId::DEFAULT).routes.hosts().count() > 0);
         for host in HOSTS {
             let routed = cluster.route("/traits", || Some(host.to_owned()));
-            let expected = match by_hosts {
-                true => of(&host_of(host)).map(|id| (id, RoutedBy::Host(host.parse().unwrap()))),
-                false => Some((PartitionId::DEFAULT, RoutedBy::AnyHost)),
+            let expected = if by_hosts {
+                of(&host_of(host)).map(|id| (id, RoutedBy::Host(host.parse().unwrap())))
+            } else {
+                Some((PartitionId::DEFAULT, RoutedBy::AnyHost))
             };
             assert_eq!(routed, expected);
             if let Some((id, by)) = routed {

@@ -265,9 +265,10 @@ impl Config {
         if !ids.contains(&self.node_id) {
             return invalid(format!("does not name this node, {}", self.node_id));
         }
-        match ids.len() == self.initial_members.len() {
-            true => Ok(()),
-            false => invalid("contains a node twice".to_owned()),
+        if ids.len() == self.initial_members.len() {
+            Ok(())
+        } else {
+            invalid("contains a node twice".to_owned())
         }
     }
 

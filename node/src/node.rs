@@ -350,8 +350,8 @@ mod tests {
         let requests = Builder::new_multi_thread()
             .worker_threads(1)
             .enable_all()
-            .build();
-        let requests = requests.unwrap();
+            .build()
+            .unwrap();
         let mut config = Config {
             node_id: 1,
             data_dir: dir.path().join("data"),

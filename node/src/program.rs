@@ -72,8 +72,8 @@ fn run(given: &ConfigArgs) -> anyhow::Result<()> {
     let (config, warnings) = given.load_with_warnings()?;
     let traces = Traces::open(&config.trace)?;
     let tracer = traces.as_ref().map(|traces| traces.tracer.clone());
-    let logging = Logging::start(config.log.format, &config.log.level, tracer);
-    let logging = logging.map_err(anyhow::Error::msg)?;
+    let logging =
+        Logging::start(config.log.format, &config.log.level, tracer).map_err(anyhow::Error::msg)?;
     for warning in warnings {
         tracing::warn!("{warning}");
     }

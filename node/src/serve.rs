@@ -229,8 +229,10 @@ impl<A: RequestHandler> HttpServer<A> {
                     // HTTP/2 has no such header, and it closes no connection there.
                     if let Some((answering, _)) = answering {
                         response.headers_mut().remove(CONNECTION);
-                        let within = response.extensions().get::<BodyTimeLimit>();
-                        let within = within.map(|BodyTimeLimit(limit)| *limit);
+                        let within = response
+                            .extensions()
+                            .get::<BodyTimeLimit>()
+                            .map(|BodyTimeLimit(limit)| *limit);
                         response = response.map(|body| {
                             let (body, due) = answering.until_sent(body, within);
                             due.into_iter().for_each(Streams::end_at);
@@ -242,14 +244,11 @@ impl<A: RequestHandler> HttpServer<A> {
                     Ok::<_, Infallible>(response)
                 }
             });
-            let ended = match is_http2 {
-                true => {
-                    let connection = two.serve_connection(stream, service);
-                    until_useless(connection, &watched, draining.cancelled(), header_timeout).await
-                }
-                false => {
-                    serve_until(draining.cancelled(), one.serve_connection(stream, service)).await
-                }
+            let ended = if is_http2 {
+                let connection = two.serve_connection(stream, service);
+                until_useless(connection, &watched, draining.cancelled(), header_timeout).await
+            } else {
+                serve_until(draining.cancelled(), one.serve_connection(stream, service)).await
             };
             if let Err(error) = ended {
                 if error.is_parse() {

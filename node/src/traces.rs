@@ -80,9 +80,12 @@ where
     }
     let traced = || Context::map_current(|here| here.span().span_context().is_sampled());
     let filter = DynFilterFn::new(move |metadata, _| is_ours(metadata) && traced())
-        .with_callsite_filter(|metadata| match is_ours(metadata) {
-            true => Interest::sometimes(),
-            false => Interest::never(),
+        .with_callsite_filter(|metadata| {
+            if is_ours(metadata) {
+                Interest::sometimes()
+            } else {
+                Interest::never()
+            }
         })
         .with_max_level_hint(LevelFilter::DEBUG);
     tracing_opentelemetry::layer()

@@ -671,9 +671,10 @@ fn read_log(path: &Path) -> Result<LogFile, SnapshotError> {
     let mut found = LogFile::default();
     let Some(mut rest) = bytes.strip_prefix(MAGIC) else {
         // A crash may leave a file with an incomplete magic.
-        return match MAGIC.starts_with(&bytes) {
-            true => Ok(found),
-            false => Err(SnapshotError::NotASnapshot),
+        return if MAGIC.starts_with(&bytes) {
+            Ok(found)
+        } else {
+            Err(SnapshotError::NotASnapshot)
         };
     };
     let mut time = None;
@@ -723,8 +724,9 @@ fn unusable(path: &Path, error: SnapshotError) -> io::Error {
 
 /// Flushes and syncs a file.
 fn written(target: BufWriter<SyncedFile>) -> io::Result<SyncedFile> {
-    let file = target.into_inner();
-    let file = file.map_err(io::IntoInnerError::into_error)?;
+    let file = target
+        .into_inner()
+        .map_err(io::IntoInnerError::into_error)?;
     files::sync(&file.file)?;
     Ok(file)
 }

@@ -121,9 +121,10 @@ pub(crate) fn end_restore(dir: &Path) -> Result<()> {
 /// [`OpenError::RestoreUnfinished`].
 pub fn check_restored(dir: &Path) -> Result<()> {
     let path = dir.join(RESTORING);
-    match path.exists() {
-        true => Err(OpenError::RestoreUnfinished(path)),
-        false => Ok(()),
+    if path.exists() {
+        Err(OpenError::RestoreUnfinished(path))
+    } else {
+        Ok(())
     }
 }
 
@@ -136,8 +137,9 @@ pub(crate) fn write_identity(dir: &Path, identity: Identity) -> Result<()> {
 /// identity.
 pub(crate) fn claim(dir: &Path) -> Result<DirLock> {
     let held = make_and_lock(dir)?;
-    let names = fs::read_dir(dir).and_then(|names| names.collect::<io::Result<Vec<_>>>());
-    let names = names.map_err(|error| OpenError::io("list", dir, error))?;
+    let names = fs::read_dir(dir)
+        .and_then(|names| names.collect::<io::Result<Vec<_>>>())
+        .map_err(|error| OpenError::io("list", dir, error))?;
     let may_be_there = [LOCK, JOIN_NONCE, RESTORING, "lost+found"];
     match names.iter().all(|one| {
         // A killed node leaves its Unix socket for operators behind; it contains no data.
@@ -174,9 +176,12 @@ fn changed_by_making(dir: &Path) -> Vec<PathBuf> {
     let missing = dir.ancestors().take_while(|one| !one.exists());
     missing
         .filter_map(Path::parent)
-        .map(|parent| match parent.as_os_str().is_empty() {
-            true => PathBuf::from("."),
-            false => parent.to_owned(),
+        .map(|parent| {
+            if parent.as_os_str().is_empty() {
+                PathBuf::from(".")
+            } else {
+                parent.to_owned()
+            }
         })
         .collect()
 }
@@ -308,8 +313,9 @@ pub fn in_use(dir: &Path) -> bool {
 /// Locks the data directory for this process.
 pub(crate) fn lock(dir: &Path) -> Result<DirLock> {
     let path = dir.join(LOCK);
-    let file = files::to_write().open(&path);
-    let file = file.map_err(|error| OpenError::io("open", &path, error))?;
+    let file = files::to_write()
+        .open(&path)
+        .map_err(|error| OpenError::io("open", &path, error))?;
     let mut file = held(dir, file, File::try_lock)?;
     file.set_len(0)
         .and_then(|()| file.write_all(format!("{}\n", std::process::id()).as_bytes()))
@@ -321,8 +327,8 @@ pub(crate) fn lock(dir: &Path) -> Result<DirLock> {
 /// the meantime. `None` if no node has ever started.
 pub(crate) fn lock_to_read(dir: &Path) -> Result<Option<DirLock>> {
     let path = dir.join(LOCK);
-    let file = files::if_there(File::open(&path));
-    let file = file.map_err(|error| OpenError::io("open", &path, error))?;
+    let file =
+        files::if_there(File::open(&path)).map_err(|error| OpenError::io("open", &path, error))?;
     let file = file.map(|file| held(dir, file, File::try_lock_shared));
     Ok(file.transpose()?.map(|_file| DirLock { _file }))
 }

@@ -96,20 +96,21 @@ impl Backup {
             of,
             mut applied,
             passed_over,
-        } = match is_dir {
-            true => newest_before(from, until)?,
-            false => ReadBackup::read(from)
-                .map_err(|error| RestoreError::Backup(from.to_owned(), error))?,
+        } = if is_dir {
+            newest_before(from, until)?
+        } else {
+            ReadBackup::read(from).map_err(|error| RestoreError::Backup(from.to_owned(), error))?
         };
         let passed_over = passed_over.map(|damaged| {
             format!(
                 "using an older backup and the log after it, since a newer backup is damaged: {damaged}"
             )
         });
-        let replayed = match is_dir {
-            true => replay(from, &of, &mut applied, until, applier)
-                .map_err(|error| error.with_detail(passed_over.as_deref()))?,
-            false => Replayed::default(),
+        let replayed = if is_dir {
+            replay(from, &of, &mut applied, until, applier)
+                .map_err(|error| error.with_detail(passed_over.as_deref()))?
+        } else {
+            Replayed::default()
         };
         Ok(Self {
             info: BackupInfo::new(&of, &applied),

@@ -104,8 +104,8 @@ impl Database {
         let failed = |error| open_error(&dir, &error);
         let there = DB::list_cf(&options, &dir).map_err(failed)?;
         let described = there.iter().map(|name| (name, options.clone()));
-        let db = DB::open_cf_with_opts_for_read_only(&options, &dir, described, false);
-        let db = db.map_err(failed)?;
+        let db = DB::open_cf_with_opts_for_read_only(&options, &dir, described, false)
+            .map_err(failed)?;
         let missing = families.iter().find(|name| db.cf_handle(name).is_none());
         let database = Self::without(unknown_families(there, families), db, dir)?;
         match missing {
@@ -140,8 +140,10 @@ impl Database {
         family: &str,
         key: impl AsRef<[u8]>,
     ) -> Result<Option<T>> {
-        let row = self.db.get_pinned_cf(self.family(family), key);
-        let row = row.map_err(|error| self.failed(&error))?;
+        let row = self
+            .db
+            .get_pinned_cf(self.family(family), key)
+            .map_err(|error| self.failed(&error))?;
         let record = row.map(|row| wire::decode(&row)).transpose();
         record.map_err(|error| OpenError::unreadable(&self.dir, &error))
     }

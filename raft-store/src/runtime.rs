@@ -69,9 +69,10 @@ impl AsyncRuntime for Runtime {
 
     fn sleep_until(deadline: Self::Instant) -> Self::Sleep {
         let now = Self::Instant::now();
-        match ends_at_once(deadline, now) {
-            true => TokioRuntime::sleep_until(now - LONG_AGO),
-            false => TokioRuntime::sleep_until(deadline),
+        if ends_at_once(deadline, now) {
+            TokioRuntime::sleep_until(now - LONG_AGO)
+        } else {
+            TokioRuntime::sleep_until(deadline)
         }
     }
 

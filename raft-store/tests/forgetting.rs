@@ -162,9 +162,10 @@ fn truncation_interrupted_by_a_crash_is_not_reported_as_loss() {
             append(&mut store.log, entries(3, 40..=60)).await;
             replace(store).await;
         });
-        let bytes = match lost {
-            true => disk.cut_power(dir.path(), false).unwrap(),
-            false => 1,
+        let bytes = if lost {
+            disk.cut_power(dir.path(), false).unwrap()
+        } else {
+            1
         };
         assert!(bytes > 0);
         run(async {

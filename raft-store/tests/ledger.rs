@@ -220,8 +220,9 @@ const RECORD: &str = "\0ledger-packs";
 /// The ledger packs on disk: keys and values.
 fn packs(state: &DB) -> Vec<[Box<[u8]>; 2]> {
     let from_first = IteratorMode::From(&[0, 0], Direction::Forward);
-    let rows = state.iterator_cf(state.cf_handle(ROWS).unwrap(), from_first);
-    let rows = rows.map(|row| <[_; 2]>::from(row.unwrap()));
+    let rows = state
+        .iterator_cf(state.cf_handle(ROWS).unwrap(), from_first)
+        .map(|row| <[_; 2]>::from(row.unwrap()));
     rows.take_while(|[key, _]| key.starts_with(&[0, 0]))
         .collect()
 }

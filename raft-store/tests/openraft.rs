@@ -226,8 +226,8 @@ fn entries_that_conflict_with_a_snapshot_are_removed_before_it_is_installed() {
         let follower = open(StoreOptions {
             log_observer: Some(removals.clone()),
             ..options(dir.path())
-        });
-        let follower = follower.unwrap();
+        })
+        .unwrap();
         let mut receiver = follower.snapshots.receive().unwrap();
         let bytes = snapshot.file.read_at(0, 1 << 20).unwrap();
         receiver.write(&bytes).unwrap();

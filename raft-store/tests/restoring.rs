@@ -256,11 +256,13 @@ fn restore_warns_if_log_time_is_ahead() {
     let entries = life(30);
     kept.back_up(&carry_out(&life(12)), 1).unwrap();
     let day = 86_400_000_000;
-    let ahead = entries.into_iter().map(|one| match one.log_id.index {
-        0..=20 => one,
-        _ => with(one, |stamped| stamped.at.0 += day),
-    });
-    let ahead: Vec<_> = ahead.collect();
+    let ahead: Vec<_> = entries
+        .into_iter()
+        .map(|one| match one.log_id.index {
+            0..=20 => one,
+            _ => with(one, |stamped| stamped.at.0 += day),
+        })
+        .collect();
     // Archived one second after the timestamp of its last entry, by a correct clock.
     let kept_at = Timestamp(stamp(30).0 + 1_000_000);
     let mut log = kept.log().unwrap();
@@ -308,8 +310,10 @@ fn warning_where_kept_at(kept_at: &[(u64, i64)]) -> Option<String> {
     let after = |seconds: i64| Timestamp(stamp(30).0 + seconds * 1_000_000);
     for (to, seconds) in kept_at {
         let next = log.next();
-        let these = life(*to).into_iter();
-        let these: Vec<_> = these.filter(|one| one.log_id.index >= next).collect();
+        let these: Vec<_> = life(*to)
+            .into_iter()
+            .filter(|one| one.log_id.index >= next)
+            .collect();
         (log.append(RecordVersion::NEWEST, &these, after(*seconds))).unwrap();
     }
     let copy = copied(kept.path());

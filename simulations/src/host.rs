@@ -533,9 +533,10 @@ fn copy_all(from: &Path, to: &Path) -> io::Result<()> {
     for entry in fs::read_dir(from)? {
         let entry = entry?;
         let target = to.join(entry.file_name());
-        match entry.file_type()?.is_dir() {
-            true => copy_all(&entry.path(), &target)?,
-            false => drop(fs::copy(entry.path(), target)?),
+        if entry.file_type()?.is_dir() {
+            copy_all(&entry.path(), &target)?
+        } else {
+            drop(fs::copy(entry.path(), target)?)
         }
     }
     Ok(())

@@ -162,8 +162,11 @@ async fn attempt(
     lies: bool,
 ) {
     let authority = request.uri().authority().expect("it names an endpoint");
-    let node = authority.host().trim_start_matches("node");
-    let node = node.parse().expect("endpoints are names of nodes");
+    let node = authority
+        .host()
+        .trim_start_matches("node")
+        .parse()
+        .expect("endpoints are names of nodes");
     let asked = under_way.borrow().operation.clone();
     let operation = match asked.expect("an operation is in progress") {
         Operation::Read(question, _) => Operation::Read(question, promised(&request)),

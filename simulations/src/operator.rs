@@ -302,8 +302,10 @@ impl OrderQueue {
                     Order::Join { spare, old } => self.join(spare, Some(old), through).await,
                     Order::Token(node) => self.issue(node, through).await,
                     order => {
-                        let answer = timeout(PATIENCE, ask(order, through)).await;
-                        let answer = answer.ok().and_then(Result::ok);
+                        let answer = timeout(PATIENCE, ask(order, through))
+                            .await
+                            .ok()
+                            .and_then(Result::ok);
                         may_be_late |= answer.as_ref().is_none_or(|(status, _)| *status >= 500);
                         let last = format!("node {through}: {answer:?}");
                         *self.current.borrow_mut() = Some((order, last));

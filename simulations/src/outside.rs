@@ -55,9 +55,10 @@ impl WallClock {
     pub fn at(&self, now: Duration) -> SystemTime {
         let ahead = self.0.lock().ahead_at(now);
         let by = Duration::from_micros(ahead.unsigned_abs());
-        match ahead < 0 {
-            true => epoch() + now - by,
-            false => epoch() + now + by,
+        if ahead < 0 {
+            epoch() + now - by
+        } else {
+            epoch() + now + by
         }
     }
 

@@ -290,9 +290,10 @@ impl Parameters {
         let elections = ELECTIONS * self.election * 2;
         let node = elections + self.knobs.silence + CATCH_UP_MESSAGES * self.request();
         // Faults may have prevented the cluster from forming until the recovery phase.
-        let fault_phase = match self.faults_from_the_start {
-            true => self.fault_phase,
-            false => Duration::ZERO,
+        let fault_phase = if self.faults_from_the_start {
+            self.fault_phase
+        } else {
+            Duration::ZERO
         };
         let recovery =
             node + 2 * self.patience + RECOVERY_REQUESTS * (self.pause_max + self.request());

@@ -121,11 +121,12 @@ impl Regions {
     /// site.
     pub fn choice(&self, random: &mut SmallRng, site: usize, nodes: Vec<u64>) -> Vec<u64> {
         let at_home = random.random_ratio(AT_HOME_PERCENT, 100);
-        let here = nodes
+        let here: Vec<u64> = nodes
             .iter()
             .copied()
-            .filter(|node| self.site(*node) == site);
-        let here: Vec<u64> = here.filter(|_| at_home).collect();
+            .filter(|node| self.site(*node) == site)
+            .filter(|_| at_home)
+            .collect();
         if here.is_empty() { nodes } else { here }
     }
 

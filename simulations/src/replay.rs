@@ -183,9 +183,10 @@ pub fn replay(
         cluster,
         mut next,
         mut digests,
-    } = match backups.is_empty() {
-        true => load_node(dir)?,
-        false => load_backups(dir, &backups)?,
+    } = if backups.is_empty() {
+        load_node(dir)?
+    } else {
+        load_backups(dir, &backups)?
     };
     let mut pair = ModelPair::new(cluster, applier);
     let (from, mut done) = (next, Ok(()));
@@ -197,9 +198,10 @@ pub fn replay(
         }
     };
     // `u64::MAX` is reserved: indexes end before it.
-    match backups.is_empty() {
-        true => inspect_log(dir, from, u64::MAX - 1, each)?,
-        false => inspect_kept_log(dir, from, u64::MAX - 1, each)?,
+    if backups.is_empty() {
+        inspect_log(dir, from, u64::MAX - 1, each)?
+    } else {
+        inspect_kept_log(dir, from, u64::MAX - 1, each)?
     }
     done?;
     pair.compare_rows(next.saturating_sub(1))?;
@@ -244,8 +246,8 @@ fn load_backups(dir: &Path, backups: &[KeptFile]) -> anyhow::Result<InitialState
     let oldest = Backup::read(&dir.join(&backups[0].name), Until::End, &Rules)?;
     let mut digests = BTreeMap::new();
     for later in &backups[1..] {
-        let info = check_backup(File::open(dir.join(&later.name))?);
-        let info = info.with_context(|| later.name.clone())?;
+        let info =
+            check_backup(File::open(dir.join(&later.name))?).with_context(|| later.name.clone())?;
         digests.insert(info.index, info.digest);
     }
     Ok(InitialState {

@@ -252,8 +252,7 @@ impl Watcher {
         };
         let partition = self.shared.parameters.clouds.partition();
         let mut moments = self.moments.0.borrow_mut();
-        let last = moments.range(..=*sent).next_back();
-        let last = last.filter(|(place, _)| {
+        let last = moments.range(..=*sent).next_back().filter(|(place, _)| {
             let ledger = self.ledger.lock();
             ledger.changed(partition, **place, *sent).is_none()
         });
@@ -293,17 +292,21 @@ impl Watcher {
             return;
         };
         let of_kind = |kind: &str| {
-            let values = values.iter();
-            let values = values.filter(move |(name, _)| name.starts_with(kind));
+            let values = values
+                .iter()
+                .filter(move |(name, _)| name.starts_with(kind));
             values.map(|(_, value)| value.clone()).collect::<Vec<_>>()
         };
         let fields = ["uuid", "name", "generation", "parent_provider_uuid"];
         let shown = |body: &Value| {
-            let all = body["resource_providers"].as_array().into_iter().flatten();
-            let all = all.map(|one| {
-                let fields = fields.iter().map(|field| (*field, one[*field].clone()));
-                (one["uuid"].to_string(), fields.collect())
-            });
+            let all = body["resource_providers"]
+                .as_array()
+                .into_iter()
+                .flatten()
+                .map(|one| {
+                    let fields = fields.iter().map(|field| (*field, one[*field].clone()));
+                    (one["uuid"].to_string(), fields.collect())
+                });
             all.collect::<BTreeMap<String, BTreeMap<&str, Value>>>()
         };
         let was = json!({ "resource_providers": of_kind("provider ") });
@@ -323,8 +326,11 @@ impl Watcher {
         };
         let was: BTreeMap<_, _> = values.keys().filter_map(held).collect();
         self.compare(node, place, &format!("/allocations/{consumer}"), |body| {
-            let all = body["allocations"].as_object().into_iter().flatten();
-            let all = all.map(|(provider, one)| (provider.clone(), one["resources"].clone()));
+            let all = body["allocations"]
+                .as_object()
+                .into_iter()
+                .flatten()
+                .map(|(provider, one)| (provider.clone(), one["resources"].clone()));
             (json!(all.collect::<BTreeMap<_, _>>()), json!(was))
         })
         .await;

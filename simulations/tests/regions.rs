@@ -250,10 +250,13 @@ fn two_regions_survive_a_loss_that_leaves_a_majority() {
         ];
         let report = run_without_violations(quiet(seed, 12_000, regions.clone()), faults);
         for (site, survives) in survives.into_iter().enumerate() {
-            let lost = report.faults.iter().find(
-                |one| matches!(one.fault, Fault::PowerCut(node) if regions.site(node) == site),
-            );
-            let lost = lost.expect("the power of the region failed");
+            let lost = report
+                .faults
+                .iter()
+                .find(
+                    |one| matches!(one.fault, Fault::PowerCut(node) if regions.site(node) == site),
+                )
+                .expect("the power of the region failed");
             let others = |node| regions.site(node) != site;
             let written = written(&report, lost.from, lost.to, others);
             assert_eq!(
@@ -261,8 +264,9 @@ fn two_regions_survive_a_loss_that_leaves_a_majority() {
                 survives,
                 "{voters:?} without r{site}: {written} writes"
             );
-            let read = answered(&report, lost.from, lost.to, others).into_iter();
-            let read = read.filter(|(event, answer)| is_local_read(event) && answer.status < 500);
+            let read = answered(&report, lost.from, lost.to, others)
+                .into_iter()
+                .filter(|(event, answer)| is_local_read(event) && answer.status < 500);
             assert!(read.count() > 0, "{voters:?} without r{site}: no reads");
         }
     }

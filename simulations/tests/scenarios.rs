@@ -231,12 +231,15 @@ fn leader_with_a_hanging_disk_hands_over() {
 /// The disk has lost synced entries: the node must not continue without them.
 #[test]
 fn node_refuses_a_rotten_log() {
-    let refused = (26..29).flat_map(|seed| {
-        let report =
-            run_without_violations(quiet(seed), vec![Planned::new(4000, 500, Fault::RotLog(2))]);
-        report.refused
-    });
-    let refused: Vec<String> = refused.collect();
+    let refused: Vec<String> = (26..29)
+        .flat_map(|seed| {
+            let report = run_without_violations(
+                quiet(seed),
+                vec![Planned::new(4000, 500, Fault::RotLog(2))],
+            );
+            report.refused
+        })
+        .collect();
     assert!(!refused.is_empty(), "the flipped bit was not detected");
     for words in refused {
         assert!(
@@ -429,9 +432,11 @@ fn leader_continued_after_a_stop_answers_no_stale_reads() {
     let answered = answered(&report, pause.from, pause.to, |one| one == node).len();
     assert_eq!(answered, 0, "a stopped process answers nothing");
     assert!(report.counts.elections > 1, "{:?}", report.counts);
-    let later = report.history.events.iter();
-    let later =
-        later.filter(|one| one.node == node && one.sent > pause.to && one.answer().is_some());
+    let later = report
+        .history
+        .events
+        .iter()
+        .filter(|one| one.node == node && one.sent > pause.to && one.answer().is_some());
     assert!(later.count() > 5, "it continues");
 }
 
@@ -468,8 +473,7 @@ fn rolling_restarts_cause_no_election_timeout() {
     let report = run_without_violations(parameters, faults);
     assert_eq!(report.faults.len(), 3, "{:?}", report.faults);
     assert!(report.counts.elections >= 4, "{:?}", report.counts);
-    let slow = report.history.events.iter();
-    let slow = slow.filter(|event| {
+    let slow = report.history.events.iter().filter(|event| {
         let took = event.ended.map(|ended| ended - event.sent);
         event.answer().is_some() && took > Some(ms(2000))
     });

@@ -200,8 +200,9 @@ const ELSEWHERE: [&str; 4] = [
 
 /// Fails if a rare path was taken by no seed: the simulations then say nothing about it.
 fn rare_paths_ran(reports: &[Report]) {
-    let tests = ELSEWHERE.map(|file| std::fs::read_to_string(file).unwrap());
-    let tests = tests.concat();
+    let tests = ELSEWHERE
+        .map(|file| std::fs::read_to_string(file).unwrap())
+        .concat();
     let is_taken_elsewhere = |path: &RarePath| {
         let mut taken = TAKEN_ELSEWHERE
             .lines()

@@ -48,8 +48,9 @@ fn shrinking_leaves_out_faults_that_a_failure_does_not_need() {
         only_faults: Some(Numbers::default()),
     };
     // A seed with faults that also fails without them.
-    let seed = seeds.find(|seed| fails(*seed, &FaultSubset::default()) && fails(*seed, &none));
-    let seed = seed.unwrap();
+    let seed = seeds
+        .find(|seed| fails(*seed, &FaultSubset::default()) && fails(*seed, &none))
+        .unwrap();
     let least = FaultSubset::search(subject.course(seed).1.len(), |less| fails(seed, less));
     assert_eq!(least.only_faults.unwrap().to_string(), "none");
 }

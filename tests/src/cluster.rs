@@ -196,9 +196,10 @@ impl Cluster {
     /// Address at which the other nodes reach this one.
     pub fn peer_of(&self, id: u64) -> String {
         let place = self.place(id);
-        match self.options.linked {
-            true => place.link(),
-            false => place.peer(),
+        if self.options.linked {
+            place.link()
+        } else {
+            place.peer()
         }
     }
 
@@ -259,8 +260,12 @@ impl Cluster {
             options.initial_members.clear();
         }
         if token.exists() {
-            let others = self.places.iter().filter(|other| other.id != id);
-            let others: Vec<_> = others.map(|other| self.peer_of(other.id)).collect();
+            let others: Vec<_> = self
+                .places
+                .iter()
+                .filter(|other| other.id != id)
+                .map(|other| self.peer_of(other.id))
+                .collect();
             options.numbered = false;
             options.flags.extend([
                 "--join".to_owned(),
@@ -297,8 +302,9 @@ impl Cluster {
         let admin = self.admin_of(by);
         let made = within(HEALTHY_LIMIT, async || {
             admin.create_join_token(3600, None, false).await
-        });
-        let made = made.await.with_context(|| format!("node {id}"))?;
+        })
+        .await
+        .with_context(|| format!("node {id}"))?;
         ensure!(made.id == id, "the next node is node {}, not {id}", made.id);
         self.give_token(id, &made.token.context("the answer has no token")?)
     }
@@ -475,9 +481,10 @@ impl Cluster {
     fn printed(&self, arguments: &[&str]) -> Result<String, String> {
         let output = self.placementctl(arguments).expect("placementctl starts");
         let text = |bytes| String::from_utf8(bytes).expect("it prints text");
-        match output.status.success() {
-            true => Ok(text(output.stdout)),
-            false => Err(text(output.stderr)),
+        if output.status.success() {
+            Ok(text(output.stdout))
+        } else {
+            Err(text(output.stderr))
         }
     }
 
@@ -527,9 +534,10 @@ impl Cluster {
     pub async fn until_logged(&self, ids: &[u64], words: &str) {
         until_ok(words, async || {
             let logs: String = ids.iter().map(|&id| self.log(id, 1000)).collect();
-            match logs.contains(words) {
-                true => Ok(()),
-                false => Err(logs),
+            if logs.contains(words) {
+                Ok(())
+            } else {
+                Err(logs)
             }
         })
         .await;
@@ -562,9 +570,10 @@ impl Cluster {
     /// Waits until one node reports that it is ready.
     pub async fn wait_ready(&mut self, id: u64) -> anyhow::Result<()> {
         let ended = within(HEALTHY_LIMIT, async || {
-            match says_ready(self.client_of(id)).await {
-                true => Ok(None),
-                false => self.process(id).ended().map(Some).ok_or(()),
+            if says_ready(self.client_of(id)).await {
+                Ok(None)
+            } else {
+                self.process(id).ended().map(Some).ok_or(())
             }
         });
         match ended.await {
@@ -636,8 +645,11 @@ impl Cluster {
         loop {
             let before = there;
             for id in self.ids() {
-                let found = self.client_of(id).providers(&[("name", name)]).await;
-                let found = found.unwrap_or_else(|error| panic!("node {id}: {error}"));
+                let found = self
+                    .client_of(id)
+                    .providers(&[("name", name)])
+                    .await
+                    .unwrap_or_else(|error| panic!("node {id}: {error}"));
                 assert!(
                     !there || !found.is_empty(),
                     "node {id} lacks {name:?}, which another node has shown"

@@ -23,9 +23,10 @@ pub async fn connected(cluster: &Cluster, window: u32) -> anyhow::Result<SendReq
     for root in CertificateDer::pem_file_iter(file)? {
         roots.add(root?)?;
     }
-    let config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()));
-    let config = config.with_safe_default_protocol_versions()?;
-    let mut config = config.with_root_certificates(roots).with_no_client_auth();
+    let mut config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
+        .with_safe_default_protocol_versions()?
+        .with_root_certificates(roots)
+        .with_no_client_auth();
     config.alpn_protocols = vec![b"h2".to_vec()];
     let plain = tokio::net::TcpStream::connect(cluster.place(1).api()).await?;
     let name = ServerName::try_from("localhost")?;

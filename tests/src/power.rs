@@ -122,11 +122,12 @@ impl Synced {
                 synced.files.insert(key.to_owned(), numbers);
                 continue;
             }
-            let entries = words.map(|word| {
-                let (file, name) = word.split_once('/').context("an entry without a name")?;
-                Ok((name.to_owned(), file.to_owned()))
-            });
-            let entries = entries.collect::<anyhow::Result<_>>()?;
+            let entries = words
+                .map(|word| {
+                    let (file, name) = word.split_once('/').context("an entry without a name")?;
+                    Ok((name.to_owned(), file.to_owned()))
+                })
+                .collect::<anyhow::Result<_>>()?;
             synced.directories.insert(key.to_owned(), entries);
         }
         Ok(synced)
@@ -144,16 +145,18 @@ impl Synced {
             let file = self::key(&metadata)?;
             if entries.get(&name) != Some(&file) {
                 lost.names += 1;
-                match metadata.is_dir() {
-                    true => fs::remove_dir_all(entry.path())?,
-                    false => fs::remove_file(entry.path())?,
+                if metadata.is_dir() {
+                    fs::remove_dir_all(entry.path())?
+                } else {
+                    fs::remove_file(entry.path())?
                 }
                 continue;
             }
             there.insert(name);
-            match metadata.is_dir() {
-                true => self.restore(&entry.path(), kept, lost)?,
-                false => self.take_back(&entry.path(), kept, &file, lost)?,
+            if metadata.is_dir() {
+                self.restore(&entry.path(), kept, lost)?
+            } else {
+                self.take_back(&entry.path(), kept, &file, lost)?
             }
         }
         for (name, file) in entries.iter().filter(|(name, _)| !there.contains(*name)) {
@@ -218,8 +221,10 @@ fn overwritten(mut records: &[u8]) -> anyhow::Result<Vec<(u64, &[u8])>> {
 /// Identity of a file. It differs from a later file that reuses the inode number, if the file
 /// system records creation times.
 fn key(metadata: &fs::Metadata) -> anyhow::Result<String> {
-    let born = metadata.created().unwrap_or(UNIX_EPOCH);
-    let born = born.duration_since(UNIX_EPOCH)?;
+    let born = metadata
+        .created()
+        .unwrap_or(UNIX_EPOCH)
+        .duration_since(UNIX_EPOCH)?;
     Ok(format!(
         "{}-{}.{:09}",
         metadata.ino(),

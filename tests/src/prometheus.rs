@@ -147,13 +147,17 @@ impl Prometheus {
     /// If Prometheus does not answer or reports an error.
     pub async fn get(&self, request: ApiRequest) -> Result<Value, String> {
         let log = || fs::read_to_string(self.directory.path().join("log"));
-        let answer = self.client.request_once(request).await;
-        let answer = answer.map_err(|error| format!("{error}: {:?}", log()))?;
+        let answer = self
+            .client
+            .request_once(request)
+            .await
+            .map_err(|error| format!("{error}: {:?}", log()))?;
         let value: Value = serde_json::from_slice(&answer.body)
             .map_err(|error| format!("{error}: {:?}", answer.body))?;
-        match value["status"] == "success" {
-            true => Ok(value["data"].clone()),
-            false => Err(value.to_string()),
+        if value["status"] == "success" {
+            Ok(value["data"].clone())
+        } else {
+            Err(value.to_string())
         }
     }
 

@@ -148,12 +148,13 @@ impl Store {
         private::write(&credentials, &text).unwrap();
         let authority = self.root.path().join("ca.pem");
         fs::write(&authority, AUTHORITY).unwrap();
-        let way = match self.is_secure {
-            true => format!(
+        let way = if self.is_secure {
+            format!(
                 "endpoint = \"https://{}\"\nca_file = {authority:?}",
                 self.address
-            ),
-            false => format!("endpoint = \"http://{}\"", self.address),
+            )
+        } else {
+            format!("endpoint = \"http://{}\"", self.address)
         };
         format!(
             "[backup_s3]\nbucket = \"{BUCKET}/clouds/one\"\n{way}\ncredentials_file = {credentials:?}\n"
@@ -168,12 +169,14 @@ impl Store {
 
     /// Names and lengths of the objects below a prefix.
     pub fn files(&self, place: &str) -> BTreeMap<String, u64> {
-        let found = fs::read_dir(self.directory(place)).into_iter().flatten();
-        let found = found.filter_map(|entry| {
-            let entry = entry.ok()?;
-            let length = entry.metadata().ok()?.len();
-            Some((entry.file_name().into_string().ok()?, length))
-        });
+        let found = fs::read_dir(self.directory(place))
+            .into_iter()
+            .flatten()
+            .filter_map(|entry| {
+                let entry = entry.ok()?;
+                let length = entry.metadata().ok()?.len();
+                Some((entry.file_name().into_string().ok()?, length))
+            });
         found.collect()
     }
 }

@@ -144,8 +144,9 @@ async fn each_alert_fires_with_its_cause_and_resolves_without_it() {
         keystone.play(story(keystone::JOB)),
     );
     let text = alerts();
-    let all = text.split("- alert: ").skip(1);
-    let all: BTreeSet<_> = all
+    let all: BTreeSet<_> = text
+        .split("- alert: ")
+        .skip(1)
         .map(|of| of.lines().next().unwrap().to_owned())
         .collect();
     let mut done = done.into_inner();

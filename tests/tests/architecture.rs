@@ -154,11 +154,13 @@ fn inline_tests_lines(text: &str) -> usize {
 
 #[test]
 fn long_tests_have_a_file_of_their_own() {
-    let lengths = rust_files(&root()).into_iter().map(|path| {
-        let lines = inline_tests_lines(&std::fs::read_to_string(&path).unwrap());
-        (path.strip_prefix(root()).unwrap().to_owned(), lines)
-    });
-    let lengths: Vec<_> = lengths.collect();
+    let lengths: Vec<_> = rust_files(&root())
+        .into_iter()
+        .map(|path| {
+            let lines = inline_tests_lines(&std::fs::read_to_string(&path).unwrap());
+            (path.strip_prefix(root()).unwrap().to_owned(), lines)
+        })
+        .collect();
     let long = lengths
         .iter()
         .filter(|(_, lines)| *lines > INLINE_TESTS_LINES_MAX)
@@ -254,8 +256,10 @@ fn release_has_no_injected_bugs() {
     }
     assert!(!injected_bugs().is_empty());
     // The binaries of `scripts/install` and `scripts/package` are compiled with these settings.
-    let manifest = std::fs::read_to_string(root().join("Cargo.toml")).unwrap();
-    let manifest: toml::Table = manifest.parse().unwrap();
+    let manifest: toml::Table = std::fs::read_to_string(root().join("Cargo.toml"))
+        .unwrap()
+        .parse()
+        .unwrap();
     let release = &manifest["profile"]["release"];
     assert_eq!(release["debug-assertions"].as_bool(), Some(false));
     for (package, settings) in release["package"].as_table().unwrap() {

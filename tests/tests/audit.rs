@@ -332,8 +332,9 @@ async fn operators_actions_are_recorded() {
     assert_eq!(moved["detail"], format!("transfer leadership to node {to}"));
     // The client has the whole backup before its record is written.
     until_ok("the record of the backup", async || {
-        let of_all = (cluster.ids().into_iter()).flat_map(|id| records(&cluster, id));
-        let of_all: Vec<_> = of_all.collect();
+        let of_all: Vec<_> = (cluster.ids().into_iter())
+            .flat_map(|id| records(&cluster, id))
+            .collect();
         let is_its =
             |record: &&Value| record["uri"] == "/v1/backup" && record["outcome"] == "committed";
         match of_all.iter().filter(is_its).count() {

@@ -177,11 +177,11 @@ async fn backup_under_load_is_restored_into_a_new_cluster() {
     for (client, name) in restored.clients().into_iter().zip(["n1", "n2", "n3"]) {
         create(&client, name).await;
     }
-    let expected = restored
+    let expected: BTreeSet<_> = restored
         .ids()
         .into_iter()
-        .map(|id| restored.place(id).admin());
-    let expected: BTreeSet<_> = expected.collect();
+        .map(|id| restored.place(id).admin())
+        .collect();
     until("addresses", async || {
         let status = restored.admin_of(1).status().await.unwrap();
         let known = status.members.into_iter().map(|member| member.admin);

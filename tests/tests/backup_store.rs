@@ -293,8 +293,14 @@ async fn cluster_with_history_is_restored_from_the_store_on_new_machines() {
             .filter(|claim| !seen.allocations.contains_key(*claim))
             .collect();
         assert!(lost.is_empty(), "node {id} has lost {lost:?}");
-        let seen = client.below("/south").providers(&[]).await.unwrap();
-        let seen: BTreeSet<_> = seen.iter().map(|provider| provider.uuid).collect();
+        let seen: BTreeSet<_> = client
+            .below("/south")
+            .providers(&[])
+            .await
+            .unwrap()
+            .iter()
+            .map(|provider| provider.uuid)
+            .collect();
         assert_eq!(seen, of_south.iter().copied().collect());
         create(&restored.client_of(id), &format!("written by node {id}")).await;
     }
@@ -394,8 +400,7 @@ async fn a_failing_store_causes_a_warning_and_copies_are_made_later() {
         // Requests of clients are not delayed.
         drill.write(&name).await;
         let any = |words: &str| expected.iter().any(|expected| words.contains(expected));
-        let words = drill.warning(|words| words.is_some_and(any));
-        let words = words.await.unwrap();
+        let words = drill.warning(|words| words.is_some_and(any)).await.unwrap();
         assert!(words.contains("not copied to the store"), "{words}");
         drill.store.set_mood(Mood::Well);
         drill.warning(|words| words.is_none()).await;
@@ -457,8 +462,10 @@ async fn differing_copy_is_rejected() {
     drill.warning(|words| words.is_none()).await;
     let there = drill.all_is_there(1).await;
     let place = drill.place(1).await;
-    let backup = there.keys().find(|name| name.starts_with("backup-"));
-    let backup = backup.unwrap();
+    let backup = there
+        .keys()
+        .find(|name| name.starts_with("backup-"))
+        .unwrap();
     assert_eq!(
         fs::read(drill.store.directory(&place).join(backup)).unwrap(),
         fs::read(drill.backups.path().join(&place).join(backup)).unwrap()

@@ -108,8 +108,10 @@ impl Cloud {
             .map(|(class, one)| (class.as_str(), one.clone()));
         let generation = now.resource_provider_generation;
         let blazar = self.blazar();
-        let put = blazar.replace_inventories(host.reservations, generation, offer);
-        let put = put.await.unwrap();
+        let put = blazar
+            .replace_inventories(host.reservations, generation, offer)
+            .await
+            .unwrap();
         assert_eq!(put.resource_provider_generation, generation + 1);
     }
 

@@ -111,8 +111,10 @@ async fn fill(client: &Client) -> Vec<String> {
         client.ensure_resource_class(class).await.unwrap();
     }
     let host = create(client, "many").await;
-    let offer = classes.iter().enumerate();
-    let offer = offer.map(|(nth, class)| (class.as_str(), Inventory::of(10 + nth as u64)));
+    let offer = classes
+        .iter()
+        .enumerate()
+        .map(|(nth, class)| (class.as_str(), Inventory::of(10 + nth as u64)));
     client.replace_inventories(host, 0, offer).await.unwrap();
     let claim = Claim::by("project", "user").and(host, &[("CUSTOM_00", 2)]);
     client
@@ -214,8 +216,8 @@ async fn slow_reader_of_provider_metrics_blocks_others_for_a_limited_time() {
         (answer.status == 503)
             .then_some(answer)
             .ok_or("it is not read yet")
-    });
-    let refused = refused.await;
+    })
+    .await;
     assert_eq!(refused.headers["retry-after"], "30");
     let text = String::from_utf8_lossy(&refused.body);
     assert!(text.contains("one client at a time"), "{text}");

@@ -44,8 +44,11 @@ impl Watch {
             .collect();
         let mut command = Command::new(binaries::placementctl().unwrap());
         command.env("PLACEMENTCTL_ENDPOINT", endpoints.join(","));
-        let command = command.arg("watch").args(arguments);
-        let command = command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        let command = command
+            .arg("watch")
+            .args(arguments)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
         let mut process = command.spawn().unwrap();
         let lines = printed(process.stdout.take().unwrap());
         let remarks = printed(process.stderr.take().unwrap());

@@ -92,8 +92,7 @@ impl Crate {
 
 /// Place of a file in the module tree.
 fn place(file: &str) -> ItemPath {
-    let name = file.trim_end_matches(".rs");
-    let name = name.trim_end_matches("/mod");
+    let name = file.trim_end_matches(".rs").trim_end_matches("/mod");
     if ["lib", "mod"].contains(&name) {
         return Vec::new();
     }
@@ -245,8 +244,11 @@ fn between_children<'a>(
     folder: &str,
 ) -> BTreeMap<&'a str, BTreeSet<&'a str>> {
     let child = |file: &'a str| {
-        let name = file.strip_prefix(folder)?.split('/').next()?;
-        let name = name.trim_end_matches(".rs");
+        let name = file
+            .strip_prefix(folder)?
+            .split('/')
+            .next()?
+            .trim_end_matches(".rs");
         (!["lib", "main", "mod"].contains(&name)).then_some(name)
     };
     let mut between: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();

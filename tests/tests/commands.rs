@@ -27,8 +27,10 @@ fn add(page: &mut String, seen: &mut HashSet<String>, program: &Path, names: &[&
     let title = [&[name], names].concat().join(" ");
     *page += &format!("\n{level} {title}\n\n```text\n{}\n```\n", new.join("\n\n"));
     let (_, commands) = help.split_once("\nCommands:\n").unwrap_or_default();
-    let commands = commands.lines().take_while(|line| !line.is_empty());
-    let commands = commands.filter_map(|line| line.strip_prefix("  ")?.split(' ').next());
+    let commands = commands
+        .lines()
+        .take_while(|line| !line.is_empty())
+        .filter_map(|line| line.strip_prefix("  ")?.split(' ').next());
     for command in commands.filter(|name| !name.is_empty() && *name != "help") {
         add(page, seen, program, &[names, &[command]].concat());
     }

@@ -417,9 +417,10 @@ fn roles_that_deployment_tools_give_nova_are_sufficient() {
     for row in table.lines() {
         let cells: Vec<_> = row.split('|').map(str::trim).collect();
         let (passed, failed) = judged(&cells[3].replace([' ', '`'], ""));
-        match cells[4].starts_with("yes") {
-            true => assert_eq!(failed, [""; 0], "{row}"),
-            false => assert_eq!(failed, ["reshaper:reshape"], "{row}"),
+        if cells[4].starts_with("yes") {
+            assert_eq!(failed, [""; 0], "{row}")
+        } else {
+            assert_eq!(failed, ["reshaper:reshape"], "{row}")
         }
         assert!(passed.contains(&"allocations:update".to_owned()), "{row}");
         verdicts.push(failed.is_empty());

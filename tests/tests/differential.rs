@@ -135,8 +135,11 @@ fn spoilt_body(mut body: Value, random: &mut SmallRng) -> String {
         (0, Value::Object(members)) => drop(members.insert("more".to_owned(), ODD.into())),
         (1..4, Value::Object(members)) => {
             // Each service would choose another UUID.
-            let names = members.keys().filter(|name| *name != "uuid");
-            let names: Vec<String> = names.cloned().collect();
+            let names: Vec<String> = members
+                .keys()
+                .filter(|name| *name != "uuid")
+                .cloned()
+                .collect();
             drop(names.choose(random).map(|name| members.remove(name)));
         }
         (_, value) => *value = ODD.into(),
@@ -181,9 +184,10 @@ fn spoilt_query(path: &str, random: &mut SmallRng) -> String {
             pairs.push(format!("{name}={odd}"));
         }
     }
-    match pairs.is_empty() {
-        true => path.to_owned(),
-        false => format!("{path}?{}", pairs.join("&")),
+    if pairs.is_empty() {
+        path.to_owned()
+    } else {
+        format!("{path}?{}", pairs.join("&"))
     }
 }
 

@@ -17,8 +17,10 @@ fn read(document: &str) -> String {
 /// The pages of the book.
 fn documents() -> Vec<String> {
     let summary = read("docs/SUMMARY.md");
-    let links = summary.split("](").skip(1);
-    let links = links.filter_map(|rest| rest.split(')').next());
+    let links = summary
+        .split("](")
+        .skip(1)
+        .filter_map(|rest| rest.split(')').next());
     links
         .map(|link| match link.strip_prefix("../") {
             Some(from_root) => from_root.to_owned(),
@@ -256,8 +258,11 @@ pub(crate) fn anchors(text: &str) -> Vec<String> {
     let headings = text.lines().filter(|line| line.starts_with('#'));
     headings
         .map(|line| {
-            let kept = line.trim_start_matches('#').trim().to_lowercase();
-            let kept = kept.replace(' ', "-");
+            let kept = line
+                .trim_start_matches('#')
+                .trim()
+                .to_lowercase()
+                .replace(' ', "-");
             kept.chars()
                 .filter(|c| c.is_alphanumeric() || matches!(c, '-' | '_'))
                 .collect()
@@ -289,8 +294,7 @@ fn documents_use_plain_wording() {
 /// The promises of a document and their tests, as promise, file and name.
 fn promises(document: &str) -> Vec<(String, String, String)> {
     let (_, table) = document.split_once("| promise | test |").unwrap();
-    let rows = table.lines().skip(2);
-    let rows = rows.take_while(|row| row.starts_with('|'));
+    let rows = table.lines().skip(2).take_while(|row| row.starts_with('|'));
     rows.map(|row| {
         let (promise, test) = row.trim_matches('|').rsplit_once(" | ").unwrap();
         let quoted: Vec<&str> = test.split('`').skip(1).step_by(2).collect();

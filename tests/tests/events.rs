@@ -198,8 +198,9 @@ async fn partition_sees_its_own_changes_and_ends_with_its_streams() {
         .unwrap();
     let client = cluster.client();
     let create = async |path: &str, name: &str| {
-        let ask = ApiRequest::post(path).json(&json!({ "name": name }));
-        let ask = ask.header("openstack-api-version", "placement 1.39");
+        let ask = ApiRequest::post(path)
+            .json(&json!({ "name": name }))
+            .header("openstack-api-version", "placement 1.39");
         let _: Value = client.fetch(ask).await.unwrap();
     };
     let address = cluster.place(1).api();

@@ -231,8 +231,9 @@ async fn kill_in_turn(cluster: &mut Cluster, nodes: &str, file: &Path, is_enough
             break;
         }
         let (nodes, file) = (nodes.to_owned(), file.to_owned());
-        let follower = spawn_blocking(move || Follower::start(&nodes, &file));
-        let follower = follower.await.unwrap();
+        let follower = spawn_blocking(move || Follower::start(&nodes, &file))
+            .await
+            .unwrap();
         sleep(Duration::from_millis(turn as u64 * 37 % 400)).await;
         if turn % 10 == 9 {
             let id = 1 + turn as u64 / 10 % 3;
@@ -300,8 +301,9 @@ async fn follow() {
     let nodes = cluster
         .ids()
         .into_iter()
-        .map(|id| cluster.place(id).admin());
-    let nodes = nodes.collect::<Vec<_>>().join(",");
+        .map(|id| cluster.place(id).admin())
+        .collect::<Vec<_>>()
+        .join(",");
     kill_in_turn(&mut cluster, &nodes, &file, &is_enough).await;
     is_over.store(true, Ordering::Relaxed);
     for writer in writers {

@@ -283,8 +283,9 @@ async fn observe_slow_followers(cluster: &Cluster, gates: &[PathBuf]) -> Result<
         return Err(format!("an election: {before:?}, {after:?}"));
     }
     assert!(after.last_log > before.last_log, "nothing was written");
-    match slowest < SYNC / 2 {
-        true => Ok(()),
-        false => Err(format!("a read took {slowest:?}")),
+    if slowest < SYNC / 2 {
+        Ok(())
+    } else {
+        Err(format!("a read took {slowest:?}"))
     }
 }

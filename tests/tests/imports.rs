@@ -185,8 +185,13 @@ async fn backup_is_imported_into_a_partition_while_leaders_crash() {
     cluster.wait_healthy().await.unwrap();
     cluster.create_partition("north", &[], &[]).await.unwrap();
     let north = cluster.admin_of(next).placement("north");
-    let created = north.call(ApiRequest::get("/traits")).await.unwrap();
-    let created = created.position().index.unwrap();
+    let created = north
+        .call(ApiRequest::get("/traits"))
+        .await
+        .unwrap()
+        .position()
+        .index
+        .unwrap();
 
     // The leader crashes, but not the node that imports.
     let leader = cluster.leader().await.unwrap();

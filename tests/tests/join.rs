@@ -216,8 +216,10 @@ async fn voter_without_its_disk_is_replaced_and_no_write_is_lost() {
     let token = cluster.ctl_in_time(&["replace", "node-2"]).await;
     // The replacement uses one token; the unused one becomes invalid.
     let tokens = cluster.ctl(&["join-token", "list"]);
-    let open = tokens.lines().filter(|line| line.contains(": open,"));
-    let open: Vec<_> = open.collect();
+    let open: Vec<_> = tokens
+        .lines()
+        .filter(|line| line.contains(": open,"))
+        .collect();
     assert!(
         matches!(open[..], [only] if only.starts_with("node 5:")),
         "{tokens}"

@@ -194,10 +194,13 @@ async fn tokens_are_authenticated_by_keystone() {
 /// Waits for an audit record of any node with this value.
 async fn record_like(cluster: &Cluster, field: &str, value: Value) -> Value {
     until_ok("an audit record", async || {
-        let logs = (cluster.ids().into_iter()).map(|node| cluster.log(node, usize::MAX));
-        let logs: Vec<String> = logs.collect();
-        let lines = logs.iter().flat_map(|log| log.lines());
-        let lines = lines.filter(|line| line.starts_with("{\"kind\":\"audit\""));
+        let logs: Vec<String> = (cluster.ids().into_iter())
+            .map(|node| cluster.log(node, usize::MAX))
+            .collect();
+        let lines = logs
+            .iter()
+            .flat_map(|log| log.lines())
+            .filter(|line| line.starts_with("{\"kind\":\"audit\""));
         // The last line may be half written.
         let mut records = lines.filter_map(|line| serde_json::from_str::<Value>(line).ok());
         let found = records.find(|record| record[field] == value);
@@ -351,8 +354,9 @@ async fn openstack_client_finds_each_node_in_the_catalog() {
         let words = ["resource", "provider", "list", "-f", "value", "-c", "name"];
         assert_eq!(openstack(OPERATOR, region, &words).unwrap().trim(), "host");
     }
-    let refused = openstack(MEMBER, "region-2", &["resource", "provider", "list"]);
-    let refused = refused.unwrap_err().to_string();
+    let refused = openstack(MEMBER, "region-2", &["resource", "provider", "list"])
+        .unwrap_err()
+        .to_string();
     assert!(refused.contains("HTTP 403"), "{refused}");
 }
 

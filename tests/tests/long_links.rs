@@ -65,13 +65,17 @@ async fn linearizable_read_takes_one_round_trip_among_five_voters() {
         );
         tokio::time::sleep(Duration::from_millis(200)).await;
     }
-    cluster.set_round_trips(|one, other| match site(one) == site(other) {
-        true => Duration::ZERO,
-        false => FAR,
+    cluster.set_round_trips(|one, other| {
+        if site(one) == site(other) {
+            Duration::ZERO
+        } else {
+            FAR
+        }
     });
     for asked in [3, 5] {
-        let client = cluster.client_of(asked);
-        let client = client.with_consistency(Consistency::Linearizable);
+        let client = cluster
+            .client_of(asked)
+            .with_consistency(Consistency::Linearizable);
         let mut least = Duration::MAX;
         // The fastest of many reads, as connections are set up first and machines are busy. No read
         // is faster than the round trip.

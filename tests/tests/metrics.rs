@@ -94,9 +94,12 @@ pub(crate) fn documented() -> Families {
             .map(|cell| cell.trim().trim_matches('`'))
             .collect();
         let (name, labels) = cells[1].split_once('{').unwrap_or((cells[1], ""));
-        let labels = labels.trim_end_matches('}').split(',');
-        let labels = labels.filter(|label| !label.is_empty());
-        let labels = labels.map(str::to_owned).collect();
+        let labels = labels
+            .trim_end_matches('}')
+            .split(',')
+            .filter(|label| !label.is_empty())
+            .map(str::to_owned)
+            .collect();
         (name.to_owned(), (cells[2].to_owned(), labels))
     })
     .collect()

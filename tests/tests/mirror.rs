@@ -24,8 +24,9 @@ fn any_class() -> String {
 /// Renames a class, and with it all its inventories and allocations. Later microversions do not
 /// allow it.
 async fn rename(api: &Client, old: &str, new: &str) -> Result<(), Error> {
-    let renamed = ApiRequest::put(&format!("/resource_classes/{old}")).microversion("1.2");
-    let renamed = renamed.json(&json!({ "name": new }));
+    let renamed = ApiRequest::put(&format!("/resource_classes/{old}"))
+        .microversion("1.2")
+        .json(&json!({ "name": new }));
     api.call(renamed).await.map(drop)
 }
 
@@ -144,8 +145,10 @@ async fn mirror_of_events_equals_the_api() {
         .unwrap();
     let token = read.position().index.unwrap();
     writeln!(goal, "{}", token.as_str()).unwrap();
-    let ended = tokio::task::spawn_blocking(|| mirror.wait_with_output());
-    let ended = ended.await.unwrap().unwrap();
+    let ended = tokio::task::spawn_blocking(|| mirror.wait_with_output())
+        .await
+        .unwrap()
+        .unwrap();
     assert!(ended.status.success(), "the mirror differs, see above");
     let report: Value = serde_json::from_slice(&ended.stdout).unwrap();
     eprintln!("{made} hosts were made; the mirror: {report}");

@@ -50,9 +50,13 @@ async fn any_time_since_the_oldest_backup_is_restorable_except_gaps() {
         .join(status.cluster_id.unwrap())
         .join("node-1");
     let made = || {
-        let names = fs::read_dir(&dir).into_iter().flatten().flatten();
-        let names = names.filter_map(|entry| entry.file_name().into_string().ok());
-        let mut names: Vec<_> = names.filter(|name| name.starts_with("backup-")).collect();
+        let mut names: Vec<_> = fs::read_dir(&dir)
+            .into_iter()
+            .flatten()
+            .flatten()
+            .filter_map(|entry| entry.file_name().into_string().ok())
+            .filter(|name| name.starts_with("backup-"))
+            .collect();
         names.sort();
         names
     };
@@ -245,8 +249,11 @@ async fn replayed_backup_answers_the_tools_of_a_cluster() {
     let url = format!("http://{}", replay.address);
     let ctl = |arguments: &[&str]| {
         let mut command = Command::new(binaries::placementctl().unwrap());
-        let output = command.args(["--endpoint", &url]).args(arguments).output();
-        let output = output.unwrap();
+        let output = command
+            .args(["--endpoint", &url])
+            .args(arguments)
+            .output()
+            .unwrap();
         let [out, err] = [output.stdout, output.stderr].map(|it| String::from_utf8(it).unwrap());
         (output.status.success(), out + &err)
     };
@@ -334,8 +341,11 @@ async fn naive_model_reproduces_the_kept_log_of_a_node() {
 
     let simulate = binaries::tool("simulate").unwrap();
     for kept in [&dir, &cluster.place(1).data_dir] {
-        let output = Command::new(&simulate).arg("replay").arg(kept).output();
-        let output = output.unwrap();
+        let output = Command::new(&simulate)
+            .arg("replay")
+            .arg(kept)
+            .output()
+            .unwrap();
         let words = String::from_utf8_lossy(&output.stdout).into_owned();
         let errors = String::from_utf8_lossy(&output.stderr);
         assert!(output.status.success(), "{words}{errors}");

@@ -91,8 +91,10 @@ fn servers(all: &[(Uuid, &str)]) -> Value {
 fn scripts() -> [String; 2] {
     let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/placementctl.md");
     let page = fs::read_to_string(page).unwrap();
-    let blocks = page.split("```sh\n").skip(1);
-    let blocks = blocks.map(|rest| rest.split("```").next().unwrap().to_owned());
+    let blocks = page
+        .split("```sh\n")
+        .skip(1)
+        .map(|rest| rest.split("```").next().unwrap().to_owned());
     blocks.collect::<Vec<_>>().try_into().unwrap()
 }
 

@@ -110,8 +110,10 @@ async fn removal_without_a_spare_voter_needs_confirmation() {
         .await;
         let removed = "was removed from its cluster";
         let readyz = cluster.client_of(gone);
-        let readyz = readyz.request_once(ApiRequest::get("/readyz")).await;
-        let readyz = readyz.unwrap();
+        let readyz = readyz
+            .request_once(ApiRequest::get("/readyz"))
+            .await
+            .unwrap();
         assert_eq!(readyz.status.as_u16(), 503);
         let reason = String::from_utf8_lossy(&readyz.body).into_owned();
         assert!(reason.contains(removed), "{reason}");

@@ -146,8 +146,10 @@ async fn operators_read_locally_without_a_quorum() {
     // The node behind the relay has crashed.
     let away = member
         .placement("default")
-        .with_consistency(Consistency::Local);
-    let away = away.request_once(providers).await.unwrap();
+        .with_consistency(Consistency::Local)
+        .request_once(providers)
+        .await
+        .unwrap();
     assert_eq!(away.status, StatusCode::SERVICE_UNAVAILABLE);
 }
 

@@ -172,8 +172,8 @@ async fn releases_are_planned_only_by_a_complete_and_newer_list() {
         ("old_migration", set(&[cloud.migration])),
         ("orphan", set(&orphans)),
         ("over_capacity", BTreeSet::from(["cmp-3".to_owned()])),
-    ];
-    let expected = expected.map(|(kind, names)| (kind.to_owned(), names));
+    ]
+    .map(|(kind, names)| (kind.to_owned(), names));
     assert_eq!(found, BTreeMap::from(expected), "{notes}");
     assert_eq!(lines(&plan), 20);
     let migrations = cloud.migrations(&[Uuid::new_v4()]);
@@ -212,8 +212,9 @@ async fn plan_releases_unchanged_consumers_and_can_be_undone() {
     cloud.audit(3, &["--servers-command", &all, "--plan", &plan]);
     let changed: Vec<Uuid> = cloud.orphans.iter().copied().take(3).collect();
     for id in &changed {
-        let claim = Claim::by("project", "user").and(cloud.hosts[0], &[("VCPU", 2)]);
-        let claim = claim.generation(1);
+        let claim = Claim::by("project", "user")
+            .and(cloud.hosts[0], &[("VCPU", 2)])
+            .generation(1);
         (cloud.cluster.client().put_allocations(*id, &claim).await).unwrap();
     }
     let release = ["consumers", "release", "--apply", &plan, "--undo"];

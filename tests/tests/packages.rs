@@ -232,9 +232,9 @@ fn logs_are_rotated_as_their_owner_and_reopened() {
         assert!(service.try_wait().unwrap().is_none());
         std::thread::sleep(Duration::from_millis(20));
     }
-    let rules = read(&packaging().join("debian/placementd.logrotate"));
-    let rules = rules.replace("/var/log/placementd", at.join("log").to_str().unwrap());
-    let rules = rules.replace("su placement placement", "su daemon daemon");
+    let rules = read(&packaging().join("debian/placementd.logrotate"))
+        .replace("/var/log/placementd", at.join("log").to_str().unwrap())
+        .replace("su placement placement", "su daemon daemon");
     fs::write(at.join("rules"), rules).unwrap();
     let path = format!("{}:{}", at.display(), std::env::var("PATH").unwrap());
     let mut rotate = Command::new("logrotate");
@@ -274,9 +274,12 @@ fn sets(text: &str) -> BTreeMap<String, Vec<String>> {
 /// The system calls of a set.
 fn calls(sets: &BTreeMap<String, Vec<String>>, name: &str) -> BTreeSet<String> {
     let members = sets[name].iter();
-    let calls = members.flat_map(|member| match member.starts_with('@') {
-        true => calls(sets, member),
-        false => [member.clone()].into(),
+    let calls = members.flat_map(|member| {
+        if member.starts_with('@') {
+            calls(sets, member)
+        } else {
+            [member.clone()].into()
+        }
     });
     calls.collect()
 }
@@ -323,11 +326,13 @@ async fn unit_allows_every_system_call_of_a_node() {
     );
     let allowed = &calls(&sets, "@system-service") - &calls(&sets, "@privileged");
     let trace = read(&trace);
-    let made = trace.lines().filter_map(|line| {
-        let call = line.split_whitespace().nth(1)?.split_once('(')?.0;
-        Some(call.to_owned())
-    });
-    let made: BTreeSet<_> = made.collect();
+    let made: BTreeSet<_> = trace
+        .lines()
+        .filter_map(|line| {
+            let call = line.split_whitespace().nth(1)?.split_once('(')?.0;
+            Some(call.to_owned())
+        })
+        .collect();
     assert!(
         made.contains("fdatasync") && made.contains("accept4"),
         "{made:?}"
@@ -527,9 +532,12 @@ fn member(settings: &str) -> (u64, bool, String) {
     let settings: toml::Table = settings.parse().unwrap();
     let id = settings["node_id"].as_integer().unwrap();
     let own = format!("{id}={}", settings["peer"]["advertise"].as_str().unwrap());
-    let members = settings.get("initial_members");
-    let members = members.and_then(|list| list.as_array());
-    let members: Vec<_> = members.into_iter().flatten().collect();
+    let members: Vec<_> = settings
+        .get("initial_members")
+        .and_then(|list| list.as_array())
+        .into_iter()
+        .flatten()
+        .collect();
     let is_founder = members.iter().any(|one| one.as_str() == Some(&own));
     let place = format!("{} {}", members.len(), settings["data_dir"]);
     (id.unsigned_abs(), is_founder, place)
@@ -560,13 +568,15 @@ fn compose_and_chart_configure_a_cluster_of_three_nodes() {
         let rules = all.clone().filter(|one| one["kind"] == "PrometheusRule");
         let rules = rules.map(|one| one["spec"]["groups"][0]["rules"].as_array().unwrap().len());
         let is_labelled = |one: &&Value| one["metadata"]["labels"]["grafana_dashboard"] == "1";
-        let boards = all.filter(is_labelled);
-        let boards = boards.flat_map(|one| one["data"].as_object().unwrap().keys());
+        let boards = all
+            .filter(is_labelled)
+            .flat_map(|one| one["data"].as_object().unwrap().keys());
         (rules.sum::<usize>(), boards.cloned().collect::<Vec<_>>())
     };
     assert_eq!(monitoring("chart"), (0, vec![]));
-    let alerts = read(&repository().join("observability/alerts.yaml"));
-    let alerts = alerts.matches("- alert: ").count();
+    let alerts = read(&repository().join("observability/alerts.yaml"))
+        .matches("- alert: ")
+        .count();
     let boards = ["api", "capacity", "fleet", "raft-and-disks"].map(|name| format!("{name}.json"));
     assert_eq!(monitoring("replaced"), (alerts, boards.to_vec()));
 
@@ -619,8 +629,9 @@ fn pods(manifests: &Value) -> [(u64, bool, String); 3] {
                 let name = variable["name"].as_str().unwrap().to_owned();
                 let value = value.replace("$(POD)", &pod);
                 let at = |name: &str| scratch.path().join(name).display().to_string();
-                let value = value.replace("/run/certificate", &at("own"));
-                let value = value.replace("/run/api-certificate", &at("api-certificate"));
+                let value = value
+                    .replace("/run/certificate", &at("own"))
+                    .replace("/run/api-certificate", &at("api-certificate"));
                 environment.insert(name, value.replace("/run/authorities", &at("authorities")));
             }
         }
@@ -648,8 +659,9 @@ fn take_certificate(container: &Value, pod: &str, scratch: &Path) {
     for id in [1, 3, 4] {
         authority.node(id, 1).unwrap();
     }
-    let line = container["args"][0].as_str().unwrap();
-    let line = line
+    let line = container["args"][0]
+        .as_str()
+        .unwrap()
         .replace("/run/all-certificates", &all.display().to_string())
         .replace("/run/certificate", &own.display().to_string());
     printed(Command::new("sh").args(["-ec", &line]).env("POD", pod));

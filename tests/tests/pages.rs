@@ -206,8 +206,11 @@ fn crawl(browser: &Browser) -> BTreeSet<String> {
             answer.body
         );
         assert!(!answer.body.contains("<script"), "{path}");
-        let links = answer.body.split("href=\"").skip(1);
-        let links = links.filter_map(|rest| rest.split('"').next());
+        let links = answer
+            .body
+            .split("href=\"")
+            .skip(1)
+            .filter_map(|rest| rest.split('"').next());
         left.extend(
             links
                 .filter(|href| href.starts_with('/'))

@@ -57,8 +57,10 @@ impl Cloud {
     /// Names of all providers.
     async fn hosts(&self) -> Vec<String> {
         let found = self.get("/resource_providers").await;
-        let names = found["resource_providers"].as_array().unwrap().iter();
-        let mut names: Vec<_> = names
+        let mut names: Vec<_> = found["resource_providers"]
+            .as_array()
+            .unwrap()
+            .iter()
             .map(|one| one["name"].as_str().unwrap().to_owned())
             .collect();
         names.sort();
@@ -506,8 +508,12 @@ async fn recreated_partition_shows_nothing_of_the_deleted_one() {
             created.await.unwrap();
         };
         create().await;
-        let before = below.ask(ApiRequest::get("/traits")).await;
-        let before = before.header("placement-index").unwrap().to_owned();
+        let before = below
+            .ask(ApiRequest::get("/traits"))
+            .await
+            .header("placement-index")
+            .unwrap()
+            .to_owned();
         let events = ApiRequest::get("/placementd/v1/events");
         let mut watching = below.client.lines(events).await.unwrap();
         lines_up_to(&mut watching, "snapshot_end").await;

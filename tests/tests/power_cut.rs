@@ -87,8 +87,9 @@ async fn cut_power(
         acknowledged.extend(writer.await.unwrap());
     }
     let ids = cluster.ids().into_iter();
-    let lost = ids.map(|id| power.cut(id, &cluster.data_dir(id)).unwrap());
-    let lost: Vec<_> = lost.collect();
+    let lost: Vec<_> = ids
+        .map(|id| power.cut(id, &cluster.data_dir(id)).unwrap())
+        .collect();
     eprintln!("{} acknowledged; {lost:?}", acknowledged.len());
     (acknowledged, lost)
 }
@@ -102,8 +103,13 @@ async fn survive(
     cluster.wait_healthy().await?;
     for id in cluster.ids() {
         let client = cluster.client_of(id);
-        let there = client.provider_allocations(host).await?.allocations;
-        let there: BTreeSet<_> = there.keys().copied().collect();
+        let there: BTreeSet<_> = client
+            .provider_allocations(host)
+            .await?
+            .allocations
+            .keys()
+            .copied()
+            .collect();
         let missing = acknowledged.difference(&there).count();
         anyhow::ensure!(
             missing == 0,

@@ -83,8 +83,8 @@ async fn recovered_survivor_refuses_nodes_of_the_old_cluster() {
     let ghost = cluster
         .ids()
         .into_iter()
-        .find(|id| ![leader, survivor].contains(id));
-    let ghost = ghost.unwrap();
+        .find(|id| ![leader, survivor].contains(id))
+        .unwrap();
     fs::remove_dir_all(cluster.data_dir(leader)).unwrap();
 
     let output = recover(&cluster, survivor, &[]);

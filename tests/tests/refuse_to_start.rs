@@ -108,8 +108,13 @@ async fn port_in_use_is_reported() {
 #[tokio::test]
 async fn nodes_bound_to_a_cluster_form_no_new_one_in_empty_directories() {
     let mut cluster = Cluster::start(3).await.unwrap();
-    let bound = cluster.admin_of(1).status().await.unwrap();
-    let bound = bound.cluster_id.unwrap();
+    let bound = cluster
+        .admin_of(1)
+        .status()
+        .await
+        .unwrap()
+        .cluster_id
+        .unwrap();
     fs::write(
         cluster.directory().join("placementd.toml"),
         format!("cluster_id = \"{bound}\"\n"),
@@ -209,8 +214,11 @@ fn password_file_readable_by_others_is_refused() {
         fs::write(&credentials, "").unwrap();
         set_mode(guarded, mode);
         let mut check = Command::new(binaries::placementd().unwrap());
-        let output = check.args(["check-config", "--config"]).arg(&file).output();
-        let output = output.unwrap();
+        let output = check
+            .args(["check-config", "--config"])
+            .arg(&file)
+            .output()
+            .unwrap();
         let reason = String::from_utf8(output.stderr).unwrap();
         assert!(!reason.contains("hidden"), "{reason}");
         let refused = reason.contains(&format!("{} is open to others", guarded.display()));

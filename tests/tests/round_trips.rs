@@ -152,9 +152,12 @@ fn large_dump(hosts: u64) -> String {
 /// Dumps of the suite's databases, if available.
 fn dumps_of_suite() -> Vec<PathBuf> {
     let directory = std::env::var_os("PLACEMENT_TRANSFER_DUMPS");
-    let files = directory.map(|directory| fs::read_dir(directory).unwrap());
-    let files = files.into_iter().flatten();
-    let mut files: Vec<_> = files.map(|file| file.unwrap().path()).collect();
+    let mut files: Vec<_> = directory
+        .map(|directory| fs::read_dir(directory).unwrap())
+        .into_iter()
+        .flatten()
+        .map(|file| file.unwrap().path())
+        .collect();
     files.sort();
     files
 }

@@ -116,9 +116,10 @@ fn line<'a>(report: &'a str, beginning: &str) -> &'a str {
 
 fn shell(line: &str) -> Result<String, String> {
     let output = Command::new("sh").args(["-c", line]).output().unwrap();
-    match output.status.success() {
-        true => Ok(String::from_utf8(output.stdout).unwrap()),
-        false => Err(String::from_utf8_lossy(&output.stderr).into_owned()),
+    if output.status.success() {
+        Ok(String::from_utf8(output.stdout).unwrap())
+    } else {
+        Err(String::from_utf8_lossy(&output.stderr).into_owned())
     }
 }
 
@@ -144,8 +145,12 @@ async fn report_shows_how_to_survive_the_loss_of_the_leader() {
     // The `curl` command uses a follower, which waits for the new leader and has the write.
     let ask = line(&report, "curl ");
     assert!(!ask.contains(killed["api"].as_str().unwrap()), "{ask}");
-    let survivor = nodes.iter().map(|node| node["api"].as_str().unwrap());
-    let survivor = survivor.into_iter().find(|api| ask.contains(api)).unwrap();
+    let survivor = nodes
+        .iter()
+        .map(|node| node["api"].as_str().unwrap())
+        .into_iter()
+        .find(|api| ask.contains(api))
+        .unwrap();
     let claim = Client::new([survivor])
         .unwrap()
         .with_patience(PATIENCE)

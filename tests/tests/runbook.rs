@@ -105,15 +105,17 @@ impl Chapter {
             is_expected
                 .then_some(text.clone())
                 .ok_or(format!("{command}: {}: {text}", output.status))
-        });
-        let text = text.await;
+        })
+        .await;
         self.last = self.steps.pop_front();
         text
     }
 
     fn run(&self, cluster: &Cluster) -> (Output, i32, String) {
-        let step = self.steps.front();
-        let step = step.unwrap_or_else(|| panic!("{} has no further command", self.title));
+        let step = self
+            .steps
+            .front()
+            .unwrap_or_else(|| panic!("{} has no further command", self.title));
         let filled: Vec<String> = (step.command.iter())
             .map(|word| self.words.get(word.as_str()).unwrap_or(word).clone())
             .collect();
@@ -165,8 +167,7 @@ fn config(cluster: &Cluster, id: u64) -> String {
 fn config_of_founder(cluster: &Cluster, id: u64) -> String {
     let file = config(cluster, id);
     let text = fs::read_to_string(&file).unwrap();
-    let members = cluster.options().initial_members.split(',');
-    let members: Vec<&str> = members.collect();
+    let members: Vec<&str> = cluster.options().initial_members.split(',').collect();
     fs::write(&file, format!("initial_members = {members:?}\n{text}")).unwrap();
     file
 }
@@ -507,11 +508,14 @@ async fn entry_that_crashes_every_node() {
 
 /// Names and lengths of the files in a directory of backups.
 fn kept(dir: &Path) -> BTreeMap<String, u64> {
-    let found = fs::read_dir(dir).into_iter().flatten().flatten();
-    let found = found.filter_map(|entry| {
-        let name = entry.file_name().into_string().ok()?;
-        (name != "draft").then_some((name, entry.metadata().ok()?.len()))
-    });
+    let found = fs::read_dir(dir)
+        .into_iter()
+        .flatten()
+        .flatten()
+        .filter_map(|entry| {
+            let name = entry.file_name().into_string().ok()?;
+            (name != "draft").then_some((name, entry.metadata().ok()?.len()))
+        });
     found.collect()
 }
 

@@ -428,9 +428,7 @@ fn virtual_environment_without_its_python_is_recreated() {
         r#"[ "$1" = -m ] || exit 0
            echo made >>"$HOME/made"; mkdir -p "$4/bin"
            for name in python pip; do cp=$4/bin/$name; printf '#!%s/bash\n' "$PATH" >"$cp"; chmod +x "$cp"; done"#,
-    );
-    let machine = machine
-        .with_real("chmod")
+    ).with_real("chmod")
         .file("requirements.txt", b"gabbi");
     let make = "python_environment suite \"$ROOT/requirements.txt\" tests";
     let first = machine.run(make);
@@ -507,8 +505,10 @@ fn install_puts_both_binaries_in_place_and_says_how_to_start_them() {
     let arguments = ["--prefix=prefix", "--from", built.to_str().unwrap()];
     let ran = machine.run_script("install", &arguments);
     let bin = machine.path("home/prefix/bin");
-    let there = fs::read_dir(&bin).unwrap();
-    let mut there: Vec<_> = there.map(|entry| entry.unwrap().file_name()).collect();
+    let mut there: Vec<_> = fs::read_dir(&bin)
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name())
+        .collect();
     there.sort();
     assert_eq!(there, ["placementctl", "placementd"]);
     let node = Command::new(bin.join("placementd")).output().unwrap();

@@ -46,11 +46,12 @@ async fn sites_are_known_to_all_nodes_and_follow_moves() {
     .await;
 
     let table = cluster.until_shown(&["status"], 0, &["healthy"]).await;
-    let sites = table
+    let sites: Vec<_> = table
         .lines()
         .skip(3)
-        .map(|line| line.split_whitespace().nth(2));
-    let sites: Vec<_> = sites.take(3).collect();
+        .map(|line| line.split_whitespace().nth(2))
+        .take(3)
+        .collect();
     assert_eq!(
         sites,
         [Some("north/a"), Some("-"), Some("south")],

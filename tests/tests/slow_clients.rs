@@ -185,8 +185,10 @@ impl Stream {
     async fn open(connection: &mut SendRequest<String>, query: &str) -> Self {
         let path = format!("https://localhost/placementd/v1/events?kind=aggregate&{query}");
         let asked = Request::get(path).header("x-auth-token", "admin");
-        let answer = connection.send_request(asked.body(String::new()).unwrap());
-        let answer = answer.await.unwrap();
+        let answer = connection
+            .send_request(asked.body(String::new()).unwrap())
+            .await
+            .unwrap();
         assert_eq!(answer.status(), 200);
         Self {
             body: answer.into_body(),

@@ -15,8 +15,11 @@ fn run(line: &str) -> (i32, String, String) {
     // The commands ask `placementd` for its version.
     let placementd = binaries::placementd().unwrap();
     let path = format!("{}:/usr/bin:/bin", placementd.parent().unwrap().display());
-    let output = Command::new(script).args(words).env("PATH", path).output();
-    let output = output.unwrap();
+    let output = Command::new(script)
+        .args(words)
+        .env("PATH", path)
+        .output()
+        .unwrap();
     let [out, err] = [output.stdout, output.stderr].map(|text| String::from_utf8(text).unwrap());
     (output.status.code().unwrap(), out, err)
 }
@@ -95,8 +98,10 @@ fn upgrade_check_reports_nothing_to_do() {
         (code, json["name"].as_str()),
         (0, Some("Upgrade Check Results"))
     );
-    let found = json["checks"].as_array().unwrap().iter();
-    let found: Vec<_> = found
+    let found: Vec<_> = json["checks"]
+        .as_array()
+        .unwrap()
+        .iter()
         .map(|one| (one["check"].as_str().unwrap(), one["result"].as_u64()))
         .collect();
     assert_eq!(found, names.map(|name| (name, Some(0))));

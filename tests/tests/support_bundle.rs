@@ -42,12 +42,11 @@ impl Bundle {
         while let Some(folder) = folders.pop() {
             for entry in fs::read_dir(folder).unwrap() {
                 let path = entry.unwrap().path();
-                match path.is_dir() {
-                    true => folders.push(path),
-                    false => {
-                        let name = path.strip_prefix(dir.path()).unwrap().display().to_string();
-                        files.insert(name, fs::read_to_string(path).unwrap());
-                    }
+                if path.is_dir() {
+                    folders.push(path)
+                } else {
+                    let name = path.strip_prefix(dir.path()).unwrap().display().to_string();
+                    files.insert(name, fs::read_to_string(path).unwrap());
                 }
             }
         }
@@ -88,8 +87,10 @@ impl Bundle {
 
     #[track_caller]
     fn has(&self, file: &str, words: &str) {
-        let text = self.files.get(file);
-        let text = text.unwrap_or_else(|| panic!("there is no {file}: {}", self.entry(file)));
+        let text = self
+            .files
+            .get(file)
+            .unwrap_or_else(|| panic!("there is no {file}: {}", self.entry(file)));
         assert!(text.contains(words), "{file} has no {words:?}: {text}");
     }
 

@@ -166,8 +166,10 @@ fn quoted(cell: &str) -> Vec<String> {
 /// without a test has the test that the text before the table names.
 fn in_table() -> (Calls, Vec<(String, String)>) {
     let text = fs::read_to_string(root().join("raft-store/DESIGN.md")).unwrap();
-    let chapter = text.split("\n## ").find(|one| one.starts_with("Syncs\n"));
-    let chapter = chapter.unwrap();
+    let chapter = text
+        .split("\n## ")
+        .find(|one| one.starts_with("Syncs\n"))
+        .unwrap();
     let (before, _) = chapter.split_once("\n| ").unwrap();
     let usual_test = &quoted(before)[..2];
     let rows = chapter.lines().filter(|line| line.starts_with("| `"));

@@ -236,8 +236,8 @@ async fn certificate_changes_under_load_fail_no_request() {
         let task = tokio::spawn(async move {
             while !stop.load(Ordering::Relaxed) {
                 // Each request has its own connection, and none is retried.
-                let client = Client::trusting([&endpoint], trust.clone()).unwrap();
-                let client = client
+                let client = Client::trusting([&endpoint], trust.clone())
+                    .unwrap()
                     .with_patience(Duration::ZERO)
                     .with_attempt_timeout(PATIENCE);
                 let name = format!("host-{writer}-{}", count.load(Ordering::Relaxed));
@@ -268,8 +268,9 @@ async fn certificate_changes_under_load_fail_no_request() {
             fs::copy(authority.directory().join(&name), tls.join(&name)).unwrap();
         }
     }
-    let newer = Client::trusting(&endpoints[..1], authority.trust(None)).unwrap();
-    let newer = newer.with_patience(Duration::ZERO);
+    let newer = Client::trusting(&endpoints[..1], authority.trust(None))
+        .unwrap()
+        .with_patience(Duration::ZERO);
     until_ok("the newer certificate", async || newer.providers(&[]).await).await;
     let counts = || {
         writers
@@ -348,8 +349,8 @@ async fn operators_are_identified_by_their_certificates() {
     let made = cluster.client().request_once(provider).await.unwrap();
     let location = made.headers["location"].to_str().unwrap();
     assert!(location.starts_with("https://127.0.0.1:"), "{location}");
-    let plain = Client::new([cluster.place(1).api_url()]).unwrap();
-    let plain = plain
+    let plain = Client::new([cluster.place(1).api_url()])
+        .unwrap()
         .with_patience(Duration::ZERO)
         .providers(&[])
         .await
@@ -366,8 +367,7 @@ async fn socket_is_accessible_to_its_owner_only() {
     let endpoint = format!("unix:{}", socket.display());
     let status = placementctl(&endpoint, &Trust::default(), &["status"]);
     assert!(status.status.success(), "{status:?}");
-    let backup = cluster.directory().join("backup");
-    let backup = backup.display().to_string();
+    let backup = cluster.directory().join("backup").display().to_string();
     let taken = placementctl(&endpoint, &Trust::default(), &["backup", &backup]);
     assert!(taken.status.success(), "{taken:?}");
 }

@@ -7,8 +7,11 @@ use placement_tests::wait::until_ok;
 /// Waits for a topology that fits.
 async fn topology(cluster: &Cluster, through: u64, fits: impl Fn(&Topology) -> bool) -> Topology {
     until_ok("a topology", async || {
-        let known = cluster.admin_of(through).topology().await;
-        let known = known.map_err(|error| error.to_string())?;
+        let known = cluster
+            .admin_of(through)
+            .topology()
+            .await
+            .map_err(|error| error.to_string())?;
         if fits(&known) {
             Ok(known)
         } else {

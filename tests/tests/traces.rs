@@ -63,8 +63,9 @@ impl Collector {
             taken: Mutex::default(),
         });
         let answering = shared.clone();
-        let server = HttpServer::start(move |request| answer(answering.clone(), request));
-        let server = server.await.unwrap();
+        let server = HttpServer::start(move |request| answer(answering.clone(), request))
+            .await
+            .unwrap();
         Self { shared, server }
     }
 
@@ -295,8 +296,9 @@ async fn write_through_a_follower_is_one_trace_of_two_nodes_without_secrets() {
 #[tokio::test]
 async fn callers_and_sampling_ratio_determine_traces() {
     let collector = Collector::start(Mood::Takes).await;
-    let cluster = Cluster::start_with(1, &collector.config("1")).await;
-    let cluster = cluster.unwrap();
+    let cluster = Cluster::start_with(1, &collector.config("1"))
+        .await
+        .unwrap();
     let client = cluster.client_of(1);
     let (not_sampled, traceparent) = begun("00");
     ask(&client, traits(), &traceparent).await;
@@ -361,8 +363,9 @@ async fn sighup_changes_the_log_level_but_not_tracing() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn requests_continue_without_a_collector() {
     let collector = Collector::start(Mood::Refuses).await;
-    let cluster = Cluster::start_with(1, &collector.config("1")).await;
-    let cluster = cluster.unwrap();
+    let cluster = Cluster::start_with(1, &collector.config("1"))
+        .await
+        .unwrap();
     let client = cluster.client_of(1);
     create(&client, "while it refuses").await;
     until("dropped spans", async || dropped(&cluster, 1).await > 0).await;

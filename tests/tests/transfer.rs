@@ -437,8 +437,10 @@ fn refused_dump_leaves_no_files() {
         fs::write(&dump, refused).unwrap();
         let refused = refusal(&placementd(&import), 1);
         assert!(refused.contains(reason), "{refused}");
-        let left = fs::read_dir(directory.path()).unwrap();
-        let left: Vec<_> = left.map(|entry| entry.unwrap().file_name()).collect();
+        let left: Vec<_> = fs::read_dir(directory.path())
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name())
+            .collect();
         assert_eq!(left, ["dump.sql"]);
     }
     fs::write(&backup, "of last week").unwrap();

@@ -8,8 +8,13 @@ use placement_tests::{binaries, tutorial};
 #[test]
 fn tutorial_commands_print_the_output_on_the_page() {
     let directory = tempfile::tempdir().unwrap();
-    let programs = binaries::placementd().unwrap();
-    let programs = programs.parent().unwrap().to_str().unwrap().to_owned();
+    let programs = binaries::placementd()
+        .unwrap()
+        .parent()
+        .unwrap()
+        .to_str()
+        .unwrap()
+        .to_owned();
     let path = std::env::var("PATH").unwrap();
     let mut shell = Command::new("bash");
     shell

@@ -53,13 +53,13 @@ impl Story {
         let mut urls: Vec<_> = (cluster.ids().iter())
             .map(|&id| cluster.place(id).api_url())
             .collect();
-        let writers = (0..3).map(|_| {
-            urls.rotate_left(1);
-            let client = Client::new(urls.clone()).unwrap();
-            let client = client.with_patience(PATIENCE);
-            tokio::spawn(write(client, host, stop.clone()))
-        });
-        let writers = writers.collect();
+        let writers = (0..3)
+            .map(|_| {
+                urls.rotate_left(1);
+                let client = Client::new(urls.clone()).unwrap().with_patience(PATIENCE);
+                tokio::spawn(write(client, host, stop.clone()))
+            })
+            .collect();
         Self {
             cluster,
             client,
@@ -90,8 +90,10 @@ impl Story {
     async fn use_new_command(&self, id: u64) -> (StatusCode, String) {
         let client = self.cluster.client_of(id);
         until_ok("an answer under a leader", async || {
-            let answer = client.request_once(ApiRequest::put(NEW_COMMAND)).await;
-            let answer = answer.map_err(|error| error.to_string())?;
+            let answer = client
+                .request_once(ApiRequest::put(NEW_COMMAND))
+                .await
+                .map_err(|error| error.to_string())?;
             let body = String::from_utf8_lossy(&answer.body).into_owned();
             match answer.status {
                 StatusCode::SERVICE_UNAVAILABLE if !body.contains("feature level") => Err(body),
@@ -142,8 +144,14 @@ impl Story {
         self.cluster.assert_equal_states().await;
         for id in self.cluster.ids() {
             let client = self.cluster.client_of(id);
-            let held = client.provider_allocations(self.host).await.unwrap();
-            let held: BTreeSet<_> = held.allocations.keys().copied().collect();
+            let held: BTreeSet<_> = client
+                .provider_allocations(self.host)
+                .await
+                .unwrap()
+                .allocations
+                .keys()
+                .copied()
+                .collect();
             let lost: Vec<_> = acknowledged.difference(&held).collect();
             assert!(lost.is_empty(), "node {id} lost {lost:?}");
         }
@@ -244,8 +252,12 @@ async fn level_waits_for_absent_members_and_keeps_those_held_below_it() {
     cluster.wait_ready(2).await.unwrap();
     // The leader checks every second whether the level can be raised.
     tokio::time::sleep(Duration::from_secs(4)).await;
-    let levels = cluster.statuses().await.into_iter();
-    let levels: Vec<_> = levels.map(|status| status.level).collect();
+    let levels: Vec<_> = cluster
+        .statuses()
+        .await
+        .into_iter()
+        .map(|status| status.level)
+        .collect();
     assert_eq!(levels, [Some(OLD); 2]);
     cluster.start_node(3).unwrap();
     cluster.until_level(OLD + 1).await;

@@ -85,10 +85,13 @@ impl Writes {
                 let body = json!({"resource_provider_generation": generation, "traits": [name]});
                 ("PUT", of("traits"), body)
             }
-            8 => match name.starts_with("CUSTOM") {
-                true => ("PUT", format!("/traits/{name}"), json!(null)),
-                false => ("PUT", format!("/resource_classes/{class}"), json!(null)),
-            },
+            8 => {
+                if name.starts_with("CUSTOM") {
+                    ("PUT", format!("/traits/{name}"), json!(null))
+                } else {
+                    ("PUT", format!("/resource_classes/{class}"), json!(null))
+                }
+            }
             9 => (
                 "DELETE",
                 format!("/allocations/{}", self.consumer()),

@@ -18,9 +18,10 @@ pub struct CandidateQuery(ApiRequest);
 impl CandidateQuery {
     /// Requests amounts in the unnumbered group, such as `[("VCPU", 2), ("MEMORY_MB", 1024)]`.
     pub fn resources(amounts: &[(&str, u64)]) -> Self {
-        let amounts = amounts.iter();
-        let amounts = amounts.map(|(class, amount)| format!("{class}:{amount}"));
-        let amounts: Vec<_> = amounts.collect();
+        let amounts: Vec<_> = amounts
+            .iter()
+            .map(|(class, amount)| format!("{class}:{amount}"))
+            .collect();
         Self(ApiRequest::get("/allocation_candidates")).with("resources", &amounts.join(","))
     }
 

@@ -51,9 +51,10 @@ impl Claim {
 
     /// Adds an allocation on a provider.
     pub fn and(mut self, provider: Uuid, resources: &[(&str, u64)]) -> Self {
-        let resources = resources.iter();
-        let resources = resources.map(|&(class, amount)| (class.to_owned(), amount));
-        let resources = resources.collect();
+        let resources = resources
+            .iter()
+            .map(|&(class, amount)| (class.to_owned(), amount))
+            .collect();
         self.allocations.insert(provider, Allocation { resources });
         self
     }

@@ -76,8 +76,9 @@ impl Client {
         generation: u64,
         inventories: impl IntoIterator<Item = (&str, Inventory)>,
     ) -> Result<Inventories, Error> {
-        let inventories = inventories.into_iter();
-        let inventories = inventories.map(|(class, inventory)| (class.to_owned(), inventory));
+        let inventories = inventories
+            .into_iter()
+            .map(|(class, inventory)| (class.to_owned(), inventory));
         let body = Inventories {
             resource_provider_generation: generation,
             inventories: inventories.collect(),

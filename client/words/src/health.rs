@@ -76,8 +76,9 @@ impl Survey {
             if let Some(words) = &status.backup_problem {
                 warnings.push(format!("backups of node {id}: {words}"));
             }
-            let of_settings = [&status.routing_problem, &status.certificate_problem];
-            let of_settings = of_settings.into_iter().filter(|_| is_for_operator);
+            let of_settings = [&status.routing_problem, &status.certificate_problem]
+                .into_iter()
+                .filter(|_| is_for_operator);
             let others = [&status.round_trip_problem, &status.clock_problem];
             let problems = of_settings.chain(others).flatten();
             warnings.extend(problems.map(|words| format!("node {id}: {words}")));

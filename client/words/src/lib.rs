@@ -73,8 +73,10 @@ impl Words {
             less.next()
                 .is_some_and(|less| less.atom.kind == Kind::Inventory)
         };
-        let hint = answer.relaxations.first();
-        let hint = hint.filter(|one| !is_class(one) || is_less(one, stage));
+        let hint = answer
+            .relaxations
+            .first()
+            .filter(|one| !is_class(one) || is_less(one, stage));
         match hint {
             Some(one) if is_less(one, stage) && stage.detail.short.is_none() => {
                 format!("no candidates; there are some {}", self.less(one, &[]))
@@ -208,8 +210,12 @@ impl Words {
     /// The unmet conditions of a tree, as predicates that follow its name.
     pub fn lacks(&self, near: &NearTree<'_>) -> String {
         let all = &near.lacks;
-        let lacks = all.iter().take(NAMES_MAX).map(|lack| self.lack(lack));
-        let lacks = lacks.collect::<Vec<_>>().join(" and ");
+        let lacks = all
+            .iter()
+            .take(NAMES_MAX)
+            .map(|lack| self.lack(lack))
+            .collect::<Vec<_>>()
+            .join(" and ");
         match all.len().saturating_sub(NAMES_MAX) {
             0 => lacks,
             more => format!("{lacks} and {more} more"),
@@ -299,8 +305,11 @@ impl Words {
 
     /// Title of the list of nearly fitting trees, with their number.
     pub fn nearest_title(&self, answer: &Explanation<'_>) -> String {
-        let gone = answer.funnel.iter().map(|stage| stage.gone);
-        let gone = gone.fold(0, u64::saturating_add);
+        let gone = answer
+            .funnel
+            .iter()
+            .map(|stage| stage.gone)
+            .fold(0, u64::saturating_add);
         match answer.nearest.len() as u64 {
             shown if shown < gone => {
                 format!("what nearly fits (the nearest {shown} of {gone} trees)")
@@ -315,9 +324,10 @@ impl Words {
             return String::new();
         };
         let root = self.word(&one.root.name);
-        match one.root == one.provider {
-            true => format!("; {root} has it on its root"),
-            false => format!("; {root} has it on {}", self.word(&one.provider.name)),
+        if one.root == one.provider {
+            format!("; {root} has it on its root")
+        } else {
+            format!("; {root} has it on {}", self.word(&one.provider.name))
         }
     }
 
@@ -325,9 +335,10 @@ impl Words {
         let Some(one) = &detail.elsewhere else {
             return String::new();
         };
-        match one.root == one.provider {
-            true => " (its root has it)".to_owned(),
-            false => format!(" ({} has it)", self.word(&one.provider.name)),
+        if one.root == one.provider {
+            " (its root has it)".to_owned()
+        } else {
+            format!(" ({} has it)", self.word(&one.provider.name))
         }
     }
 
@@ -339,9 +350,10 @@ impl Words {
         let classes: Vec<_> = funnel
             .map(|one| one.atom.class.as_deref().unwrap_or_default())
             .collect();
-        match classes.is_empty() {
-            true => " where it would serve".to_owned(),
-            false => format!(" where it provides {}", self.names(&classes, " or ")),
+        if classes.is_empty() {
+            " where it would serve".to_owned()
+        } else {
+            format!(" where it provides {}", self.names(&classes, " or "))
         }
     }
 
@@ -360,8 +372,7 @@ impl Words {
 
     /// Suffixes of groups; consecutive numbers become `groups 1 to 5`.
     fn groups(&self, suffixes: &[&str]) -> String {
-        let numbers = suffixes.iter().map(|one| one.parse::<u32>().ok());
-        let numbers: Option<Vec<_>> = numbers.collect();
+        let numbers: Option<Vec<_>> = suffixes.iter().map(|one| one.parse::<u32>().ok()).collect();
         let in_a_row = |numbers: &Vec<u32>| {
             numbers
                 .windows(2)
@@ -398,8 +409,12 @@ impl Words {
     }
 
     fn less(&self, relaxation: &Relaxation<'_>, groups: &[&str]) -> String {
-        let all = relaxation.less.iter().take(NAMES_MAX);
-        let all: Vec<_> = all.map(|less| self.without(less, groups)).collect();
+        let all: Vec<_> = relaxation
+            .less
+            .iter()
+            .take(NAMES_MAX)
+            .map(|less| self.without(less, groups))
+            .collect();
         let trees = counted(relaxation.trees, "tree");
         let example = match &*relaxation.example.name {
             "" => String::new(),
@@ -481,8 +496,11 @@ impl Words {
     }
 
     fn names<T: AsRef<str>>(&self, all: &[T], between: &str) -> String {
-        let first = all.iter().take(NAMES_MAX);
-        let first: Vec<_> = first.map(|name| self.word(name.as_ref())).collect();
+        let first: Vec<_> = all
+            .iter()
+            .take(NAMES_MAX)
+            .map(|name| self.word(name.as_ref()))
+            .collect();
         match all.len().saturating_sub(NAMES_MAX) {
             0 => first.join(between),
             more => format!("{} and {more} more", first.join(between)),
@@ -552,9 +570,10 @@ pub fn counted(number: u64, noun: &str) -> String {
 pub fn inert(text: &str) -> String {
     let mut inert = String::new();
     for c in text.chars() {
-        match acts(c) {
-            true => inert.extend(c.escape_default()),
-            false => inert.push(c),
+        if acts(c) {
+            inert.extend(c.escape_default())
+        } else {
+            inert.push(c)
         }
     }
     inert

@@ -102,8 +102,8 @@ pub(crate) fn anchored<'a>(
 ) -> BTreeSet<&'a str> {
     let groups = || request.groups.iter();
     let mut classes = groups().flat_map(|group| group.resources.keys());
-    let traits = groups().flat_map(|group| group.required.iter().flatten().chain(&group.forbidden));
-    let mut traits = traits
+    let mut traits = groups()
+        .flat_map(|group| group.required.iter().flatten().chain(&group.forbidden))
         .chain(&request.root_required)
         .chain(&request.root_forbidden);
     let asks_for_nothing =

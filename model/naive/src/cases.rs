@@ -50,8 +50,7 @@ struct NodeSeed {
 }
 
 fn node() -> impl Strategy<Value = NodeSeed> {
-    let stocks = prop_oneof![1 => 0..=1_usize, 2 => 2..=3_usize];
-    let stocks = stocks
+    let stocks = prop_oneof![1 => 0..=1_usize, 2 => 2..=3_usize]
         .prop_flat_map(|count| btree_map(select(CLASSES[..3].to_vec()), plain_stock(), count));
     let traits = btree_set(select(TRAITS[1..4].to_vec()), 0..=2);
     let shares = prop::bool::weighted(0.2);

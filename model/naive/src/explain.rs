@@ -168,12 +168,15 @@ fn fails_at_most(
         let conditions = effective(sample_cloud, &less);
         return !less.groups.is_empty() && meets(sample_cloud, &less, root, &conditions);
     }
-    let others = conditions.iter().enumerate();
-    let others = others.filter(|(other, condition)| {
-        let given_up = conditions.get(index);
-        *other != index && !given_up.is_some_and(|given_up| is_given_up(condition, given_up))
-    });
-    let others: Vec<_> = others.map(|(_, condition)| *condition).collect();
+    let others: Vec<_> = conditions
+        .iter()
+        .enumerate()
+        .filter(|(other, condition)| {
+            let given_up = conditions.get(index);
+            *other != index && !given_up.is_some_and(|given_up| is_given_up(condition, given_up))
+        })
+        .map(|(_, condition)| *condition)
+        .collect();
     meets(sample_cloud, request, root, &others)
 }
 

@@ -106,9 +106,10 @@ impl Naive {
     pub fn apply(&mut self, stamped: &Stamped) -> Outcome {
         self.once(stamped, |naive| {
             let is_late = stamped.routes != naive.route_changes(stamped.partition);
-            match is_late && !stamped.command.is_cluster_wide() {
-                true => Outcome::Refused(Refusal::RoutesChanged(stamped.partition)),
-                false => naive.run(stamped.at, &stamped.command),
+            if is_late && !stamped.command.is_cluster_wide() {
+                Outcome::Refused(Refusal::RoutesChanged(stamped.partition))
+            } else {
+                naive.run(stamped.at, &stamped.command)
             }
         })
     }
@@ -133,8 +134,8 @@ impl Naive {
         let newest = self
             .answered_below
             .range((id.origin, 0)..=(id.origin, u64::MAX))
-            .next_back();
-        let newest = newest.map(|((_, boot), below)| (*boot, *below));
+            .next_back()
+            .map(|((_, boot), below)| (*boot, *below));
         let below = match newest {
             Some((boot, _)) if id.boot < boot => return Outcome::AnsweredBefore,
             Some((boot, below)) if id.boot == boot => below,
@@ -243,8 +244,5 @@ impl Naive {
 }
 
 fn refuse_if(holds: bool, refusal: impl FnOnce() -> Refusal) -> Result<(), Refusal> {
-    match holds {
-        true => Err(refusal()),
-        false => Ok(()),
-    }
+    if holds { Err(refusal()) } else { Ok(()) }
 }

@@ -219,12 +219,15 @@ impl SampleCloud {
         rows.push(Change::PutProviderTraits(id, traits));
         let aggregates = provider.aggregates.iter().map(|name| aggregate(name));
         rows.push(Change::PutProviderAggregates(id, aggregates.collect()));
-        let taken = provider.stocks.iter().filter(|(_, stock)| stock.used > 0);
-        let taken = taken.map(|(class, stock)| Amount {
-            provider: id,
-            class: class_id(class),
-            units: stock.used,
-        });
+        let taken = provider
+            .stocks
+            .iter()
+            .filter(|(_, stock)| stock.used > 0)
+            .map(|(class, stock)| Amount {
+                provider: id,
+                class: class_id(class),
+                units: stock.used,
+            });
         let used: Amounts = taken.collect();
         if !used.is_empty() {
             let row = ConsumerRow {

@@ -57,11 +57,13 @@ fn check_inventories(
     let nodes = providers
         .iter()
         .map(|id| state.node_by_id(*id).expect(FOUND));
-    let without = nodes.filter(|node| {
-        let mut stocks = node.inventories.iter();
-        !stocks.any(|stock| classes.contains(&stock.class))
-    });
-    let without: BTreeSet<_> = without.map(|node| node.uuid).collect();
+    let without: BTreeSet<_> = nodes
+        .filter(|node| {
+            let mut stocks = node.inventories.iter();
+            !stocks.any(|stock| classes.contains(&stock.class))
+        })
+        .map(|node| node.uuid)
+        .collect();
     let name = |id: &ResourceClassId| state.resource_class_name(*id).clone();
     ensure(without.is_empty(), || {
         let (classes, without) = (classes.iter().map(name), without.into_iter());
@@ -93,14 +95,15 @@ fn check_amounts(state: &State, claims: &[Claim], freed: &Units) -> Result<(), R
         let node = state.node_by_id(claim.provider).expect(FOUND);
         let provider = node.uuid;
         let resource_class = || state.resource_class_name(claim.class).clone();
-        let stock = node.stock(claim.class);
-        let stock = stock.ok_or_else(|| {
+        let stock = node.stock(claim.class).ok_or_else(|| {
             Refusal::AllocationWithoutInventory(vec![resource_class()], vec![provider])
         })?;
         let key = (claim.provider, claim.class);
         let freed = freed.get(&key).copied().unwrap_or(0);
-        let rest = stock.used.checked_sub(freed);
-        let rest = rest.expect("allocations are part of the usage");
+        let rest = stock
+            .used
+            .checked_sub(freed)
+            .expect("allocations are part of the usage");
         // The amount comes from the client and is not checked yet.
         let asked = asked.entry(key).or_default();
         *asked = u64::saturating_add(*asked, claim.amount);

@@ -104,9 +104,9 @@ impl Inspected<'_> {
             self.claims.extend(held.map(claim));
         }
         for asked in keep_last_per_key(&consumer.allocations, |asked| &asked.provider) {
-            let place = state.place_given(&asked.provider);
-            let place =
-                place.ok_or_else(|| Refusal::AllocationProviderNotFound(asked.provider.clone()))?;
+            let place = state
+                .place_given(&asked.provider)
+                .ok_or_else(|| Refusal::AllocationProviderNotFound(asked.provider.clone()))?;
             for (name, amount) in &asked.resources {
                 match names::class_id(state, name) {
                     Ok(class) => self.claims.push(Claim {

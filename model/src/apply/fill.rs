@@ -97,8 +97,11 @@ fn put_provider(
     let is_free = state.providers.id_of_name(&new.name).is_none();
     ensure(is_free, || unfit(ImportConflict::NameTaken))?;
     let dangling = || unfit(ImportConflict::Dangling);
-    let parent = new.parent.map(|uuid| state.providers.id_of_uuid(&uuid));
-    let parent = parent.map(|id| id.ok_or_else(dangling)).transpose()?;
+    let parent = new
+        .parent
+        .map(|uuid| state.providers.id_of_uuid(&uuid))
+        .map(|id| id.ok_or_else(dangling))
+        .transpose()?;
     let id = ProviderId(counters.provider);
     counters.provider = id.0.checked_add(1).ok_or(Refusal::IdsExhausted)?;
     let row = ProviderRow {
@@ -117,8 +120,8 @@ fn put_provider(
         })?;
         changes.push(Change::PutInventory(id, class, row.clone()));
     }
-    let traits = new.traits.iter().map(|name| state.trait_id(name));
-    let traits: Option<BTreeSet<TraitId>> = traits.collect();
+    let traits: Option<BTreeSet<TraitId>> =
+        new.traits.iter().map(|name| state.trait_id(name)).collect();
     let traits = traits.ok_or_else(dangling)?;
     if !traits.is_empty() {
         changes.push(Change::PutProviderTraits(id, traits));

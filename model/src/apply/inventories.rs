@@ -72,8 +72,10 @@ pub(super) fn replace(
 ) -> Result<(), Refusal> {
     let old = found.node.inventories.iter();
     let gone = || old.clone().filter(|old| !stocks.contains_key(&old.class));
-    let in_use = gone().filter(|old| old.used > 0);
-    let in_use: Vec<_> = in_use.map(|old| found.class_name(old.class)).collect();
+    let in_use: Vec<_> = gone()
+        .filter(|old| old.used > 0)
+        .map(|old| found.class_name(old.class))
+        .collect();
     ensure(in_use.is_empty(), || {
         Refusal::InventoryInUse(found.node.uuid, in_use)
     })?;

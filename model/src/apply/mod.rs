@@ -78,10 +78,7 @@ impl From<Refusal> for Box<Refused> {
 
 /// Returns the refusal unless the condition holds.
 fn ensure(holds: bool, refusal: impl FnOnce() -> Refusal) -> Result<(), Refusal> {
-    match holds {
-        true => Ok(()),
-        false => Err(refusal()),
-    }
+    if holds { Ok(()) } else { Err(refusal()) }
 }
 
 macro_rules! decider {

@@ -35,9 +35,10 @@ impl Decide for IssueJoinToken {
         let is_known = |row: &JoinRow| row.token == self.token;
         let (mut over, mut left) = (Changes::new(), 0);
         for (node, row) in state.joins() {
-            match row.is_over(at) {
-                true => over.push(Change::Delete(RowKey::Join(node))),
-                false => left += 1,
+            if row.is_over(at) {
+                over.push(Change::Delete(RowKey::Join(node)))
+            } else {
+                left += 1
             }
         }
         let last = state.last_node().max(self.above);

@@ -126,8 +126,11 @@ impl Decide for CreateProvider {
         let (uuid, name) = (self.uuid, &self.name);
         let own_parent = self.parent.as_ref().and_then(Given::valid) == Some(&uuid);
         ensure(!own_parent, || Refusal::ParentLoop(uuid))?;
-        let parent = self.parent.as_ref().map(|given| parent(state, given));
-        let parent = parent.transpose()?;
+        let parent = self
+            .parent
+            .as_ref()
+            .map(|given| parent(state, given))
+            .transpose()?;
         let is_new = state.place(&uuid).is_none();
         ensure(is_new, || Refusal::DuplicateProviderUuid(uuid))?;
         let is_free = state.providers.id_of_name(name).is_none();

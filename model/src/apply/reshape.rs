@@ -50,9 +50,9 @@ fn inspect_inventories<'a>(
     inventories: &'a [ReshapedInventories],
 ) -> Result<Vec<(ProviderId, &'a ReshapedInventories)>, Refusal> {
     let inspect = |reshaped: &'a ReshapedInventories| {
-        let place = state.place_given(&reshaped.provider);
-        let place =
-            place.ok_or_else(|| Refusal::ReshapeProviderNotFound(reshaped.provider.clone()))?;
+        let place = state
+            .place_given(&reshaped.provider)
+            .ok_or_else(|| Refusal::ReshapeProviderNotFound(reshaped.provider.clone()))?;
         let found = ExistingProvider::new(state, place);
         found.check_generation(reshaped.generation)?;
         Ok((found.node.id, reshaped))

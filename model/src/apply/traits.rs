@@ -59,8 +59,9 @@ impl Decide for EnsureTrait {
 impl Decide for DeleteTrait {
     fn decide(&self, state: &State, _at: Timestamp) -> Decision {
         let name = &self.name;
-        let id = state.trait_id(name);
-        let id = id.ok_or_else(|| Refusal::TraitsNotFound(vec![Given::Valid(name.clone())]))?;
+        let id = state
+            .trait_id(name)
+            .ok_or_else(|| Refusal::TraitsNotFound(vec![Given::Valid(name.clone())]))?;
         ensure_custom(name)?;
         let is_free = state.traits.uses(id.0) == 0;
         ensure(is_free, || Refusal::TraitInUse(name.clone()))?;

@@ -53,8 +53,9 @@ impl State {
     pub fn consumer(&self, consumer: &ConsumerUuid) -> Option<Consumer> {
         let row = self.consumers.row(consumer)?;
         let holding = |(id, amounts): (ProviderId, &[Amount])| {
-            let node = self.node_by_id(id);
-            let node = node.expect("the provider of an allocation exists");
+            let node = self
+                .node_by_id(id)
+                .expect("the provider of an allocation exists");
             ConsumerHolding {
                 provider: node.uuid,
                 generation: node.generation,
@@ -79,8 +80,10 @@ impl State {
     ) -> Option<(Generation, impl Iterator<Item = ProviderHolding>)> {
         let node = self.node(self.place(provider)?);
         let holding = |consumer: &ConsumerUuid| {
-            let row = self.consumers.row(consumer);
-            let row = row.expect("a holder is a consumer");
+            let row = self
+                .consumers
+                .row(consumer)
+                .expect("a holder is a consumer");
             ProviderHolding {
                 consumer: consumer.clone(),
                 consumer_generation: row.generation,

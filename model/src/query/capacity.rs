@@ -162,13 +162,14 @@ impl State {
                 }
             }
         }
-        let capacity = rows.into_iter();
-        let capacity = capacity.map(|((class, aggregate, trait_name), sums)| ClassCapacity {
-            class: class.clone(),
-            aggregate: aggregate.cloned(),
-            trait_name: trait_name.cloned(),
-            sums,
-        });
+        let capacity = rows
+            .into_iter()
+            .map(|((class, aggregate, trait_name), sums)| ClassCapacity {
+                class: class.clone(),
+                aggregate: aggregate.cloned(),
+                trait_name: trait_name.cloned(),
+                sums,
+            });
         Some(CapacityReport {
             by,
             capacity: capacity.collect(),

@@ -83,8 +83,10 @@ impl State {
     ) -> ConsumerPage {
         let id_of = |uuid| self.providers.id_of_uuid(uuid);
         let provider = filter.provider.as_ref().map(id_of);
-        let class = filter.class.as_ref();
-        let class = class.map(|name| self.resource_class_id(name));
+        let class = filter
+            .class
+            .as_ref()
+            .map(|name| self.resource_class_id(name));
         if provider == Some(None) || class == Some(None) {
             return ConsumerPage::default();
         }
@@ -131,8 +133,9 @@ impl State {
 
     fn listed(&self, uuid: &ConsumerUuid, row: &ConsumerRow) -> ListedConsumer {
         let allocation = |(id, amounts): (ProviderId, &[Amount])| {
-            let place = self.place_by_id(id);
-            let place = place.expect("the provider of an allocation exists");
+            let place = self
+                .place_by_id(id)
+                .expect("the provider of an allocation exists");
             let tree = self.tree(place.tree);
             let tree = tree.expect("a place names a tree that exists");
             ListedAllocation {

@@ -49,10 +49,14 @@ impl State {
         bytes: usize,
         bytes_max: usize,
     ) -> impl Iterator<Item = Result<FillPartition, UncopyableRow>> {
-        let classes = self.resource_classes.rows();
-        let classes = classes.map(|(_, row)| (0, RowGroup::Class(row.clone())));
-        let traits = self.traits.rows();
-        let traits = traits.map(|(_, row)| (0, RowGroup::Trait(row.clone())));
+        let classes = self
+            .resource_classes
+            .rows()
+            .map(|(_, row)| (0, RowGroup::Class(row.clone())));
+        let traits = self
+            .traits
+            .rows()
+            .map(|(_, row)| (0, RowGroup::Trait(row.clone())));
         let mut growth = Growth::default();
         let providers = self.providers.places().map(move |(_, place)| {
             let tree = self.tree(place.tree);
@@ -68,10 +72,15 @@ impl State {
                 Some((tree.nodes.len(), RowGroup::Parent(node.uuid, parent.uuid)))
             })
         });
-        let consumers = self.consumers.rows();
-        let consumers = consumers.map(|(uuid, row)| (0, self.consumer_part(uuid, row)));
-        let parts = classes.chain(traits).chain(providers);
-        let parts = parts.chain(older_children).chain(consumers);
+        let consumers = self
+            .consumers
+            .rows()
+            .map(|(uuid, row)| (0, self.consumer_part(uuid, row)));
+        let parts = classes
+            .chain(traits)
+            .chain(providers)
+            .chain(older_children)
+            .chain(consumers);
         Pieces {
             parts: (parts.map(move |(steps, part)| part.weighed(steps, bytes_max))).peekable(),
             after: Filled::default(),
@@ -81,9 +90,10 @@ impl State {
 
     fn provider_part(&self, tree: &Tree, place: NodePlace) -> RowGroup {
         let node = self.node(place);
-        let inventories = node.inventories.iter();
-        let inventories =
-            inventories.map(|stock| (self.resource_class_name(stock.class).clone(), stock.row()));
+        let inventories = node
+            .inventories
+            .iter()
+            .map(|stock| (self.resource_class_name(stock.class).clone(), stock.row()));
         RowGroup::Provider(FilledProvider {
             uuid: node.uuid,
             name: node.name.clone(),
@@ -104,8 +114,9 @@ impl State {
     fn consumer_part(&self, uuid: &ConsumerUuid, row: &ConsumerRow) -> RowGroup {
         let mut allocations: BTreeMap<_, BTreeMap<_, _>> = BTreeMap::new();
         for amount in &row.allocations {
-            let node = self.node_by_id(amount.provider);
-            let node = node.expect("the provider of an allocation exists");
+            let node = self
+                .node_by_id(amount.provider)
+                .expect("the provider of an allocation exists");
             let class = self.resource_class_name(amount.class).clone();
             let held = allocations.entry(node.uuid).or_default();
             held.insert(class, amount.units);
@@ -161,9 +172,10 @@ impl RowGroup {
         if bytes > bytes_max {
             return Err(UncopyableRow::TooLong(self.name(), bytes, bytes_max));
         }
-        match self.is_shown() {
-            true => Ok((bytes, steps, self)),
-            false => Err(UncopyableRow::Time(self.name())),
+        if self.is_shown() {
+            Ok((bytes, steps, self))
+        } else {
+            Err(UncopyableRow::Time(self.name()))
         }
     }
 

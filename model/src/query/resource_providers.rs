@@ -130,8 +130,10 @@ impl State {
         filter: &'a ProviderFilter,
         looks: &mut ScanBudget,
     ) -> Result<Option<ResolvedFilter<'a>>, UnknownName> {
-        let in_tree = filter.in_tree.as_ref();
-        let in_tree = in_tree.map(|uuid| self.place_given(uuid).map(|place| place.tree));
+        let in_tree = filter
+            .in_tree
+            .as_ref()
+            .map(|uuid| self.place_given(uuid).map(|place| place.tree));
         if in_tree == Some(None) {
             return Ok(None);
         }
@@ -156,8 +158,9 @@ impl State {
             return Ok(None);
         }
         for (name, amount) in &filter.resources {
-            let id = self.class_given(name);
-            let id = id.ok_or_else(|| UnknownName::ResourceClass(name.clone()))?;
+            let id = self
+                .class_given(name)
+                .ok_or_else(|| UnknownName::ResourceClass(name.clone()))?;
             facts.resources.push((id, *amount));
         }
         Ok(Some(facts))

@@ -152,8 +152,9 @@ impl<'a> TreeFilter<'a> {
                 .iter_mut()
                 .zip((begun * CHUNK_TREES..).step_by(64))
             {
-                let before = (0..64).filter(|bit| first + bit < self.start);
-                let before = before.fold(0, |mask, bit| mask | 1 << bit);
+                let before = (0..64)
+                    .filter(|bit| first + bit < self.start)
+                    .fold(0, |mask, bit| mask | 1 << bit);
                 *word &= if self.round { before } else { !before };
             }
         }

@@ -58,14 +58,15 @@ impl State {
             let is_alone = state.is_alone(&candidate);
             fit.exact &= is_alone;
             // A standalone provider remains the first candidate as long as it has room.
-            let times = match is_alone {
-                true => state.room(&outline, &candidate, &amounts),
-                false => 1,
+            let times = if is_alone {
+                state.room(&outline, &candidate, &amounts)
+            } else {
+                1
             };
             let times = times.clamp(1, TOGETHER_MAX.min(at_most - fit.count));
             let consumers = (fit.count..fit.count + times)
-                .map(|number| claim(&outline, &candidate, &amounts, number));
-            let consumers = consumers.collect();
+                .map(|number| claim(&outline, &candidate, &amounts, number))
+                .collect();
             let command = Command::ReplaceAllocations(ReplaceAllocations { consumers });
             let stamped = Stamped {
                 at: Timestamp::default(),

@@ -65,12 +65,18 @@ impl Audit {
 /// Ids are assigned in order, so the next id is above all used ones.
 fn beyond(state: &State) -> impl Iterator<Item = String> {
     let next = state.counters();
-    let providers = state.providers.places();
-    let providers = providers.map(move |(id, _)| ("provider", id.0, next.provider));
-    let classes = state.resource_classes.rows();
-    let classes = classes.map(move |(id, _)| ("class", id, next.resource_class));
-    let traits = state.traits.by_name();
-    let traits = traits.map(move |(id, _)| ("trait", id, next.trait_));
+    let providers = state
+        .providers
+        .places()
+        .map(move |(id, _)| ("provider", id.0, next.provider));
+    let classes = state
+        .resource_classes
+        .rows()
+        .map(move |(id, _)| ("class", id, next.resource_class));
+    let traits = state
+        .traits
+        .by_name()
+        .map(move |(id, _)| ("trait", id, next.trait_));
     let ids = providers.chain(classes).chain(traits);
     ids.filter(|(_, id, next)| id >= next)
         .map(|(noun, id, next)| format!("{noun} {id}, but the next id is {next}"))

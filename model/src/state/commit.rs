@@ -164,8 +164,10 @@ impl<'a> Commit<'a> {
     /// Applies the inventory changes of one provider together, in a map: in the sorted list each
     /// change would move all later entries.
     fn change_inventories(&mut self, id: ProviderId, changes: &[Change]) {
-        let stocks = std::mem::take(&mut self.node_mut(id).inventories);
-        let mut stocks: BTreeMap<_, _> = stocks.into_iter().map(|s| (s.class, s)).collect();
+        let mut stocks: BTreeMap<_, _> = std::mem::take(&mut self.node_mut(id).inventories)
+            .into_iter()
+            .map(|s| (s.class, s))
+            .collect();
         let State {
             digest,
             resource_classes,
@@ -180,8 +182,7 @@ impl<'a> Commit<'a> {
                     stocks.insert(*class, Stock::new(*class, row, used))
                 }
                 Change::Delete(RowKey::Inventory(_, class)) => {
-                    let old = stocks.remove(class);
-                    let old = old.expect("a deleted inventory exists");
+                    let old = stocks.remove(class).expect("a deleted inventory exists");
                     assert_eq!(old.used, 0, "a deleted inventory has no allocations");
                     Some(old)
                 }
@@ -232,8 +233,9 @@ impl<'a> Commit<'a> {
         for (provider, amounts) in row.allocations.by_provider() {
             let node = self.node_mut(provider);
             for amount in amounts {
-                let stock = node.stock_mut(amount.class);
-                let stock = stock.expect("an allocation has an inventory");
+                let stock = node
+                    .stock_mut(amount.class)
+                    .expect("an allocation has an inventory");
                 // No amount exceeds max_unit, so 2^32 of them fit.
                 stock.used =
                     count(stock.used, amount.units).expect("the usage contains every allocation");

@@ -114,8 +114,10 @@ impl Consumers {
     }
 
     pub(crate) fn delete(&mut self, consumer: &ConsumerUuid) -> Arc<ConsumerRow> {
-        let old = self.rows.remove(consumer);
-        let old = old.expect("a deleted consumer exists");
+        let old = self
+            .rows
+            .remove(consumer)
+            .expect("a deleted consumer exists");
         self.sums.remove(&old);
         for (provider, _) in old.allocations.by_provider() {
             self.remove_holder(provider, consumer);

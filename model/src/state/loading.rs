@@ -243,8 +243,10 @@ impl Loading {
         let is_root = |(_, parent): &(ProviderId, Option<u32>)| parent.is_none();
         for tree in order.chunk_by(|_, next| !is_root(next)) {
             let nodes = tree.iter().map(|(id, parent)| {
-                let draft = self.providers.remove(id);
-                let draft = draft.expect("each provider has one place");
+                let draft = self
+                    .providers
+                    .remove(id)
+                    .expect("each provider has one place");
                 draft.node(*id, *parent)
             });
             let tree = Tree::from_preorder(nodes.collect());
@@ -271,8 +273,10 @@ impl Draft {
         amounts.iter().all(|amount| {
             let position = Stock::position(&self.inventories, amount.class);
             if let Ok(at) = position {
-                let sum = self.inventories[at].used.checked_add(amount.units);
-                let sum = sum.expect("no amount exceeds 2^32, so 2^32 of them fit");
+                let sum = self.inventories[at]
+                    .used
+                    .checked_add(amount.units)
+                    .expect("no amount exceeds 2^32, so 2^32 of them fit");
                 self.inventories[at].used = sum;
             }
             position.is_ok()

@@ -85,8 +85,7 @@ impl<N: Clone + Ord> NameTable<N> {
     }
 
     pub(crate) fn remove_use(&mut self, id: u32) {
-        let uses = self.uses.get_mut(&id);
-        let uses = uses.expect("every use is counted");
+        let uses = self.uses.get_mut(&id).expect("every use is counted");
         *uses -= 1;
         if *uses == 0 {
             self.uses.remove(&id);

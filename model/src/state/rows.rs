@@ -11,29 +11,39 @@ impl State {
     pub fn rows(&self) -> Box<dyn Iterator<Item = Change> + Send + '_> {
         let counters = self.counters.iter().map(|it| Change::PutCounters(*it));
         let level = self.level.map(Change::PutLevel);
-        let partitions = self.partitions.iter();
-        let partitions = partitions.map(|(id, row)| Change::PutPartition(*id, row.clone()));
-        let classes = self.resource_classes.rows();
-        let classes =
-            classes.map(|(id, row)| Change::PutResourceClass(ResourceClassId(id), row.clone()));
-        let traits = self.traits.rows();
-        let traits = traits.map(|(id, row)| Change::PutTrait(TraitId(id), row.clone()));
-        let consumers = self.consumers.rows();
-        let consumers = consumers.map(|(id, row)| Change::PutConsumer(id.clone(), row.clone()));
-        let sessions = self.sessions.rows();
-        let sessions = sessions.map(|(origin, row)| Change::PutSession(origin, *row));
-        let outcomes = self.sessions.outcomes();
-        let outcomes = outcomes.map(|(origin, sequence, outcome)| {
+        let partitions = self
+            .partitions
+            .iter()
+            .map(|(id, row)| Change::PutPartition(*id, row.clone()));
+        let classes = self
+            .resource_classes
+            .rows()
+            .map(|(id, row)| Change::PutResourceClass(ResourceClassId(id), row.clone()));
+        let traits = self
+            .traits
+            .rows()
+            .map(|(id, row)| Change::PutTrait(TraitId(id), row.clone()));
+        let consumers = self
+            .consumers
+            .rows()
+            .map(|(id, row)| Change::PutConsumer(id.clone(), row.clone()));
+        let sessions = self
+            .sessions
+            .rows()
+            .map(|(origin, row)| Change::PutSession(origin, *row));
+        let outcomes = self.sessions.outcomes().map(|(origin, sequence, outcome)| {
             Change::PutOutcome(origin, sequence, outcome.clone())
         });
-        let joins = self.joins();
-        let joins = joins.map(|(node, row)| Change::PutJoin(node, row.clone()));
+        let joins = self
+            .joins()
+            .map(|(node, row)| Change::PutJoin(node, row.clone()));
         let rows = counters
             .chain(level)
             .chain(partitions)
             .chain(classes)
-            .chain(traits);
-        let rows = rows.chain(self.provider_rows()).chain(consumers);
+            .chain(traits)
+            .chain(self.provider_rows())
+            .chain(consumers);
         Box::new(rows.chain(sessions).chain(outcomes).chain(joins))
     }
 
@@ -87,8 +97,9 @@ impl State {
         self.trees().flat_map(|(_, tree)| {
             (0_u32..).zip(&tree.nodes).flat_map(|(index, node)| {
                 let provider = Change::PutProvider(node.id, tree.row(index));
-                let inventories = node.inventories.iter();
-                let inventories = inventories
+                let inventories = node
+                    .inventories
+                    .iter()
                     .map(|stock| Change::PutInventory(node.id, stock.class, stock.row()));
                 let traits = (!node.traits.is_empty())
                     .then(|| Change::PutProviderTraits(node.id, node.traits.as_ref().clone()));

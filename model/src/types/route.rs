@@ -137,13 +137,14 @@ impl FromStr for HostName {
                     && text.bytes().any(|byte| byte.is_ascii_alphanumeric())
             }
         };
-        match fits {
-            true => Ok(Self(text.to_ascii_lowercase().into())),
-            false => Err(InvalidName {
+        if fits {
+            Ok(Self(text.to_ascii_lowercase().into()))
+        } else {
+            Err(InvalidName {
                 noun: "host",
                 value: text.to_owned(),
                 expected: "a DNS name or an address, without a port; an IPv6 address in brackets",
-            }),
+            })
         }
     }
 }

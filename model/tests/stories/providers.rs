@@ -31,8 +31,10 @@ fn providers_with_a_new_root_are_modified() {
         let before = modified(&cloud);
         cloud.done(move_below("numa0", parent.clone(), true));
         let after = modified(&cloud);
-        let changed = (0..names.len()).filter(|&of| before[of] != after[of]);
-        let changed: Vec<&str> = changed.map(|of| names[of]).collect();
+        let changed: Vec<&str> = (0..names.len())
+            .filter(|&of| before[of] != after[of])
+            .map(|of| names[of])
+            .collect();
         assert_eq!(changed, expected, "{parent:?}");
     }
 }

@@ -7,12 +7,15 @@ use crate::cloud::{Cloud, class, wanted};
 /// The number of consumers and of VCPUs per type.
 fn vcpus(cloud: &Cloud, project: &str, user: Option<&str>) -> Vec<(String, u64, u64)> {
     let user = user.map(UserId::from);
-    let usages = cloud.state.usages(&ProjectId::from(project), user.as_ref());
-    let usages = usages.into_iter().map(|(of, usage)| {
-        let name = of.map_or("unknown".to_owned(), |name| name.to_string());
-        (name, usage.consumer_count, usage.usages[&class("VCPU")])
-    });
-    let mut usages: Vec<_> = usages.collect();
+    let mut usages: Vec<_> = cloud
+        .state
+        .usages(&ProjectId::from(project), user.as_ref())
+        .into_iter()
+        .map(|(of, usage)| {
+            let name = of.map_or("unknown".to_owned(), |name| name.to_string());
+            (name, usage.consumer_count, usage.usages[&class("VCPU")])
+        })
+        .collect();
     usages.sort();
     usages
 }

@@ -202,8 +202,10 @@ pub fn name(text: &Option<String>) -> Option<Cow<'_, str>> {
 /// Middleware: logs the requests of the other routers: health, metrics, operators.
 pub async fn logged(request: Request, next: Next) -> Response {
     let (parts, body) = request.into_parts();
-    let named = parts.extensions.get::<NamedClient>();
-    let named = named.map(|NamedClient(client)| client.as_str());
+    let named = parts
+        .extensions
+        .get::<NamedClient>()
+        .map(|NamedClient(client)| client.as_str());
     let mut line = Line::begin(&parts, parts.extensions.get().copied(), named);
     let response = next.run(Request::from_parts(parts, body)).await;
     match response.extensions().get::<Recorded>() {

@@ -71,13 +71,14 @@ pub fn check_secret_file(path: &Path) -> Result<(), Exposed> {
 
 fn check_owner(path: &Path, found: &Metadata) -> Result<(), Exposed> {
     let (owner, own) = (found.uid(), geteuid().as_raw());
-    match owner == own {
-        true => Ok(()),
-        false => Err(Exposed::Owner {
+    if owner == own {
+        Ok(())
+    } else {
+        Err(Exposed::Owner {
             path: path.to_owned(),
             owner,
             own,
-        }),
+        })
     }
 }
 

@@ -102,8 +102,8 @@ pub fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, WireError> {
         return Err(WireError::Damaged(reason));
     }
     let mut reader = Deserializer::from_read_ref(rest);
-    let value = T::deserialize(&mut reader);
-    let value = value.map_err(|error| WireError::Damaged(error.to_string()))?;
+    let value =
+        T::deserialize(&mut reader).map_err(|error| WireError::Damaged(error.to_string()))?;
     // At the end of the input there is no marker of another value.
     match <()>::deserialize(&mut reader) {
         Err(Error::InvalidMarkerRead(_)) => Ok(value),

@@ -50,8 +50,10 @@ pub fn check_address(key: &str, address: &str, zero_port: bool) -> Result<(), In
 
 /// Whether only this machine can reach the address.
 pub fn is_loopback(address: &str) -> bool {
-    let host = address.rsplit_once(':').map_or(address, |(host, _)| host);
-    let host = host.trim_matches(['[', ']']);
+    let host = address
+        .rsplit_once(':')
+        .map_or(address, |(host, _)| host)
+        .trim_matches(['[', ']']);
     host == "localhost" || (host.parse::<IpAddr>()).is_ok_and(|address| address.is_loopback())
 }
 

@@ -107,8 +107,10 @@ impl Tasks {
     /// Waits until a vital task has ended, and returns its name.
     pub async fn until_one_ended(&self) -> &'static str {
         let mut ended = self.ended.subscribe();
-        let name = ended.wait_for(Option::is_some).await;
-        let name = name.expect("the sender is in `self`");
+        let name = ended
+            .wait_for(Option::is_some)
+            .await
+            .expect("the sender is in `self`");
         name.expect("this is what is waited for")
     }
 

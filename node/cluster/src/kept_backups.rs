@@ -98,11 +98,10 @@ impl KeptBackups {
         let mut words = Vec::new();
         if let Some(schedule) = standing.schedule.as_ref().filter(|one| one.is_overdue()) {
             let (age, every) = (schedule.age().as_secs(), schedule.every.as_secs());
-            words.push(match schedule.has_one {
-                true => {
-                    format!("the last good backup is {age} s old; backups are due every {every} s")
-                }
-                false => format!("no backup was made for {age} s; backups are due every {every} s"),
+            words.push(if schedule.has_one {
+                format!("the last good backup is {age} s old; backups are due every {every} s")
+            } else {
+                format!("no backup was made for {age} s; backups are due every {every} s")
             });
         }
         words.extend(standing.problems.values().cloned());

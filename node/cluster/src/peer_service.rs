@@ -92,9 +92,10 @@ impl PeerService {
         if let Err(refused) = Membership::must_be_well_formed(&call) {
             return Ok(Err(refused));
         }
-        let turns = match Membership(&running).knows_token(&call) {
-            true => &self.joining,
-            false => &self.guessing,
+        let turns = if Membership(&running).knows_token(&call) {
+            &self.joining
+        } else {
+            &self.guessing
         };
         let Ok(_turn) = turns.try_lock() else {
             let reason = "another node is being admitted: retry";
@@ -160,8 +161,12 @@ impl PeerService {
         let request =
             TransferLeaderRequest::new(Vote::from(call.from), call.to, call.last.map(LogId::from));
         let running = self.running()?;
-        let answer = running.replica.raft.handle_transfer_leader(request).await;
-        let answer = answer.map_err(Denied::stopped)?;
+        let answer = running
+            .replica
+            .raft
+            .handle_transfer_leader(request)
+            .await
+            .map_err(Denied::stopped)?;
         answer.map_err(|error| Denied::Refused(error.to_string()))
     }
 }
@@ -169,9 +174,10 @@ impl PeerService {
 /// A candidate asks for votes for itself, and a leader sends its own entries and snapshots: a
 /// member cannot make others follow a third node, or count for it.
 fn must_be_own(from: u64, voted_for: u64) -> Result<(), Denied> {
-    match from == voted_for {
-        true => Ok(()),
-        false => Err(Denied::Misused("a node stands and leads for itself only")),
+    if from == voted_for {
+        Ok(())
+    } else {
+        Err(Denied::Misused("a node stands and leads for itself only"))
     }
 }
 

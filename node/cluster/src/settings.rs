@@ -354,9 +354,10 @@ impl BackupSection {
                 return Err(Invalid::new(key, "must not be 0"));
             }
         }
-        match copies.is_used() {
-            true => copies.check(),
-            false => Ok(()),
+        if copies.is_used() {
+            copies.check()
+        } else {
+            Ok(())
         }
     }
 }

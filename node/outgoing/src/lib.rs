@@ -120,8 +120,11 @@ impl Outgoing {
         let answer = pin!(async move {
             let answer = sender.send_request(request).await;
             let (head, body) = answer.map_err(NoAnswer::broken)?.into_parts();
-            let body = Limited::new(body, self.answer_bytes_max).collect().await;
-            let body = body.map_err(NoAnswer::broken)?.to_bytes();
+            let body = Limited::new(body, self.answer_bytes_max)
+                .collect()
+                .await
+                .map_err(NoAnswer::broken)?
+                .to_bytes();
             Ok(Response::from_parts(head, body))
         });
         // The task that waits for the answer drives the connection.
@@ -139,8 +142,9 @@ pub fn tls(ca_file: Option<&Path>) -> Result<TlsConnector, String> {
     match ca_file {
         Some(file) => {
             let wrong = |error: &dyn fmt::Display| format!("{}: {error}", file.display());
-            let found = CertificateDer::pem_file_iter(file).and_then(Iterator::collect);
-            let found: Vec<_> = found.map_err(|error| wrong(&error))?;
+            let found: Vec<_> = CertificateDer::pem_file_iter(file)
+                .and_then(Iterator::collect)
+                .map_err(|error| wrong(&error))?;
             for certificate in found {
                 roots.add(certificate).map_err(|error| wrong(&error))?;
             }

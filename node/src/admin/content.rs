@@ -80,8 +80,9 @@ async fn import(admin: &Admin, name: &str, body: Body) -> Result<ImportReport, F
     }
     let after = admin.read.view(Consistency::Linearizable).await;
     let missing = || Unavailable::NoPartition(name.clone());
-    let after = after.and_then(|view| view.in_partition(id).ok_or_else(missing));
-    let after = after.map_err(|reason| stopped(&name, &reason.to_string(), true))?;
+    let after = after
+        .and_then(|view| view.in_partition(id).ok_or_else(missing))
+        .map_err(|reason| stopped(&name, &reason.to_string(), true))?;
     let filled = after.state.filled();
     let digest = computed(admin, move || content_digest(&after.state, &from.0));
     Ok(ImportReport {

@@ -63,9 +63,10 @@ pub(super) async fn create(State(admin): State<Admin>, body: Bytes) -> HandlerRe
         let detail = format!("ttl_s must be from 1 to {TTL_MAX_S}");
         return Err(failed(StatusCode::BAD_REQUEST, detail));
     }
-    let reachable = match though_reachable {
-        true => ", although it is reachable",
-        false => "",
+    let reachable = if though_reachable {
+        ", although it is reachable"
+    } else {
+        ""
     };
     let asked = match new.replaces {
         None => format!("create a join token for {ttl_s} s"),

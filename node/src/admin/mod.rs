@@ -219,9 +219,10 @@ impl Admin {
     /// long as none answers, later callers wait less.
     async fn up_to_date(&self) -> Result<Arc<Running>, Failed> {
         let running = self.running()?;
-        let patience = match running.replica.freshness.is_cut_off() {
-            true => SOON,
-            false => self.bootstrap.config.raft.waits().optional_read(),
+        let patience = if running.replica.freshness.is_cut_off() {
+            SOON
+        } else {
+            self.bootstrap.config.raft.waits().optional_read()
         };
         let _ = running.linearize(Instant::now() + patience).await;
         Ok(running)
@@ -284,8 +285,11 @@ fn router_of(routes: impl IntoIterator<Item = Route>) -> Router<Admin> {
 }
 
 fn no_such_route() -> Failed {
-    let routes = node_routes().into_iter().chain(cluster_routes());
-    let routes: Vec<&str> = routes.map(|(route, _)| route).collect();
+    let routes: Vec<&str> = node_routes()
+        .into_iter()
+        .chain(cluster_routes())
+        .map(|(route, _)| route)
+        .collect();
     let detail = format!(
         "no such route; the routes are {}, /v1/nodes/{{id}}/ with status, check, drain, compact, \
         log, settings, metrics, host or placement, GET /web/, GET /metrics, GET \
@@ -399,8 +403,11 @@ async fn init(State(admin): State<Admin>, body: Bytes) -> HandlerResult {
         .map(|(id, peer)| format!("{id}={peer}"))
         .collect();
     let asked = format!("form a cluster of {}", named.join(", "));
-    let formed = admin.bootstrap.form_on_demand(init.members).await;
-    let formed = formed.map_err(|reason| failed(StatusCode::CONFLICT, reason));
+    let formed = admin
+        .bootstrap
+        .form_on_demand(init.members)
+        .await
+        .map_err(|reason| failed(StatusCode::CONFLICT, reason));
     detailed(asked, formed.and_then(|()| done()))
 }
 
@@ -445,8 +452,9 @@ async fn drain(State(admin): State<Admin>) -> HandlerResult {
         return Ok(leading(None));
     };
     let patience = admin.bootstrap.config.raft.waits().step_aside();
-    let leader = step_aside(&running, patience).await;
-    let leader = leader.map_err(|reason| failed(StatusCode::SERVICE_UNAVAILABLE, reason))?;
+    let leader = step_aside(&running, patience)
+        .await
+        .map_err(|reason| failed(StatusCode::SERVICE_UNAVAILABLE, reason))?;
     Ok(leading(leader))
 }
 

@@ -177,9 +177,10 @@ impl Ask for Routes {
         is_local: bool,
         read: Read,
     ) -> BoxFuture<'a, Result<(), Refusal>> {
-        let limit = match path.starts_with("/v1/nodes/") {
-            true => RELAYED_DEADLINE,
-            false => DEADLINE,
+        let limit = if path.starts_with("/v1/nodes/") {
+            RELAYED_DEADLINE
+        } else {
+            DEADLINE
         };
         Box::pin(async move {
             let answer = timeout(limit, self.ask(path, is_local, read)).await;

@@ -29,8 +29,9 @@ fn described(
         Route::Prefix(prefix) => format!("those below {prefix}"),
         Route::Host(host) => format!("those for host {host}"),
     });
-    let listen = section.filter(|section| !section.listen.is_empty());
-    let listen = listen.map(|section| format!("those to {}", section.listen));
+    let listen = section
+        .filter(|section| !section.listen.is_empty())
+        .map(|section| format!("those to {}", section.listen));
     Partition {
         name: name.to_owned(),
         id: None,
@@ -65,8 +66,10 @@ impl NewRoutes {
     /// A route is malformed, there are too many, or a route covers the default partition's
     /// requests. Their prefix is not in the replicated state, so this node checks its own.
     fn parse(&self, admin: &Admin) -> Result<Routes, Failed> {
-        let prefixes = self.prefixes.iter();
-        let prefixes = prefixes.map(|text| text.parse().map(Route::Prefix));
+        let prefixes = self
+            .prefixes
+            .iter()
+            .map(|text| text.parse().map(Route::Prefix));
         let hosts = self.hosts.iter().map(|text| text.parse().map(Route::Host));
         let routes: Result<Vec<_>, _> = prefixes.chain(hosts).collect();
         let routes: Routes = routes.and_then(TryInto::try_into).map_err(malformed)?;

@@ -70,23 +70,25 @@ impl AdminApi for Inner {
 
 fn request_of(from: u64, order: Order) -> http::Result<Request> {
     // The other node may report anything.
-    let operator = order.operator;
-    let operator = operator.map(|name| name.chars().take(OWNER_MAX).collect());
-    let request = Request::builder().method(&*order.method).uri(&*order.path);
-    let request = request.extension(Relayed { by: from, operator });
-    let mut request = request.body(Body::from(order.body.0))?;
+    let operator = order
+        .operator
+        .map(|name| name.chars().take(OWNER_MAX).collect());
+    let mut request = Request::builder()
+        .method(&*order.method)
+        .uri(&*order.path)
+        .extension(Relayed { by: from, operator })
+        .body(Body::from(order.body.0))?;
     *request.headers_mut() = read(order.headers);
     Ok(request)
 }
 
 async fn reply_of(response: Response) -> OrderReply {
-    let (parts, body) = match is_stream(response.headers()) {
-        false => response.into_parts(),
-        true => {
-            let detail = "streams are not relayed between nodes: ask that node itself";
-            let refused = failed(StatusCode::BAD_REQUEST, detail).into_response();
-            refused.into_parts()
-        }
+    let (parts, body) = if is_stream(response.headers()) {
+        let detail = "streams are not relayed between nodes: ask that node itself";
+        let refused = failed(StatusCode::BAD_REQUEST, detail).into_response();
+        refused.into_parts()
+    } else {
+        response.into_parts()
     };
     let (status, body) = match to_bytes(body, BODY_BYTES_MAX).await {
         Ok(body) => (parts.status, body),

@@ -121,9 +121,10 @@ pub(crate) fn node_status(bootstrap: &Bootstrap) -> NodeStatus {
         .map(|(id, member)| Member {
             id: *id,
             name: member.name_of(*id).to_string(),
-            role: match voters.contains(id) {
-                true => MemberRole::Voter,
-                false => MemberRole::Learner,
+            role: if voters.contains(id) {
+                MemberRole::Voter
+            } else {
+                MemberRole::Learner
             },
             peer: member.peer.clone(),
             api: member.api.trim_start_matches("http://").to_owned(),

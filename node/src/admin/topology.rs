@@ -25,8 +25,10 @@ pub(super) async fn topology(
 ) -> HandlerResult {
     let running = admin.running()?;
     let user = user.as_deref();
-    let located = admin.sections.iter();
-    let located = located.filter(|one| !one.region.is_empty() && admin.shows(user, &one.name));
+    let located = admin
+        .sections
+        .iter()
+        .filter(|one| !one.region.is_empty() && admin.shows(user, &one.name));
     let clouds: Vec<_> = located
         .map(|section| (section.name.clone(), section.region.clone()))
         .collect();
@@ -45,12 +47,14 @@ async fn collect_topology(
         path: "/v1/status".to_owned(),
         ..Order::default()
     };
-    let asked = members.iter().filter(|(id, _)| **id != me);
-    let asked = asked.map(|(id, member)| async move {
-        let answered = relay::order(*id, &member.peer, admin, order, PROBE).await;
-        let status: NodeStatus = serde_json::from_slice(&answered.ok()?.body.0).ok()?;
-        Some((*id, status.round_trips))
-    });
+    let asked = members
+        .iter()
+        .filter(|(id, _)| **id != me)
+        .map(|(id, member)| async move {
+            let answered = relay::order(*id, &member.peer, admin, order, PROBE).await;
+            let status: NodeStatus = serde_json::from_slice(&answered.ok()?.body.0).ok()?;
+            Some((*id, status.round_trips))
+        });
     let mut answers: Vec<_> = join_all(asked).await.into_iter().flatten().collect();
     answers.push((me, node_status(&admin.bootstrap).round_trips));
 
@@ -73,7 +77,12 @@ async fn collect_topology(
         })
         .collect();
     let leader = replica.leader().map(|leader| leader.id);
-    let survive = admin.bootstrap.config.cluster.survive;
-    let survive = survive.map(|extent| extent.to_string()).unwrap_or_default();
+    let survive = admin
+        .bootstrap
+        .config
+        .cluster
+        .survive
+        .map(|extent| extent.to_string())
+        .unwrap_or_default();
     topology_of(&standings, &trips, leader, &survive, clouds)
 }

@@ -68,9 +68,10 @@ impl ActionLog for Recording {
         let uri: Uri = action.path.parse().unwrap_or_default();
         let asked = RequestTarget::new(&Method::POST, &uri).detailed(&action.detail);
         let mut record = self.begin(Some(action.actor), Origin::default(), asked);
-        record.outcome = match action.done {
-            true => Outcome::Committed,
-            false => Outcome::Refused,
+        record.outcome = if action.done {
+            Outcome::Committed
+        } else {
+            Outcome::Refused
         };
         self.audit.put(record);
     }
@@ -145,8 +146,10 @@ pub(crate) async fn recorded(
         route: route.map(|route| route.as_str().to_owned()),
         ..RequestTarget::new(request.method(), request.uri())
     };
-    let named = request.extensions().get::<NamedClient>();
-    let named = named.map(|NamedClient(client)| client.as_str());
+    let named = request
+        .extensions()
+        .get::<NamedClient>()
+        .map(|NamedClient(client)| client.as_str());
     let origin = Origin::new(named, request.extensions().get().copied());
     let is_handed_out = HANDED_OUT.contains(&request.uri().path());
     let mut waiting = PendingRecord {

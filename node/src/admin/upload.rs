@@ -41,16 +41,16 @@ pub(super) async fn receive(body: Body, turn: ImportGuard) -> Result<Arc<Cluster
         contain_call(|| receive_backup(source))
     }));
     feed(body, sender).await?;
-    let read = reading.await.unwrap_or(Err(Panicked));
-    let read = read.map_err(|Panicked| {
+    let read = reading.await.unwrap_or(Err(Panicked)).map_err(|Panicked| {
         let detail = "reading the backup has panicked, which is a bug; the log of this node has \
             the details";
         failed(StatusCode::INTERNAL_SERVER_ERROR, detail)
     })?;
     read.map_err(|error: SnapshotError| {
-        let status = match error.is_newer() {
-            true => StatusCode::CONFLICT,
-            false => StatusCode::BAD_REQUEST,
+        let status = if error.is_newer() {
+            StatusCode::CONFLICT
+        } else {
+            StatusCode::BAD_REQUEST
         };
         failed(status, format!("the backup: {error}; nothing was changed"))
     })

@@ -79,8 +79,9 @@ mod tests {
         let tables = tables();
         let all = || tables.iter().flat_map(|table| &table.settings);
         for path in COMMON {
-            let setting = all().find(|setting| setting.path() == path);
-            let setting = setting.expect("it is one of them");
+            let setting = all()
+                .find(|setting| setting.path() == path)
+                .expect("it is one of them");
             let doc: Vec<_> = lines(setting.doc).collect();
             let doc = doc.join(" ");
             let first = doc.split_inclusive(". ").next().unwrap_or_default();

@@ -295,8 +295,11 @@ impl MetricsEncoder<'_> {
             (&AUDIT_FAILED, audit.failed.load(Ordering::Relaxed).into()),
         ])?;
         self.put_counted(&AUDIT_SYNC_DURATION, &audit.sync)?;
-        let started = sources.started.duration_since(UNIX_EPOCH);
-        let started = started.unwrap_or_default().as_secs_f64();
+        let started = sources
+            .started
+            .duration_since(UNIX_EPOCH)
+            .unwrap_or_default()
+            .as_secs_f64();
         self.put(&PROCESS_START, started)?;
         self.put_each(&CERTIFICATE_END, metrics.certificate_ends())
     }

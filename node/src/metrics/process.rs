@@ -9,8 +9,9 @@ use super::catalog::{self, Metric};
 pub(super) fn read() -> [(&'static Metric, Option<f64>); 4] {
     let status = std::fs::read_to_string("/proc/self/status").ok();
     let memory = status.and_then(|status| Some(number(&status, "VmRSS:")? * 1024.0));
-    let descriptors = std::fs::read_dir("/proc/self/fd").ok();
-    let descriptors = descriptors.map(|entries| entries.count() as f64);
+    let descriptors = std::fs::read_dir("/proc/self/fd")
+        .ok()
+        .map(|entries| entries.count() as f64);
     let limit = getrlimit(Resource::Nofile).current;
     let busy = clock_gettime(ClockId::ProcessCPUTime);
     let busy = busy.tv_sec as f64 + busy.tv_nsec as f64 / 1e9;

@@ -61,8 +61,10 @@ pub(crate) fn text(state: SharedState, turn: OwnedMutexGuard<()>) -> Body {
 }
 
 fn pieces(state: SharedState) -> impl Iterator<Item = String> {
-    let nodes = state.trees().flat_map(|(_, tree)| tree.nodes.clone());
-    let nodes: Arc<[Arc<Node>]> = nodes.collect();
+    let nodes: Arc<[Arc<Node>]> = state
+        .trees()
+        .flat_map(|(_, tree)| tree.nodes.clone())
+        .collect();
     FAMILIES.into_iter().flat_map(move |(name, help, value)| {
         let name = format!("openstack_placement_resource_{name}");
         let head = format!("# HELP {name} {help}\n# TYPE {name} gauge\n");
@@ -83,8 +85,12 @@ fn samples(
 ) -> String {
     let mut text = String::new();
     for node in nodes {
-        let host = node.name.as_str().replace('\\', r"\\");
-        let host = host.replace('"', r#"\""#).replace('\n', r"\n");
+        let host = node
+            .name
+            .as_str()
+            .replace('\\', r"\\")
+            .replace('"', r#"\""#)
+            .replace('\n', r"\n");
         for stock in &node.inventories {
             let class = state.resource_class_name(stock.class);
             let value = value(stock);

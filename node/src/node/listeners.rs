@@ -118,8 +118,9 @@ async fn listen_if_set(
 }
 
 fn advertised(configured: &str, bound: String) -> String {
-    match configured.is_empty() {
-        true => bound,
-        false => configured.to_owned(),
+    if configured.is_empty() {
+        bound
+    } else {
+        configured.to_owned()
     }
 }

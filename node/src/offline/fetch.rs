@@ -30,8 +30,8 @@ pub(crate) fn run(config: &Config, copy: Option<(&str, &Path)>) -> anyhow::Resul
         endpoint => endpoint,
     };
     let whole = format!("bucket {} of {store}", config.backup_s3.bucket);
-    let bucket = Bucket::open(&config.backup_s3, Env::production().net);
-    let bucket = bucket.with_context(|| whole.clone())?;
+    let bucket =
+        Bucket::open(&config.backup_s3, Env::production().net).with_context(|| whole.clone())?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
@@ -41,9 +41,10 @@ pub(crate) fn run(config: &Config, copy: Option<(&str, &Path)>) -> anyhow::Resul
         return restore::check(to);
     }
     let places = runtime.block_on(list(&bucket)).context(whole)?;
-    match places.is_empty() {
-        true => eprintln!("the bucket has no backups at this path"),
-        false => print!("{places}"),
+    if places.is_empty() {
+        eprintln!("the bucket has no backups at this path")
+    } else {
+        print!("{places}")
     }
     Ok(())
 }
@@ -77,9 +78,10 @@ async fn fetch(bucket: &Bucket, from: &str, to: &Path) -> anyhow::Result<()> {
         .collect();
     if files.is_empty() {
         let there = list(bucket).await?;
-        match there.is_empty() {
-            true => bail!("the bucket has no backups"),
-            false => bail!("the bucket has no {from}. It has:\n{there}"),
+        if there.is_empty() {
+            bail!("the bucket has no backups")
+        } else {
+            bail!("the bucket has no {from}. It has:\n{there}")
         }
     }
     let shown = || to.display().to_string();

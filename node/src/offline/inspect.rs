@@ -20,9 +20,10 @@ use super::print;
 /// Prints a summary of a data directory, and fails if it has problems.
 pub(crate) fn all(dir: &Path, as_json: bool) -> anyhow::Result<()> {
     let found = inspect(dir)?;
-    match as_json {
-        true => print(&(serde_json::to_string_pretty(&found)? + "\n"))?,
-        false => print(&words(&found))?,
+    if as_json {
+        print(&(serde_json::to_string_pretty(&found)? + "\n"))?
+    } else {
+        print(&words(&found))?
     }
     fail_if_damaged(dir, found.problems.len())
 }
@@ -39,16 +40,18 @@ pub(crate) fn log(
     let each = |line: LogLine| {
         wrong += usize::from(line.entry.is_err());
         if printed.is_ok() {
-            let text = match as_json {
-                true => json_of(&line).to_string(),
-                false => line_of(&line),
+            let text = if as_json {
+                json_of(&line).to_string()
+            } else {
+                line_of(&line)
             };
             printed = print(&format!("{}\n", inert_lines(&text)));
         }
     };
-    match kept {
-        true => inspect_kept_log(dir, from, to, each)?,
-        false => inspect_log(dir, from, to, each)?,
+    if kept {
+        inspect_kept_log(dir, from, to, each)?
+    } else {
+        inspect_log(dir, from, to, each)?
     }
     printed?;
     fail_if_damaged(dir, wrong)
@@ -138,9 +141,10 @@ fn vote(vote: Option<WireVote>) -> String {
     match vote {
         None => "none".to_owned(),
         Some(vote) => {
-            let elected = match vote.committed {
-                true => ", elected by a majority",
-                false => "",
+            let elected = if vote.committed {
+                ", elected by a majority"
+            } else {
+                ""
             };
             format!("for node {} in term {}{elected}", vote.node, vote.term)
         }

@@ -40,9 +40,10 @@ pub(crate) fn check(
     let mut report = String::new();
     let mut all = true;
     for rule in rules {
-        let target = match is_of_own_project(rule) {
-            true => Target::for_caller(caller),
-            false => Target::for_project(project.or(caller.project_id.as_deref())),
+        let target = if is_of_own_project(rule) {
+            Target::for_caller(caller)
+        } else {
+            Target::for_project(project.or(caller.project_id.as_deref()))
         };
         let passes = policy.authorize(rule, caller, target).is_ok();
         all &= passes;

@@ -56,8 +56,10 @@ pub(crate) fn run(from: PathBuf, until: Until, listen: &str) -> anyhow::Result<(
             through `ssh -L`"
         );
     }
-    let runtime = Builder::new_multi_thread().enable_all().build();
-    let runtime = runtime.context("cannot start the threads")?;
+    let runtime = Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .context("cannot start the threads")?;
     let done = runtime.block_on(async {
         tokio::select! {
             biased;
@@ -73,8 +75,11 @@ pub(crate) fn run(from: PathBuf, until: Until, listen: &str) -> anyhow::Result<(
 async fn serve(from: PathBuf, until: Until, listen: &str) -> anyhow::Result<()> {
     let env = Env::production();
     // Before the long read: the address may be in use.
-    let listener = env.net.bind(listen).await;
-    let listener = listener.with_context(|| format!("cannot listen on {listen}"))?;
+    let listener = env
+        .net
+        .bind(listen)
+        .await
+        .with_context(|| format!("cannot listen on {listen}"))?;
     let url = format!("http://{}", listener.local_addr()?);
     let backup = read(&env, from, until).await?;
     print(&format!("{}\n", backup_report(&backup.info)))?;

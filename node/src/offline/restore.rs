@@ -99,15 +99,14 @@ pub(crate) fn run(
         config.data_dir.display(),
         config.node_id
     );
-    match others.is_empty() {
-        true => {
-            eprintln!("and start it; add further nodes with `placementctl join-token create`")
-        }
-        false => eprintln!(
+    if others.is_empty() {
+        eprintln!("and start it; add further nodes with `placementctl join-token create`")
+    } else {
+        eprintln!(
             "and do the same on node {}, from the same backup and with --as {new}; then start \
             them. Never restore a node of this cluster again once it has run",
             others.join(" and node ")
-        ),
+        )
     }
     Ok(())
 }

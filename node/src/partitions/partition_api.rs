@@ -28,9 +28,10 @@ impl PartitionApi {
             .merge(placement_api::http::openapi(&public.configured()))
             .route_layer(from_fn(access::logged));
         let prefix = public.prefix.clone();
-        let open = match prefix.is_root() {
-            true => open,
-            false => open.clone().nest(prefix.as_str(), open),
+        let open = if prefix.is_root() {
+            open
+        } else {
+            open.clone().nest(prefix.as_str(), open)
         };
         Arc::new(Self {
             api,

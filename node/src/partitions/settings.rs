@@ -33,14 +33,17 @@ impl PartitionSection {
     /// # Errors
     /// The name is malformed or that of the default partition.
     pub(crate) fn name(&self) -> Result<PartitionName, Invalid> {
-        let name = self.name.parse::<PartitionName>();
-        let name = name.map_err(|wrong| Invalid::new("partitions.name", wrong.to_string()))?;
-        match name.is_default() {
-            false => Ok(name),
-            true => Err(self.invalid(
+        let name = self
+            .name
+            .parse::<PartitionName>()
+            .map_err(|wrong| Invalid::new("partitions.name", wrong.to_string()))?;
+        if name.is_default() {
+            Err(self.invalid(
                 "name",
                 "is the default partition, which [api], [policy] and [callers] configure",
-            )),
+            ))
+        } else {
+            Ok(name)
         }
     }
 

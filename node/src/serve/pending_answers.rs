@@ -93,9 +93,10 @@ impl AnswerDeadlines {
 
     fn useless_since(&self, now: Instant) -> Option<Instant> {
         let overdue = || self.due.values().flatten().filter(|due| **due <= now);
-        match self.any_awaited(now) {
-            true => overdue().min().copied(),
-            false => overdue().max().copied().max(Some(self.idle_since)),
+        if self.any_awaited(now) {
+            overdue().min().copied()
+        } else {
+            overdue().max().copied().max(Some(self.idle_since))
         }
     }
 }

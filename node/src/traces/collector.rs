@@ -39,9 +39,11 @@ impl Collector {
         let Some(uri) = settings.uri() else {
             return Ok(None);
         };
-        let tls = (uri.scheme() == Some(&Scheme::HTTPS)).then(|| placement_outgoing::tls(None));
-        let tls = tls.transpose().map_err(anyhow::Error::msg);
-        let tls = tls.context("trace.otlp_endpoint")?;
+        let tls = (uri.scheme() == Some(&Scheme::HTTPS))
+            .then(|| placement_outgoing::tls(None))
+            .transpose()
+            .map_err(anyhow::Error::msg)
+            .context("trace.otlp_endpoint")?;
         let headers = settings.headers_file.as_deref().map(read_headers);
         Ok(Some(Self {
             outgoing: Outgoing::new(Arc::new(TokioNet), tls, ANSWER_MAX, ANSWER_MAX_BYTES),
@@ -91,8 +93,9 @@ fn read_headers(file: &Path) -> anyhow::Result<HeaderMap> {
         let name = HeaderName::from_bytes(name.trim().as_bytes()).ok()?;
         Some((name, HeaderValue::from_str(value.trim()).ok()?))
     };
-    let lines = (1..).zip(text.lines());
-    let lines = lines.filter(|(_, line)| !line.trim().is_empty());
+    let lines = (1..)
+        .zip(text.lines())
+        .filter(|(_, line)| !line.trim().is_empty());
     lines
         .map(|(number, line)| {
             // Not the line itself, which is a secret.

@@ -30,9 +30,10 @@ impl TraceSection {
             let message = "must be of the form http://HOST:PORT or https://HOST:PORT";
             return Err(Invalid::new("trace.otlp_endpoint", message));
         }
-        match (0.0..=1.0).contains(&self.ratio) {
-            true => Ok(()),
-            false => Err(Invalid::new("trace.ratio", "must be from 0 to 1")),
+        if (0.0..=1.0).contains(&self.ratio) {
+            Ok(())
+        } else {
+            Err(Invalid::new("trace.ratio", "must be from 0 to 1"))
         }
     }
 

@@ -201,8 +201,10 @@ impl Site {
         browser: &oneshot::Sender<Response>,
     ) -> Result<(Response, Vec<Arc<Session>>), Refusal> {
         let peer = parts.extensions.get::<Peer>();
-        let named = parts.extensions.get::<NamedClient>();
-        let named = named.and_then(NamedClient::address);
+        let named = parts
+            .extensions
+            .get::<NamedClient>()
+            .and_then(NamedClient::address);
         let address = named.or(peer.map(|Peer(peer)| peer.ip()));
         let attempt = address.and_then(|address| self.attempts.permit_for(address));
         let _attempt = attempt.ok_or_else(|| {
@@ -246,8 +248,7 @@ impl Site {
     /// The user of a session, if the token and the policy still allow pages; asks Keystone as often
     /// as for the API.
     async fn user(&self, session: &Session) -> Result<User, Refusal> {
-        let token = self.keystone.holder(&session.token).await?;
-        let token = token.ok_or_else(|| {
+        let token = self.keystone.holder(&session.token).await?.ok_or_else(|| {
             Refusal::new(StatusCode::UNAUTHORIZED, "The session has ended. Log in.")
         })?;
         let is_restricted = token.is_restricted();

@@ -59,8 +59,9 @@ impl Sessions {
         user_id: &str,
         session: Session,
     ) -> (String, Vec<Arc<Session>>) {
-        let id = [(); 3].map(|()| self.ids.uuid().simple().to_string());
-        let id = id.concat();
+        let id = [(); 3]
+            .map(|()| self.ids.uuid().simple().to_string())
+            .concat();
         let mut ended = Vec::from_iter(self.end(headers));
         let mut open = self.current();
         let own = |one: &Open| one.user_id == user_id;
@@ -117,9 +118,11 @@ fn cookie(id: &str, more: &str) -> String {
 
 /// The hash of the id in the cookie.
 fn sent(headers: &HeaderMap) -> Option<Vec<u8>> {
-    let all = headers.get_all(COOKIE).iter();
-    let all = all.filter_map(|value| value.to_str().ok());
-    let mut all = all.flat_map(|value| value.split(';'));
+    let mut all = headers
+        .get_all(COOKIE)
+        .iter()
+        .filter_map(|value| value.to_str().ok())
+        .flat_map(|value| value.split(';'));
     let id = all.find_map(|one| one.trim().strip_prefix(COOKIE_NAME)?.strip_prefix('='))?;
     Some(hash(id))
 }

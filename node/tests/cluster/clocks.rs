@@ -24,9 +24,10 @@ impl Clock for Set {
     fn now(&self) -> SystemTime {
         let ahead = self.0.load(Ordering::Relaxed);
         let by = Duration::from_secs(ahead.unsigned_abs());
-        match ahead < 0 {
-            true => SystemTime::now() - by,
-            false => SystemTime::now() + by,
+        if ahead < 0 {
+            SystemTime::now() - by
+        } else {
+            SystemTime::now() + by
         }
     }
 

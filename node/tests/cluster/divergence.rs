@@ -33,8 +33,8 @@ async fn node_whose_state_differs_is_quarantined_for_good() {
     }
     let failure = eventually("a node that leaves", || {
         machines[1].node().status().storage_failure
-    });
-    let failure = failure.await;
+    })
+    .await;
     assert!(
         failure.contains("differs from that of a majority"),
         "{failure}"

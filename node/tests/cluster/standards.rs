@@ -33,9 +33,10 @@ impl HeldBack {
 impl Applier for HeldBack {
     fn apply(&self, index: u64, cluster: &Cluster, stamped: &Stamped) -> (Outcome, ClusterChanges) {
         let standards = matches!(stamped.command, Command::SyncStandards(_));
-        match standards && self.0.load(Ordering::SeqCst) {
-            true => (Outcome::Done(Reply::Done), ClusterChanges::new()),
-            false => Rules.apply(index, cluster, stamped),
+        if standards && self.0.load(Ordering::SeqCst) {
+            (Outcome::Done(Reply::Done), ClusterChanges::new())
+        } else {
+            Rules.apply(index, cluster, stamped)
         }
     }
 }

@@ -20,8 +20,8 @@ async fn leader_whose_disk_is_gone_is_quarantined_and_nothing_is_lost() {
 
     let failure = eventually("a failed disk", || {
         machines[leader].node().status().storage_failure
-    });
-    let failure = failure.await;
+    })
+    .await;
     let error = machines[leader].submit(create(2)).await.unwrap_err();
     assert!(
         matches!(error, Unavailable::NothingCommitted { .. }),
@@ -57,8 +57,8 @@ async fn node_that_cannot_read_newer_entries_is_quarantined() {
             .node()
             .status()
             .storage_failure
-    });
-    let failure = failure.await;
+    })
+    .await;
     for words in ["a record of version 99", "start a binary"] {
         assert!(failure.contains(words), "{failure}");
     }

@@ -97,8 +97,11 @@ impl Check<'_> {
                     let texts = key.iter().map(|place| values[*place].text());
                     if !seen.insert((*key, texts.collect::<Vec<_>>().join(" "))) {
                         self.faults.note(TWICE, || {
-                            let columns = key.iter().map(|place| table.columns[*place].name);
-                            let columns = columns.collect::<Vec<_>>().join(", ");
+                            let columns = key
+                                .iter()
+                                .map(|place| table.columns[*place].name)
+                                .collect::<Vec<_>>()
+                                .join(", ");
                             format!("by {columns}: {}", table.select(&values))
                         });
                     }

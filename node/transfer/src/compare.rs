@@ -25,8 +25,10 @@ pub(crate) fn note(rows: &Rows, dialect: Dialect, notes: &mut Findings) {
     if dialect != Dialect::MySql {
         return;
     }
-    let providers = rows.resource_providers.iter();
-    let providers = providers.flat_map(|it| it.name.as_ref().map(Text::as_str));
+    let providers = rows
+        .resource_providers
+        .iter()
+        .flat_map(|it| it.name.as_ref().map(Text::as_str));
     let consumers = rows.consumers.iter().map(|it| it.uuid.as_str());
     let aggregates = rows.placement_aggregates.iter().map(|it| it.uuid.as_str());
     let projects = rows.projects.iter().map(|it| it.external_id.as_str());
@@ -55,8 +57,10 @@ pub(crate) fn note_alike(rows: &Rows, dialect: Dialect, notes: &mut Findings) {
     if dialect != Dialect::MySql {
         return;
     }
-    let providers = rows.resource_providers.iter();
-    let providers = providers.flat_map(|it| it.name.as_ref().map(Text::as_str));
+    let providers = rows
+        .resource_providers
+        .iter()
+        .flat_map(|it| it.name.as_ref().map(Text::as_str));
     alike("resource_providers.name", providers, notes);
     let consumers = rows.consumers.iter().map(|it| it.uuid.as_str());
     alike("consumers.uuid", consumers, notes);

@@ -74,8 +74,9 @@ fn write_line(table: &Table, shown: &[usize], values: &[Sql], names: &Names, lin
             Sql::Null if *place == last => &values[last - 1],
             value => value,
         };
-        let text = names.get(&table.columns[*place], value);
-        let text = text.unwrap_or(value.text());
+        let text = names
+            .get(&table.columns[*place], value)
+            .unwrap_or(value.text());
         write!(line, " {}:{text}", text.len()).expect("a text takes what is written");
     }
 }

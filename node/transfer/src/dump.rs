@@ -159,9 +159,10 @@ impl<R: Read> Dump<R> {
                 return Ok(Some(piece));
             }
         }
-        match self.is_whole {
-            true => Ok(None),
-            false => Err(self.cut_off()),
+        if self.is_whole {
+            Ok(None)
+        } else {
+            Err(self.cut_off())
         }
     }
 
@@ -208,8 +209,9 @@ impl<R: Read> Dump<R> {
                     .filter(|byte| **byte == b'\n');
                 DumpError::NotUtf8(begins + lines.count() as u64)
             })?;
-            let tokens = Tokenizer::new(parsed(self.dialect), statement).tokenize_with_location();
-            let tokens = tokens.map_err(|error| wrong(begins, &error.to_string()))?;
+            let tokens = Tokenizer::new(parsed(self.dialect), statement)
+                .tokenize_with_location()
+                .map_err(|error| wrong(begins, &error.to_string()))?;
             return Ok(Some((begins, tokens)));
         }
     }
@@ -254,9 +256,10 @@ impl<R: Read> Dump<R> {
                 Ok(other.map(DumpPart::OtherRows))
             }
             [Keyword::INSERT | Keyword::REPLACE, ..] => {
-                let rows = match is_plain_insert(&tokens) {
-                    true => rows(self.parse(line, tokens)?),
-                    false => None,
+                let rows = if is_plain_insert(&tokens) {
+                    rows(self.parse(line, tokens)?)
+                } else {
+                    None
                 };
                 rows.map(Some).ok_or_else(|| wrong(line, NOT_PLAIN))
             }
@@ -295,13 +298,15 @@ impl<R: Read> Dump<R> {
             .next()
             .unwrap_or_default()
             .chars()
-            .take(REASON_CHARS_MAX);
-        let encoding = encoding.collect::<String>().to_ascii_lowercase();
-        match sets
+            .take(REASON_CHARS_MAX)
+            .collect::<String>()
+            .to_ascii_lowercase();
+        if sets
             && !["utf8", "utf8mb3", "utf8mb4", "sql_ascii", "default"].contains(&encoding.as_str())
         {
-            true => Err(DumpError::OtherEncoding(line, encoding)),
-            false => Ok(None),
+            Err(DumpError::OtherEncoding(line, encoding))
+        } else {
+            Ok(None)
         }
     }
 }
@@ -309,8 +314,10 @@ impl<R: Read> Dump<R> {
 /// Creates a statement error. The reason may quote the statement, so control characters are
 /// replaced: it must not start a new line.
 fn wrong(line: u64, reason: &str) -> DumpError {
-    let reason = reason.chars().take(REASON_CHARS_MAX);
-    let reason = reason.map(|c| if c.is_control() { ' ' } else { c });
+    let reason = reason
+        .chars()
+        .take(REASON_CHARS_MAX)
+        .map(|c| if c.is_control() { ' ' } else { c });
     DumpError::Statement(line, reason.collect())
 }
 
@@ -357,8 +364,10 @@ fn text_length(tokens: &[TokenWithSpan]) -> usize {
 /// Whether an `INSERT` contains only what a dump contains. Anything else could be nested as deeply
 /// as it is long.
 fn is_plain_insert(tokens: &[TokenWithSpan]) -> bool {
-    let tokens = tokens.iter().map(|token| &token.token);
-    let mut tokens = tokens.filter(|token| !matches!(token, Token::Whitespace(_)));
+    let mut tokens = tokens
+        .iter()
+        .map(|token| &token.token)
+        .filter(|token| !matches!(token, Token::Whitespace(_)));
     let is_values =
         |token: &&Token| matches!(token, Token::Word(word) if word.keyword == Keyword::VALUES);
     // The names of the table and its columns.
@@ -399,8 +408,10 @@ fn is_plain_insert(tokens: &[TokenWithSpan]) -> bool {
 
 /// The table that a statement defines or fills, if upstream has no such table.
 fn other_table(tokens: &[TokenWithSpan]) -> Option<String> {
-    let tokens = tokens.iter().map(|token| &token.token);
-    let mut tokens = tokens.filter(|token| !matches!(token, Token::Whitespace(_)));
+    let mut tokens = tokens
+        .iter()
+        .map(|token| &token.token)
+        .filter(|token| !matches!(token, Token::Whitespace(_)));
     let is_of_verb = |token: &&Token| match token {
         Token::Word(word) if word.quote_style.is_none() => VERBS.contains(&word.keyword),
         _ => false,
@@ -439,8 +450,10 @@ fn rows(statement: Statement) -> Option<DumpPart> {
     let SetExpr::Values(values) = *insert.source?.body else {
         return None;
     };
-    let rows = values.rows.into_iter();
-    let rows = rows.map(|row| row.content.into_iter().map(value).collect());
+    let rows = values
+        .rows
+        .into_iter()
+        .map(|row| row.content.into_iter().map(value).collect());
     Some(DumpPart::Rows {
         table: last_name(table)?,
         columns: insert

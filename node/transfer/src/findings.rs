@@ -21,16 +21,19 @@ struct Finding {
 impl Findings {
     /// Adds a case of a finding.
     pub(crate) fn note(&mut self, what: &'static str, example: impl FnOnce() -> String) {
-        let place = self.0.iter().position(|finding| finding.what == what);
-        let place = place.unwrap_or_else(|| {
-            let (count, examples) = (0, Vec::new());
-            self.0.push(Finding {
-                what,
-                count,
-                examples,
+        let place = self
+            .0
+            .iter()
+            .position(|finding| finding.what == what)
+            .unwrap_or_else(|| {
+                let (count, examples) = (0, Vec::new());
+                self.0.push(Finding {
+                    what,
+                    count,
+                    examples,
+                });
+                self.0.len() - 1
             });
-            self.0.len() - 1
-        });
         let Finding {
             count, examples, ..
         } = &mut self.0[place];

@@ -78,10 +78,13 @@ pub fn import(source: impl Read) -> Result<Import, ImportError> {
     let read = rows.counts();
     check(&mut rows, &mut notes)?;
     compare::note(&rows, dialect, &mut notes);
-    let state = State::load(state::changes(&rows));
-    let state = state.map_err(|error| ImportError::Differs(error.to_string()))?;
-    let counts = Rows::TABLES.iter().zip(read).zip(rows.counts());
-    let counts = counts.map(|((table, read), used)| (table.name, read, used));
+    let state = State::load(state::changes(&rows))
+        .map_err(|error| ImportError::Differs(error.to_string()))?;
+    let counts = Rows::TABLES
+        .iter()
+        .zip(read)
+        .zip(rows.counts())
+        .map(|((table, read), used)| (table.name, read, used));
     let mut report = Report {
         dialect,
         revision,
@@ -104,9 +107,10 @@ fn check(rows: &mut Rows, notes: &mut Findings) -> Result<(), ImportError> {
         notes,
     };
     check.all();
-    match faults.is_empty() {
-        true => Ok(()),
-        false => Err(ImportError::Rows(faults)),
+    if faults.is_empty() {
+        Ok(())
+    } else {
+        Err(ImportError::Rows(faults))
     }
 }
 
@@ -118,9 +122,10 @@ fn prove(state: &State, report: &mut Report) -> Result<(), ImportError> {
         return Err(ImportError::Differs(wrong.what.to_owned()));
     }
     let again = state::rows(state);
-    match digest(&again) == report.digest && report::used(&again) == report.used {
-        true => Ok(()),
-        false => Err(ImportError::Differs("the digests differ".to_owned())),
+    if digest(&again) == report.digest && report::used(&again) == report.used {
+        Ok(())
+    } else {
+        Err(ImportError::Differs("the digests differ".to_owned()))
     }
 }
 
@@ -219,10 +224,7 @@ impl Tables {
             self.refuse_undefined(table, line);
             return Ok(());
         };
-        let given = match named.is_empty() {
-            true => defined,
-            false => &named,
-        };
+        let given = if named.is_empty() { defined } else { &named };
         let mut places = Vec::new();
         for Column { name, .. } in known.columns {
             let Some(place) = given.iter().position(|one| one == name) else {
@@ -274,9 +276,10 @@ impl Tables {
     fn finish(mut self) -> Result<(String, Rows, Findings), ImportError> {
         let tables = Rows::TABLES.iter().chain([&REVISION_TABLE]);
         for table in tables.filter(|table| !self.columns.contains_key(table.name)) {
-            let remedy = match *table == REVISION_TABLE {
-                true => NO_REVISION,
-                false => "dump the whole database of placement, including the table definitions",
+            let remedy = if *table == REVISION_TABLE {
+                NO_REVISION
+            } else {
+                "dump the whole database of placement, including the table definitions"
             };
             self.wrong
                 .push(format!("  table {} is missing: {remedy}", table.name));
@@ -285,9 +288,10 @@ impl Tables {
             return Err(ImportError::Tables(self.wrong.join("\n")));
         }
         let revision = check_revision(&self.revisions)?;
-        match self.faults.is_empty() {
-            true => Ok((revision, self.rows, self.notes)),
-            false => Err(ImportError::Rows(self.faults)),
+        if self.faults.is_empty() {
+            Ok((revision, self.rows, self.notes))
+        } else {
+            Err(ImportError::Rows(self.faults))
         }
     }
 }

@@ -64,8 +64,10 @@ impl Table {
     pub(crate) fn select<'a>(&self, values: impl IntoIterator<Item = &'a Sql>) -> String {
         let key = if self.is_numbered() { 1 } else { 2 };
         let columns = self.columns.iter().zip(values).take(key);
-        let same = columns.map(|(column, value)| format!("{} = {value}", column.name));
-        let same = same.collect::<Vec<_>>().join(" AND ");
+        let same = columns
+            .map(|(column, value)| format!("{} = {value}", column.name))
+            .collect::<Vec<_>>()
+            .join(" AND ");
         format!("SELECT * FROM {} WHERE {same};", self.name)
     }
 }

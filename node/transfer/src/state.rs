@@ -279,12 +279,13 @@ impl RowCollector {
         if let Some(place) = standard::resource_classes().position(|known| known == name) {
             return dense(place);
         }
-        let (next, first) = match name.starts_with("CUSTOM_") {
-            true => (&mut self.custom_classes, CUSTOM_CLASS_ID_MIN),
-            false => (
+        let (next, first) = if name.starts_with("CUSTOM_") {
+            (&mut self.custom_classes, CUSTOM_CLASS_ID_MIN)
+        } else {
+            (
                 &mut self.unknown_classes,
                 dense(standard::resource_classes().count()),
-            ),
+            )
         };
         *next += 1;
         first + *next - 1

@@ -181,11 +181,10 @@ fn truncated_dump_is_refused() {
 #[test]
 fn dump_in_another_encoding_is_refused() {
     let latin1 = SQLITE.replace("Üser", "User").into_bytes();
-    let latin1 = String::from_utf8(latin1)
+    let latin1: Vec<u8> = String::from_utf8(latin1)
         .unwrap()
         .replacen("user of unused", "us\u{1}er", 1)
-        .into_bytes();
-    let latin1: Vec<u8> = latin1
+        .into_bytes()
         .into_iter()
         .map(|byte| if byte == 1 { 0xe9 } else { byte })
         .collect();

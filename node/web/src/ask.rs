@@ -130,8 +130,11 @@ fn success<T: Answer>(status: u16, body: &[u8]) -> Result<T, Failure> {
         return serde_json::from_slice(body).map_err(|_| Failure::unreadable());
     }
     let errors: Errors = serde_json::from_slice(body).unwrap_or_default();
-    let details = errors.errors.into_iter().filter_map(|one| one.detail);
-    let details: Vec<String> = details.collect();
+    let details: Vec<String> = errors
+        .errors
+        .into_iter()
+        .filter_map(|one| one.detail)
+        .collect();
     let message = match details.as_slice() {
         [] => format!("The API returned status {status} without a reason."),
         // Joined to one line.

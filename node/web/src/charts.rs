@@ -15,8 +15,11 @@ const HEIGHT: u128 = 60;
 pub(crate) fn bars(label: &str, all: &[u64], over: &[u64]) -> Markup {
     let most = all.iter().max().map_or(1, |most| (*most).max(1));
     let path = |numbers: &[u64]| {
-        let bars = numbers.iter().take(BARS_MAX).enumerate();
-        let bars = bars.filter(|(_, number)| **number > 0);
+        let bars = numbers
+            .iter()
+            .take(BARS_MAX)
+            .enumerate()
+            .filter(|(_, number)| **number > 0);
         let bar = |(at, number): (usize, &u64)| {
             // A number above 0 is always visible.
             let height = (u128::from(*number.min(&most)) * HEIGHT).div_ceil(most.into());

@@ -93,9 +93,10 @@ fn navigation(partition: &Partition) -> Markup {
 
 fn same_question(view: &View, asked: &[String], is_local: bool) -> Markup {
     let version = format!("-H 'OpenStack-API-Version: {NEWEST_HEADER}'");
-    let headers = match is_local {
-        true => format!("{version} {LOCAL}"),
-        false => version,
+    let headers = if is_local {
+        format!("{version} {LOCAL}")
+    } else {
+        version
     };
     let curl = |path: &String| {
         let is_content = path.contains("/placement/");
@@ -103,8 +104,12 @@ fn same_question(view: &View, asked: &[String], is_local: bool) -> Markup {
         let url = quoted(&format!("http://localhost{path}"));
         format!("curl --unix-socket DATA_DIR/admin.sock {headers} {url}").replace("  ", " ")
     };
-    let lines = view.commands.iter().cloned().chain(asked.iter().map(curl));
-    let lines = lines.map(|line| html! { (line) "\n" });
+    let lines = view
+        .commands
+        .iter()
+        .cloned()
+        .chain(asked.iter().map(curl))
+        .map(|line| html! { (line) "\n" });
     let lines = Room(COMMANDS_BYTES).take(lines);
     html! {
         @if !lines.is_empty() {

@@ -30,8 +30,10 @@ impl Target {
             return None;
         }
         let segments = below.split('/').filter(|one| !one.is_empty());
-        let pairs = query.split('&').filter(|one| !one.is_empty());
-        let pairs = pairs.map(|one| one.split_once('=').unwrap_or((one, "")));
+        let pairs = query
+            .split('&')
+            .filter(|one| !one.is_empty())
+            .map(|one| one.split_once('=').unwrap_or((one, "")));
         Some(Self {
             segments: segments.map(decoded).collect(),
             parameters: pairs
@@ -126,8 +128,8 @@ mod tests {
 
     #[test]
     fn targets_are_decoded_once() {
-        let target = Target::parse("/web/placement/a%2Fb/providers?name=c+d%252B&x&name=e");
-        let target = target.expect("it is below /web");
+        let target = Target::parse("/web/placement/a%2Fb/providers?name=c+d%252B&x&name=e")
+            .expect("it is below /web");
         assert_eq!(target.segments, ["placement", "a/b", "providers"]);
         assert_eq!(target.parameter("name"), "c d%2B");
         assert_eq!((target.parameter("x"), target.parameter("y")), ("", ""));

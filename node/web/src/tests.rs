@@ -64,8 +64,8 @@ fn targets(name: &str) -> Vec<String> {
         "searches?from=0",
         "history?kind={}&provider={}&consumer={}&project={}&class={}&before={}",
         "nothing/{}",
-    ];
-    let content = content.map(|path| format!("/web/placement/default/{path}"));
+    ]
+    .map(|path| format!("/web/placement/default/{path}"));
     let mut all = vec!["/web/".to_owned(), "/web/topology".to_owned()];
     all.push("/web/placement/{}".to_owned());
     all.extend(content);
@@ -261,9 +261,12 @@ fn pages_show_what_the_api_answers() {
 
 #[test]
 fn empty_answer_of_a_search_is_explained() {
-    let body = |path: &str| match path.contains("/allocation_candidates") {
-        true => json!({"allocation_requests": []}),
-        false => cloud(path, "VCPU", 1),
+    let body = |path: &str| {
+        if path.contains("/allocation_candidates") {
+            json!({"allocation_requests": []})
+        } else {
+            cloud(path, "VCPU", 1)
+        }
     };
     let page = page("/web/placement/default/candidates?resources=VCPU:4", body);
     for text in [
@@ -326,9 +329,12 @@ fn pages_are_bounded() {
             assert!(page.body.len() <= 150_000, "{target}: {}", page.body.len());
         }
     }
-    let explained = |path: &str| match path.contains("/allocation_candidates") {
-        true => json!({}),
-        false => cloud(path, &"\"".repeat(5000), 150),
+    let explained = |path: &str| {
+        if path.contains("/allocation_candidates") {
+            json!({})
+        } else {
+            cloud(path, &"\"".repeat(5000), 150)
+        }
     };
     let query = "%22".repeat(1300);
     let page = page(
@@ -340,11 +346,12 @@ fn pages_are_bounded() {
 
 #[test]
 fn every_row_is_on_one_page() {
-    let names = |path: &str| match path.contains("/resource_providers") {
-        true => {
+    let names = |path: &str| {
+        if path.contains("/resource_providers") {
             json!({"resource_providers": (0..250).map(|at| json!({"uuid": UUID, "name": format!("host-{at:03}-{}", "\"".repeat(280))})).collect::<Vec<_>>()})
+        } else {
+            json!({})
         }
-        false => json!({}),
     };
     let (mut target, mut seen) = (
         "/web/placement/default/providers?prefix=host".to_owned(),

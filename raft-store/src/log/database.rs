@@ -114,8 +114,10 @@ impl LogDatabase {
             && ends.purged.is_none_or(|id| id.index < last.index)
             && self.id_at(last.index)? != Some(last)
         {
-            let end = ends.last.map(|id| format!("at {id}"));
-            let end = end.unwrap_or("empty".to_owned());
+            let end = ends
+                .last
+                .map(|id| format!("at {id}"))
+                .unwrap_or("empty".to_owned());
             return lost(format!("entry {last}; its end is {end}"));
         }
         Ok(())
@@ -142,8 +144,11 @@ impl LogDatabase {
 
     /// The entry at an index, if it exists.
     pub(crate) fn entry_at(&self, index: u64) -> Result<Option<Entry>> {
-        let entry = self.rocks.record(LOG, key(index))?.map(into_entry);
-        let entry = entry.transpose();
+        let entry = self
+            .rocks
+            .record(LOG, key(index))?
+            .map(into_entry)
+            .transpose();
         entry.map_err(|error| OpenError::unreadable(&self.rocks.dir, &error))
     }
 
@@ -218,9 +223,10 @@ impl LogDatabase {
         // The entry at `missing` may be absent only if it precedes the whole log.
         let check_beginning = |missing| {
             let precedes_all = missing == start && rows(0, start).next().is_none();
-            match precedes_all {
-                true => Ok(()),
-                false => Err(format!("entry {missing} is missing")),
+            if precedes_all {
+                Ok(())
+            } else {
+                Err(format!("entry {missing} is missing"))
             }
         };
         let mut entries = Vec::new();

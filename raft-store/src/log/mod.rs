@@ -121,9 +121,10 @@ impl LogStore {
     }
 
     fn send(&self, job: Job) -> io::Result<()> {
-        match self.writer.send(job) {
-            true => Ok(()),
-            false => Err(io_error("the log writer thread has ended")),
+        if self.writer.send(job) {
+            Ok(())
+        } else {
+            Err(io_error("the log writer thread has ended"))
         }
     }
 
@@ -222,9 +223,10 @@ impl LogReader {
         // both parts are from the same moment; reading it is not.
         let database = &self.shared.database;
         let snapshot = database.rocks.db.snapshot();
-        let newer = match border < end && bytes_max == usize::MAX {
-            true => tail.range(border, end, bytes_max),
-            false => Vec::new(),
+        let newer = if border < end && bytes_max == usize::MAX {
+            tail.range(border, end, bytes_max)
+        } else {
+            Vec::new()
         };
         drop(tail);
         let under_way = self.shared.base.counters.disk_wait.begin();
@@ -368,8 +370,10 @@ impl RaftLogStorage<TypeConfig> for LogStore {
         // neither leads nor follows, and the others do not wait for it. The writer does not depend
         // on that task, so the wait ends with the next sync or with the failure of the writer.
         let wanted = u32::try_from(bytes.min(self.room_max)).unwrap_or(u32::MAX);
-        let room = Arc::clone(&self.room).acquire_many_owned(wanted).await;
-        let room = room.expect("the semaphore is never closed");
+        let room = Arc::clone(&self.room)
+            .acquire_many_owned(wanted)
+            .await
+            .expect("the semaphore is never closed");
         self.appends += 1;
         let number = self.appends;
         // Make the entries readable first, then write them.

@@ -213,9 +213,10 @@ fn gather(
     let mut next = Some(first);
     while let Some(job) = next {
         waiting.add(shared, &mut batch, job);
-        next = match batch.size_in_bytes() < batch_bytes {
-            true => queue.try_recv().ok(),
-            false => None,
+        next = if batch.size_in_bytes() < batch_bytes {
+            queue.try_recv().ok()
+        } else {
+            None
         };
     }
     if shared.add_committed(&mut batch, waiting.mark.last) && mutant!("older-vote-returns") {

@@ -258,15 +258,14 @@ impl StateDatabase {
             self.rocks.db.iterator_cf_opt(self.family(), read, mode)
         };
         let all = pack_key(from)..[&ENTRY[..1], &[ENTRY[1] + 1]].concat();
-        let (keys, mode) = match backwards {
-            true => {
-                // The last pack may also contain later entries.
-                let last = pack_key(up_to)..all.end.clone();
-                let last = iterate(last, IteratorMode::Start).next();
-                let end = last.and_then(|pack| Some([&*pack.ok()?.0, &[0]].concat()));
-                (all.start..end.unwrap_or(all.end), IteratorMode::End)
-            }
-            false => (all, IteratorMode::Start),
+        let (keys, mode) = if backwards {
+            // The last pack may also contain later entries.
+            let last = pack_key(up_to)..all.end.clone();
+            let last = iterate(last, IteratorMode::Start).next();
+            let end = last.and_then(|pack| Some([&*pack.ok()?.0, &[0]].concat()));
+            (all.start..end.unwrap_or(all.end), IteratorMode::End)
+        } else {
+            (all, IteratorMode::Start)
         };
         iterate(keys, mode).map(|pack| pack.map(|(_, pack)| pack))
     }
@@ -278,9 +277,10 @@ impl StateDatabase {
         let bytes = batch.size_in_bytes();
         self.rocks.db.write_opt(batch, &options)?;
         let unflushed = self.unflushed.fetch_add(bytes, Ordering::Relaxed) + bytes;
-        match unflushed > runtime::limits().rows_buffer {
-            true => self.sync(),
-            false => Ok(()),
+        if unflushed > runtime::limits().rows_buffer {
+            self.sync()
+        } else {
+            Ok(())
         }
     }
 

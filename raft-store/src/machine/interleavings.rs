@@ -96,8 +96,12 @@ impl Node {
                 Err(LedgerError::Gone(floor)) => assert!(floor.index > 0),
                 Err(error) => panic!("{error}"),
             }
-            let found = ledger.backward(up_to, usize::MAX).unwrap();
-            let mut found: Vec<_> = found.iter().map(|entry| entry.index).collect();
+            let mut found: Vec<_> = ledger
+                .backward(up_to, usize::MAX)
+                .unwrap()
+                .iter()
+                .map(|entry| entry.index)
+                .collect();
             found.reverse();
             let floor = ledger.floor().index;
             found.retain(|index| *index > floor);

@@ -387,9 +387,10 @@ impl Ledger {
 
     fn check(&self, after: u64) -> Result<(), LedgerError> {
         let floor = self.floor();
-        match after < floor.index {
-            true => Err(LedgerError::Gone(floor)),
-            false => Ok(()),
+        if after < floor.index {
+            Err(LedgerError::Gone(floor))
+        } else {
+            Ok(())
         }
     }
 }

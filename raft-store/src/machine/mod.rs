@@ -93,9 +93,10 @@ impl StateMachine {
     async fn apply_batch(&self, batch: Vec<EntryResponder<TypeConfig>>) -> io::Result<()> {
         let core = Arc::clone(&self.core);
         // Long work on one of Raft's threads would delay heartbeats.
-        let too_much_waits = match core.is_cheap(&batch) {
-            true => core.apply(batch)?,
-            false => runtime::blocking(move || core.apply(batch)).await?,
+        let too_much_waits = if core.is_cheap(&batch) {
+            core.apply(batch)?
+        } else {
+            runtime::blocking(move || core.apply(batch)).await?
         };
         if too_much_waits {
             let core = Arc::clone(&self.core);
@@ -111,14 +112,16 @@ fn first_of(
     entries: &mut VecDeque<EntryResponder<TypeConfig>>,
 ) -> Option<Vec<EntryResponder<TypeConfig>>> {
     let mut bytes = 0;
-    let count = entries.iter().take_while(|(entry, _)| {
-        let is_in = bytes < BATCH_BYTES;
-        if let Payload::Normal(logged) = &entry.payload {
-            bytes += logged.record().0.len();
-        }
-        is_in
-    });
-    let count = count.count();
+    let count = entries
+        .iter()
+        .take_while(|(entry, _)| {
+            let is_in = bytes < BATCH_BYTES;
+            if let Payload::Normal(logged) = &entry.payload {
+                bytes += logged.record().0.len();
+            }
+            is_in
+        })
+        .count();
     (count > 0).then(|| entries.drain(..count).collect())
 }
 

@@ -53,8 +53,9 @@ impl SnapshotDir {
     /// Removes unfinished files. Finished ones stay until [`SnapshotDir::clear`].
     pub(crate) fn open(base: &Base) -> Result<Self> {
         let dir = base.options.dir.join(SNAPSHOT_DIR);
-        let handle = fs::create_dir_all(&dir).and_then(|()| File::open(&dir));
-        let handle = handle.map_err(|error| OpenError::io("open", &dir, error))?;
+        let handle = fs::create_dir_all(&dir)
+            .and_then(|()| File::open(&dir))
+            .map_err(|error| OpenError::io("open", &dir, error))?;
         let inner = Inner {
             dir,
             handle,
@@ -210,9 +211,10 @@ impl SnapshotDir {
         file: &SnapshotFile,
     ) -> Result<AppliedState, SnapshotError> {
         let found = self.read_whole(file)?;
-        match found.covers() == *meta {
-            true => Ok(found),
-            false => Err(SnapshotError::OtherCoverage),
+        if found.covers() == *meta {
+            Ok(found)
+        } else {
+            Err(SnapshotError::OtherCoverage)
         }
     }
 

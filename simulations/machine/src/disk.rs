@@ -153,9 +153,12 @@ impl SimulatedDisk {
     /// # Errors
     /// Errors of the file system.
     pub fn cut_power(&self, dir: &Path, torn: bool) -> io::Result<u64> {
-        self.lock().cut(dir, |random, unsynced| match torn {
-            true => random.random_range(0..=unsynced),
-            false => 0,
+        self.lock().cut(dir, |random, unsynced| {
+            if torn {
+                random.random_range(0..=unsynced)
+            } else {
+                0
+            }
         })
     }
 

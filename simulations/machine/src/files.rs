@@ -61,17 +61,19 @@ struct Mount {
 
 /// Makes the content of a file durable.
 pub(crate) fn sync(file: &File) -> io::Result<()> {
-    match is_mounted() {
-        true => DISKS.with_borrow_mut(|disks| disks.note(file)),
-        false => file.sync_data(),
+    if is_mounted() {
+        DISKS.with_borrow_mut(|disks| disks.note(file))
+    } else {
+        file.sync_data()
     }
 }
 
 /// Makes the names in a directory durable.
 pub(crate) fn sync_dir(dir: &Path) -> io::Result<()> {
-    match is_mounted() {
-        true => DISKS.with_borrow_mut(|disks| disks.note_dir(dir)),
-        false => File::open(dir)?.sync_all(),
+    if is_mounted() {
+        DISKS.with_borrow_mut(|disks| disks.note_dir(dir))
+    } else {
+        File::open(dir)?.sync_all()
     }
 }
 
@@ -153,9 +155,10 @@ pub(crate) fn lose_unsynced(
 ) -> io::Result<u64> {
     DISKS.with(|disks| {
         let mut disks = disks.borrow_mut();
-        match disks.mounts.contains_key(top) {
-            true => disks.lose(top, rocks, is_kept),
-            false => Ok(0),
+        if disks.mounts.contains_key(top) {
+            disks.lose(top, rocks, is_kept)
+        } else {
+            Ok(0)
         }
     })
 }
@@ -224,9 +227,10 @@ impl Disks {
             match durable.get(&name) {
                 None if !is_kept() => {
                     lost += 1;
-                    match about.is_dir() {
-                        true => fs::remove_dir_all(&path)?,
-                        false => fs::remove_file(&path)?,
+                    if about.is_dir() {
+                        fs::remove_dir_all(&path)?
+                    } else {
+                        fs::remove_file(&path)?
                     }
                 }
                 _ if is_rocks => {}

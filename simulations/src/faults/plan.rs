@@ -105,9 +105,10 @@ fn series(
     let mut begins = Duration::from_millis(300);
     while begins < parameters.fault_phase {
         let short = random.random_bool(0.6);
-        let lasts = match short {
-            true => random.random_range(50..1000),
-            false => random.random_range(1000..4000),
+        let lasts = if short {
+            random.random_range(50..1000)
+        } else {
+            random.random_range(1000..4000)
         };
         let fault = alone(draw(random), parameters.nodes);
         // Held messages may be very late.
@@ -182,9 +183,10 @@ fn data(parameters: &Parameters) -> Planned {
         lasts: Duration::from_millis(random.random_range(50..1000)),
         fault,
     };
-    match rots {
-        true => at(0.4..1.0, Fault::RotRow(node)),
-        false => at(0.1..0.6, Fault::Copy(node)),
+    if rots {
+        at(0.4..1.0, Fault::RotRow(node))
+    } else {
+        at(0.1..0.6, Fault::Copy(node))
     }
 }
 

@@ -74,9 +74,10 @@ impl CarriedOutOnce {
                 return Err(format!("{id:?} was executed again"));
             }
             let forgotten = is_over && *outcome == Outcome::AnsweredBefore;
-            return match outcome == first || forgotten {
-                true => Ok(()),
-                false => Err(format!("{id:?} first got {first:?}, now {outcome:?}")),
+            return if outcome == first || forgotten {
+                Ok(())
+            } else {
+                Err(format!("{id:?} first got {first:?}, now {outcome:?}"))
             };
         }
         if is_over {

@@ -37,8 +37,10 @@ impl LogInvariant for CommitOnAQuorum {
         // snapshot.
         let covered = log.purged.map_or(upto.index, |purged| purged.index);
         let covered = logs.voters.range(..=covered).next_back();
-        let known = known.into_iter().chain(covered);
-        let known = known.max_by_key(|(index, _)| **index);
+        let known = known
+            .into_iter()
+            .chain(covered)
+            .max_by_key(|(index, _)| **index);
         let later = log.voters.range(upto.index + 1..).take(1);
         let memberships: Vec<&Voters> = known.into_iter().chain(later).map(|one| one.1).collect();
         let has = |node: &u64| logs.node(*node).has_durably(*upto);

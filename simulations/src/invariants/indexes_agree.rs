@@ -32,9 +32,10 @@ impl Invariant for IndexesAgree {
         if goes_on && !index.is_multiple_of(EVERY) {
             return Ok(());
         }
-        match applied.before.agrees_with_recount() {
-            true => Ok(()),
-            false => Err("data derived from the rows differs from a recount".to_owned()),
+        if applied.before.agrees_with_recount() {
+            Ok(())
+        } else {
+            Err("data derived from the rows differs from a recount".to_owned())
         }
     }
 }

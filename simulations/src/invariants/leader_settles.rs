@@ -155,11 +155,12 @@ impl LeaderSettles {
         }
         let before = self.while_healthy.replace(leader).unwrap_or(leader);
         let is_better = self.rank(leader) < self.rank(before);
-        match before == leader || is_better || (seen.has_drained)(before) {
-            true => Ok(()),
-            false => Err(format!(
+        if before == leader || is_better || (seen.has_drained)(before) {
+            Ok(())
+        } else {
+            Err(format!(
                 "{NAME}: the cluster is healthy, but node {leader} leads in place of node {before}"
-            )),
+            ))
         }
     }
 }

@@ -30,8 +30,9 @@ impl Invariant for NoOverAllocation {
                         continue;
                     }
                     let before = applied.before.node_by_id(node.id);
-                    let used = before.and_then(|node| node.stock(stock.class));
-                    let used = used.map_or(0, |stock| stock.used);
+                    let used = before
+                        .and_then(|node| node.stock(stock.class))
+                        .map_or(0, |stock| stock.used);
                     if stock.used > used {
                         return Err(format!(
                             "{} of {capacity} units of class {:?} of {} are allocated, {used} before",

@@ -30,12 +30,13 @@ impl OneStartPerLeader {
         }
         let term = vote.leader_id.term;
         let led = *self.leaders.entry((term, *node)).or_insert(*start);
-        match led == *start {
-            true => Ok(()),
-            false => Err(format!(
+        if led == *start {
+            Ok(())
+        } else {
+            Err(format!(
                 "{NAME}: node {node} leads in term {term} in its start {start}, but already did in its \
                  start {led}"
-            )),
+            ))
         }
     }
 

@@ -15,9 +15,10 @@ pub const NAME: &str = "a leader holds its own vote";
 /// Description of the violation.
 pub fn observe(role: &Role) -> Result<(), String> {
     let Role { node, vote, .. } = role;
-    match role.leads && vote.leader_id.node_id != *node {
-        true => Err(format!("{NAME}: node {node} leads, but its vote is {vote}")),
-        false => Ok(()),
+    if role.leads && vote.leader_id.node_id != *node {
+        Err(format!("{NAME}: node {node} leads, but its vote is {vote}"))
+    } else {
+        Ok(())
     }
 }
 
@@ -43,12 +44,13 @@ impl LogInvariant for OwnVote {
         }
         let vote = logs.node(hint.node).vote;
         let voted = vote.map(|vote| (vote.leader_id.term, vote.leader_id.node_id));
-        match voted == Some(leader) {
-            true => Ok(()),
-            false => Err(format!(
+        if voted == Some(leader) {
+            Ok(())
+        } else {
+            Err(format!(
                 "node {} leads in term {}, but has the vote {vote:?} on disk",
                 leader.1, leader.0
-            )),
+            ))
         }
     }
 }

@@ -40,13 +40,14 @@ fn check(state: &State) -> Result<(), String> {
             }
         }
     }
-    match state.sizes().providers == seen.len() {
-        true => Ok(()),
-        false => Err(format!(
+    if state.sizes().providers == seen.len() {
+        Ok(())
+    } else {
+        Err(format!(
             "there are {} providers, and {} in trees",
             state.sizes().providers,
             seen.len()
-        )),
+        ))
     }
 }
 

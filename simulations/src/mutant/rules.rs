@@ -149,9 +149,10 @@ fn neighbours_last_forgotten(
     cluster: &Cluster,
     stamped: &Stamped,
 ) -> (Outcome, ClusterChanges) {
-    match Clouds::First.neighbour() == Some(stamped.partition) {
-        true => last_forgotten(index, cluster, stamped),
-        false => Rules.apply(index, cluster, stamped),
+    if Clouds::First.neighbour() == Some(stamped.partition) {
+        last_forgotten(index, cluster, stamped)
+    } else {
+        Rules.apply(index, cluster, stamped)
     }
 }
 

@@ -229,9 +229,10 @@ impl World {
             Fault::Learner(node) => self.desk.order([Order::Add(node)]),
             Fault::Transfer(node) => self.desk.order([Order::Transfer(node)]),
             Fault::Grow(node) => {
-                let desk = match node.is_multiple_of(2) {
-                    true => &self.desk,
-                    false => &self.deputy,
+                let desk = if node.is_multiple_of(2) {
+                    &self.desk
+                } else {
+                    &self.deputy
                 };
                 desk.order([Order::Add(node), Order::Promote(node)]);
             }
@@ -326,17 +327,19 @@ impl World {
                 one.changes = now + FLAP;
                 one.is_there = !one.is_there;
                 let cut = Fault::CutLink(a, b);
-                match one.is_there {
-                    true => self.cut(cut),
-                    false => self.heal_links(cut),
+                if one.is_there {
+                    self.cut(cut)
+                } else {
+                    self.heal_links(cut)
                 }
             }
             Fault::FlapSites(..) if one.changes <= now => {
                 one.changes = now + FLAP_SITES;
                 one.is_there = !one.is_there;
-                match one.is_there {
-                    true => self.cut(one.fault),
-                    false => self.heal_links(one.fault),
+                if one.is_there {
+                    self.cut(one.fault)
+                } else {
+                    self.heal_links(one.fault)
                 }
             }
             Fault::PowerCutAt(node, _) if !one.is_there => {
@@ -446,9 +449,10 @@ impl World {
             self.down.remove(&node);
             let host = &self.hosts[&node];
             // A host that was asked to stop is still running and can be asked to start.
-            match self.sim.is_host_running(host.name.as_str()) {
-                true => host.set_running(true),
-                false => self.sim.bounce(host.name.as_str()),
+            if self.sim.is_host_running(host.name.as_str()) {
+                host.set_running(true)
+            } else {
+                self.sim.bounce(host.name.as_str())
             }
         }
     }

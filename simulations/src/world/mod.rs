@@ -460,12 +460,11 @@ impl World {
     fn come_back(&mut self) {
         self.has_come_back = true;
         for node in std::mem::take(&mut self.away) {
-            match self.down.contains_key(&node) {
-                true => self.start(node),
-                false => {
-                    self.heal_links(Fault::Isolate(node));
-                    self.heal_links(Fault::CutClients(node));
-                }
+            if self.down.contains_key(&node) {
+                self.start(node)
+            } else {
+                self.heal_links(Fault::Isolate(node));
+                self.heal_links(Fault::CutClients(node));
             }
         }
     }

@@ -20,8 +20,10 @@ impl World {
     /// The machines of a site. Operator and scanner have no latency to any site, so that the final
     /// scan is not slower than in other runs.
     fn at_site(&self, regions: &Regions, site: usize) -> Vec<String> {
-        let hosts = self.hosts.iter();
-        let hosts = hosts.filter(|(node, _)| regions.site(**node) == site);
+        let hosts = self
+            .hosts
+            .iter()
+            .filter(|(node, _)| regions.site(**node) == site);
         let clients = 0..self.shared.parameters.clients;
         let clients = clients.filter(|client| regions.site_of_client(*client) == site);
         let hosts = hosts.map(|(_, host)| host.name.clone());

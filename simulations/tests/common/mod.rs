@@ -32,8 +32,9 @@ pub(crate) fn answered(
     is_meant: impl Fn(u64) -> bool,
 ) -> Vec<(&Event, &Answer)> {
     let events = report.history.events.iter();
-    let within = events.filter(|event| event.sent >= from && is_meant(event.node));
-    let within = within.filter(|event| event.ended.is_some_and(|ended| ended <= to));
+    let within = events
+        .filter(|event| event.sent >= from && is_meant(event.node))
+        .filter(|event| event.ended.is_some_and(|ended| ended <= to));
     within
         .filter_map(|event| Some((event, event.answer()?)))
         .collect()

@@ -198,8 +198,7 @@ impl Workload {
             group.required = self.required(minor);
         }
         if minor >= 22 && self.percent(15) {
-            let required = group.required.iter().flatten();
-            let required: BTreeSet<_> = required.cloned().collect();
+            let required: BTreeSet<_> = group.required.iter().flatten().cloned().collect();
             let forbidden = self.traits(1);
             group.forbidden = forbidden.difference(&required).cloned().collect();
         }

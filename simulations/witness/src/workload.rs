@@ -327,8 +327,10 @@ impl Workload {
             Kind::Reshape => {
                 let count = if self.percent(30) { 2 } else { 1 };
                 // Providers of the set-up, which mostly exist.
-                let some = names.field[..3].choose_multiple(&mut self.random, count);
-                let mut some: Vec<Uuid> = some.copied().collect();
+                let mut some: Vec<Uuid> = names.field[..3]
+                    .choose_multiple(&mut self.random, count)
+                    .copied()
+                    .collect();
                 some.sort();
                 some
             }
@@ -601,8 +603,11 @@ impl Workload {
         names: &Names,
         beliefs: &Beliefs,
     ) -> Vec<ConsumerAllocations> {
-        let some = names.consumers.choose_multiple(&mut self.random, most);
-        let mut some: Vec<Uuid> = some.copied().collect();
+        let mut some: Vec<Uuid> = names
+            .consumers
+            .choose_multiple(&mut self.random, most)
+            .copied()
+            .collect();
         some.sort();
         let user = format!("user{}", self.mark());
         some.into_iter()
@@ -643,8 +648,10 @@ impl Workload {
 
     fn amounts(&mut self, providers: &[Uuid], names: &Names) -> Vec<ProviderAmounts> {
         let count = if self.percent(25) { 2 } else { 1 };
-        let some = providers.choose_multiple(&mut self.random, count);
-        let mut some: Vec<Uuid> = some.copied().collect();
+        let mut some: Vec<Uuid> = providers
+            .choose_multiple(&mut self.random, count)
+            .copied()
+            .collect();
         some.sort();
         some.into_iter()
             .map(|provider| {
@@ -752,8 +759,12 @@ impl Workload {
     /// Some aggregates; one with a unique name marks the list.
     fn aggregates(&mut self, names: &Names) -> BTreeSet<AggregateUuid> {
         let mark = Uuid::from_u128(u128::from(self.mark())).to_string();
-        let some = names.aggregates.iter();
-        let some: Vec<String> = some.filter(|_| self.percent(60)).cloned().collect();
+        let some: Vec<String> = names
+            .aggregates
+            .iter()
+            .filter(|_| self.percent(60))
+            .cloned()
+            .collect();
         some.into_iter()
             .chain([mark])
             .map(AggregateUuid::from)

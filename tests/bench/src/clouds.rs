@@ -160,8 +160,9 @@ impl Cloud {
             providers[0].traits = some.into_iter().map(trait_name).collect();
             for _ in 0..random.random_range(2..=12) {
                 let units: u64 = random.random_range(1..=16);
-                let each = [("VCPU", 1), ("MEMORY_MB", 1_000), ("DISK_GB", 10)];
-                let each = each.into_iter().take(providers[0].inventories.len());
+                let each = [("VCPU", 1), ("MEMORY_MB", 1_000), ("DISK_GB", 10)]
+                    .into_iter()
+                    .take(providers[0].inventories.len());
                 held.push(each.map(|(class, unit)| (class, units * unit)).collect());
             }
         }
@@ -230,9 +231,10 @@ async fn claim(client: &Client, root: Uuid, holdings: Vec<Holding>) -> Result<()
     let claims: BTreeMap<_, _> = (holdings.into_iter())
         .map(|(consumer, held)| (consumer, Claim::by("project", "user").and(root, &held)))
         .collect();
-    match claims.is_empty() {
-        true => Ok(()),
-        false => client.post_allocations(&claims).await,
+    if claims.is_empty() {
+        Ok(())
+    } else {
+        client.post_allocations(&claims).await
     }
 }
 

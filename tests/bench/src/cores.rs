@@ -46,8 +46,10 @@ pub(crate) struct Shares {
 impl Ticks {
     pub(crate) fn now() -> anyhow::Result<Self> {
         let stat = std::fs::read_to_string("/proc/stat").context("cannot read /proc/stat")?;
-        let lines = stat.lines().skip(1);
-        let lines = lines.take_while(|line| line.starts_with("cpu"));
+        let lines = stat
+            .lines()
+            .skip(1)
+            .take_while(|line| line.starts_with("cpu"));
         let ticks = lines.map(|line| {
             let mut ticks = [0.0; 8];
             for (tick, text) in ticks.iter_mut().zip(line.split_whitespace().skip(1)) {

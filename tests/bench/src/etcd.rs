@@ -135,15 +135,17 @@ impl Etcd {
         let lines = std::fs::read_to_string(&log)?;
         std::fs::remove_file(&log)?;
         // Start, HTTP status and duration in microseconds of each request.
-        let took = lines.lines().map(|line| {
-            let fields: Vec<&str> = line.split('\t').collect();
-            ensure!(
-                fields.len() >= 3 && fields[1] == "200",
-                "a put failed: {line}"
-            );
-            Ok(fields[2].parse()?)
-        });
-        let took: Vec<u64> = took.collect::<anyhow::Result<_>>()?;
+        let took: Vec<u64> = lines
+            .lines()
+            .map(|line| {
+                let fields: Vec<&str> = line.split('\t').collect();
+                ensure!(
+                    fields.len() >= 3 && fields[1] == "200",
+                    "a put failed: {line}"
+                );
+                Ok(fields[2].parse()?)
+            })
+            .collect::<anyhow::Result<_>>()?;
         ensure!(
             output.status.success() && !took.is_empty(),
             "h2load failed: {printed}"

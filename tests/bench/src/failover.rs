@@ -39,8 +39,10 @@ pub(crate) async fn measure(sites: &mut Sites, providers: &[Uuid]) -> anyhow::Re
     let over = Arc::new(AtomicBool::new(false));
     let writers: Vec<_> = (0..WRITERS)
         .map(|nth| {
-            let client = sites.cluster.client_of(survivors[nth % survivors.len()]);
-            let client = client.with_patience(Duration::ZERO);
+            let client = sites
+                .cluster
+                .client_of(survivors[nth % survivors.len()])
+                .with_patience(Duration::ZERO);
             tokio::spawn(write(client, providers[nth], over.clone()))
         })
         .collect();
@@ -53,8 +55,10 @@ pub(crate) async fn measure(sites: &mut Sites, providers: &[Uuid]) -> anyhow::Re
     over.store(true, Ordering::Relaxed);
     let acknowledged = futures::future::try_join_all(writers).await?.concat();
     let after = acknowledged.iter().filter(|one| one.begun > lost_at);
-    let first = after.map(|one| one.at).min();
-    let first = first.with_context(|| format!("no write within {AFTER:?} of the loss"))?;
+    let first = after
+        .map(|one| one.at)
+        .min()
+        .with_context(|| format!("no write within {AFTER:?} of the loss"))?;
     let mut lost = 0;
     for id in [survivors[0], LEARNER] {
         let client = sites.cluster.client_of(id);

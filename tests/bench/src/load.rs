@@ -137,8 +137,10 @@ impl Load {
     /// Opens endless responses and reads them.
     pub(crate) async fn stream(&self) -> anyhow::Result<()> {
         let printed = self.printed().await?;
-        let counted = printed.lines().find(|line| line.starts_with("measured "));
-        let counted = counted.context("wrk measured nothing")?;
+        let counted = printed
+            .lines()
+            .find(|line| line.starts_with("measured "))
+            .context("wrk measured nothing")?;
         let went_on = counted.starts_with("measured 0 ") && counted.ends_with(" 0");
         ensure!(went_on, "endless answers ended: {counted}");
         Ok(())

@@ -56,8 +56,11 @@ async fn main() -> ExitCode {
 async fn run(command: Command) -> anyhow::Result<()> {
     if !matches!(command.part, Part::Bare(_)) {
         let cores = std::thread::available_parallelism().map_or(0, std::num::NonZero::get);
-        let load = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
-        let load = load.split(' ').next().unwrap_or("?");
+        let load = std::fs::read_to_string("/proc/loadavg")
+            .unwrap_or_default()
+            .split(' ')
+            .next()
+            .unwrap_or("?");
         println!("{cores} cores, load {load} before the start\n");
         cores::move_to(&cores::of_services()?)?;
     }
@@ -143,9 +146,10 @@ fn plot(
     for (nth, points) in lines.values().enumerate() {
         let _ = writeln!(script, "$line{nth} << end\n{points}end");
     }
-    let drawn = lines.keys().enumerate();
-    let drawn =
-        drawn.map(|(nth, name)| format!("$line{nth} with linespoints pointtype 7 title '{name}'"));
+    let drawn = lines
+        .keys()
+        .enumerate()
+        .map(|(nth, name)| format!("$line{nth} with linespoints pointtype 7 title '{name}'"));
     let _ = writeln!(script, "plot {}", drawn.collect::<Vec<_>>().join(", "));
     let commands = tempfile::NamedTempFile::new()?;
     std::fs::write(&commands, script)?;

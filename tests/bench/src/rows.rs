@@ -419,9 +419,10 @@ impl Services {
             }
             Service::Upstream => {
                 let upstream = self.upstream.as_ref().expect(STARTED);
-                let least = match asked.requests[0].1.contains("allocation_candidates") {
-                    true => UPSTREAM_SEARCH_SECONDS_MIN,
-                    false => UPSTREAM_SECONDS_MIN,
+                let least = if asked.requests[0].1.contains("allocation_candidates") {
+                    UPSTREAM_SEARCH_SECONDS_MIN
+                } else {
+                    UPSTREAM_SECONDS_MIN
                 };
                 let mut load = asked.load(&upstream.servers(), seconds.max(least));
                 // Upstream gives up on conflicts between its own threads.

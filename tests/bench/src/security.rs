@@ -54,9 +54,10 @@ impl Options {
         token: &str,
     ) -> anyhow::Result<Subject> {
         progress(&format!("starting {nodes} nodes: {name}"));
-        let cluster = match is_secured {
-            true => Cluster::start_secured(nodes, config).await?,
-            false => Cluster::start_with(nodes, config).await?,
+        let cluster = if is_secured {
+            Cluster::start_secured(nodes, config).await?
+        } else {
+            Cluster::start_with(nodes, config).await?
         };
         let client: Client = cluster.client().with_token(token);
         let providers = boundless(&client).await?;

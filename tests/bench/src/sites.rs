@@ -59,11 +59,13 @@ impl Sites {
     }
 
     pub(crate) fn set_round_trips(&self, round_trip_ms: u64) {
-        self.cluster
-            .set_round_trips(|one, other| match site_of(one) == site_of(other) {
-                true => Duration::ZERO,
-                false => Duration::from_millis(round_trip_ms),
-            });
+        self.cluster.set_round_trips(|one, other| {
+            if site_of(one) == site_of(other) {
+                Duration::ZERO
+            } else {
+                Duration::from_millis(round_trip_ms)
+            }
+        });
     }
 
     /// Waits until the leader is at its preferred site; returns its id.

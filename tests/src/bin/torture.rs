@@ -94,9 +94,10 @@ async fn run(command: Command) -> anyhow::Result<ExitCode> {
             println!("{} {outcome}", verdict(well));
         }
     }
-    Ok(match met {
-        true => ExitCode::SUCCESS,
-        false => ExitCode::FAILURE,
+    Ok(if met {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
     })
 }
 
@@ -138,8 +139,5 @@ async fn rounds_of_faults(long: Duration, first: u64) -> anyhow::Result<ExitCode
 }
 
 fn verdict(met: bool) -> &'static str {
-    match met {
-        true => "[pass]",
-        false => "[miss]",
-    }
+    if met { "[pass]" } else { "[miss]" }
 }

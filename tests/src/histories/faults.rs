@@ -339,8 +339,8 @@ impl<'a> Injector<'a> {
             }
             let made = until_done("for a token", async || {
                 admin.create_join_token(3600, None, false).await
-            });
-            let made = made.await?;
+            })
+            .await?;
             // The tokens in between were created, but their answers were lost.
             while (self.cluster.ids().len() as u64) < made.id {
                 self.cluster.add_place();

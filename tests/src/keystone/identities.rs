@@ -63,8 +63,12 @@ impl Identities {
         );
         match *request.method() {
             Method::POST => {
-                let body = request.into_body().collect().await;
-                let body = body.expect("a node sends its whole request").to_bytes();
+                let body = request
+                    .into_body()
+                    .collect()
+                    .await
+                    .expect("a node sends its whole request")
+                    .to_bytes();
                 let auth = serde_json::from_slice(&body).expect("a login is JSON");
                 self.log_in(&auth)
             }

@@ -70,8 +70,8 @@ impl StandIn {
         let server = HttpServer::start(move |request| {
             let answering = answering.clone();
             async move { answering.answer(request).await }
-        });
-        let server = server.await?;
+        })
+        .await?;
         Ok(Self { shared, server })
     }
 

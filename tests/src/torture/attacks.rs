@@ -217,8 +217,9 @@ fn again(
             let place = target.places[nth % target.places.len()].clone();
             let request = request.clone();
             attackers.spawn(async move {
-                let client = Client::new([place.api_url()]).expect("a place is an endpoint");
-                let client = client.with_attempt_timeout(PATIENCE);
+                let client = Client::new([place.api_url()])
+                    .expect("a place is an endpoint")
+                    .with_attempt_timeout(PATIENCE);
                 let mut answers = Answers::default();
                 while Instant::now() < until {
                     let begun = Instant::now();

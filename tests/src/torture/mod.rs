@@ -186,9 +186,10 @@ async fn long_lists(cluster: &Cluster) -> anyhow::Result<Uuid> {
     client.create_provider(&new).await?;
     let all = (0..IN_TREE + OTHERS).map(|nth| {
         let new = NewProvider::named(&format!("listed-{nth}"));
-        let new = match nth < IN_TREE {
-            true => new.child_of(root),
-            false => new,
+        let new = if nth < IN_TREE {
+            new.child_of(root)
+        } else {
+            new
         };
         let client = client.clone();
         async move { client.create_provider(&new).await }

@@ -75,8 +75,11 @@ pub fn run(shell: Command) -> anyhow::Result<Duration> {
 pub fn recorded() -> anyhow::Result<(Vec<String>, Vec<String>)> {
     let cast = fs::read_to_string(Path::new(PAGE).with_file_name("first-minute.cast"))?;
     let mut page = Page::read(&fs::read_to_string(PAGE)?);
-    let steps = page.steps().filter(|step| step.is_recorded);
-    let steps = steps.map(|step| step.command.clone()).collect();
+    let steps = page
+        .steps()
+        .filter(|step| step.is_recorded)
+        .map(|step| step.command.clone())
+        .collect();
     Ok((recording::commands(&cast)?, steps))
 }
 

@@ -129,13 +129,14 @@ impl Recording {
                 ""
             };
             let times = ["0".to_owned(), part(*at)];
-            let seen = match *at > 0.0 {
-                true => animation(
+            let seen = if *at > 0.0 {
+                animation(
                     "animate attributeName=\"visibility\"",
                     &["hidden".to_owned(), "visible".to_owned()],
                     &times,
-                ),
-                false => String::new(),
+                )
+            } else {
+                String::new()
             };
             writeln!(
                 svg,
@@ -150,10 +151,12 @@ impl Recording {
 
 /// Commands of a cast.
 pub(super) fn commands(cast: &str) -> anyhow::Result<Vec<String>> {
-    let events = cast.lines().skip(1).map(serde_json::from_str);
-    let events: Vec<Value> = events.collect::<Result<_, _>>()?;
-    let texts = events.iter().map(|event| event[2].as_str());
-    let texts: Option<Vec<&str>> = texts.collect();
+    let events: Vec<Value> = cast
+        .lines()
+        .skip(1)
+        .map(serde_json::from_str)
+        .collect::<Result<_, _>>()?;
+    let texts: Option<Vec<&str>> = events.iter().map(|event| event[2].as_str()).collect();
     let texts = texts.context("an event has no text")?;
     let commands = texts.windows(2).filter(|pair| pair[0] == PROMPT);
     Ok(commands

@@ -80,8 +80,11 @@ impl Stage {
         let mut disks = Vec::new();
         for id in cluster.ids() {
             disks.push(SmallDisk::mount(&cluster.data_dir(id), NEARLY_FULL_MB)?);
-            let gate = cluster.directory().join(format!("node-{id}"));
-            let gate = gate.display().to_string();
+            let gate = cluster
+                .directory()
+                .join(format!("node-{id}"))
+                .display()
+                .to_string();
             let options = cluster.options_mut();
             // A newer version, which node 3 holds at the level of this one.
             options.binary = Some(binaries::rehearsal().unwrap());

@@ -67,8 +67,9 @@ impl Stage {
     }
 
     pub(super) async fn play(self, story: Story<'_>) {
-        let client = Client::new([self.place.api()]).unwrap();
-        let client = client.with_patience(Duration::ZERO);
+        let client = Client::new([self.place.api()])
+            .unwrap()
+            .with_patience(Duration::ZERO);
         // Each request waits up to 10 s for a hung Keystone: more are in flight than Keystone may
         // have at once, and more than one address may have.
         let asks = async || {

@@ -70,8 +70,11 @@ pub(crate) async fn run(content: &Content, which: Which) -> anyhow::Result<ExitC
     let ages = (which.older_than, which.migrations_older_than);
     audit.judge(&placement, &nova, ages, OffsetDateTime::now_utc());
     if let Some(plan) = &which.plan {
-        let lines = audit.planned.iter().map(Planned::line);
-        let lines = lines.collect::<anyhow::Result<String>>()?;
+        let lines = audit
+            .planned
+            .iter()
+            .map(Planned::line)
+            .collect::<anyhow::Result<String>>()?;
         let written = create(plan, PRIVATE)?.write_all(lines.as_bytes());
         written.with_context(|| format!("cannot write {}", plan.display()))?;
     }

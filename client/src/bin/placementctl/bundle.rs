@@ -178,8 +178,10 @@ pub(crate) async fn make(
     if !secrets::find(&manifest).is_empty() {
         bail!("file names of the bundle look like secrets; nothing was written");
     }
-    let kept = files.iter().filter(|entry| entry.is_kept());
-    let kept = kept.map(|entry| (&*entry.file, &*entry.text));
+    let kept = files
+        .iter()
+        .filter(|entry| entry.is_kept())
+        .map(|entry| (&*entry.file, &*entry.text));
     let all = [("README.txt", README), ("manifest.json", &*manifest)];
     let packed = packed(&root, all.into_iter().chain(kept), made_at.unix_timestamp())?;
     let cannot = || format!("cannot write {}", target.display());
@@ -196,8 +198,13 @@ async fn gather(admin: &Admin, survey: &Survey, limit: Duration) -> Vec<Entry> {
         name.chars()
             .all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c))
     };
-    let named = survey.newest().partitions.iter().filter(is_plain);
-    let named = named.take(PARTITIONS_MAX).map(String::as_str);
+    let named = survey
+        .newest()
+        .partitions
+        .iter()
+        .filter(is_plain)
+        .take(PARTITIONS_MAX)
+        .map(String::as_str);
     let partitions: Vec<&str> = named.chain(["default"]).collect();
     let of = |member: &Member| Some((member.id, admin.of(member, limit).ok()?));
     let members = survey.members.iter();

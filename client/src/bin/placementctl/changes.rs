@@ -132,8 +132,8 @@ fn listed(entries: &[AnyEntry]) -> Rows<Listed> {
 pub(crate) fn changes(entry: &AnyEntry) -> impl Iterator<Item = Listed> {
     entry.changes.iter().map(|values| {
         let (before, after) = (cell(&values.before), cell(&values.after));
-        let words = [(&before, &after), (&after, &before)];
-        let words = words.map(|(one, other)| word(rest(one, other)));
+        let words =
+            [(&before, &after), (&after, &before)].map(|(one, other)| word(rest(one, other)));
         Listed {
             at: entry.at.clone(),
             index: entry.index.clone(),

@@ -59,8 +59,8 @@ pub(crate) struct Which {
 /// Prints the differences. `client` provides the trusted authorities and the timeout.
 pub(crate) async fn run(client: &Client, which: Which) -> anyhow::Result<ExitCode> {
     let service = |name, url: &str| {
-        let client = service(client, url, &which.token);
-        let client = client.with_context(|| format!("{url:?} is not a valid service URL"))?;
+        let client = service(client, url, &which.token)
+            .with_context(|| format!("{url:?} is not a valid service URL"))?;
         let name = format!("{name} ({url})");
         anyhow::Ok(Service { name, client })
     };
@@ -143,8 +143,11 @@ impl Service {
     }
 
     async fn providers(&self) -> anyhow::Result<BTreeSet<Uuid>> {
-        let providers = self.client.providers(&[]).await;
-        let providers = providers.with_context(|| self.name.clone())?;
+        let providers = self
+            .client
+            .providers(&[])
+            .await
+            .with_context(|| self.name.clone())?;
         Ok(providers.into_iter().map(|one| one.uuid).collect())
     }
 }

@@ -134,8 +134,12 @@ async fn show(content: &Content, uuid: &str) -> anyhow::Result<String> {
     let answer: Allocations = content.get(&path).await?;
     let mut items = Vec::new();
     for (provider, held) in &answer.allocations {
-        let found = content.providers(json!({ "uuid": provider })).await?;
-        let found = found.into_iter().next().unwrap_or_default();
+        let found = content
+            .providers(json!({ "uuid": provider }))
+            .await?
+            .into_iter()
+            .next()
+            .unwrap_or_default();
         items.extend(held.resources.iter().map(|(class, amount)| Held {
             provider: found.clone(),
             class: class.clone(),

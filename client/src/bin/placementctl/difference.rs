@@ -13,8 +13,9 @@ const SHOWN_MAX: usize = 200;
 /// the upstream database, has the time of the request.
 pub(crate) fn has_time(path: &str, body: &Map<String, Value>) -> bool {
     let is_empty = |value: &Value| *value == json!({}) || *value == json!([]);
-    let parts = ["inventories", "allocations", "traits"];
-    let mut parts = parts.iter().filter_map(|part| body.get(*part));
+    let mut parts = ["inventories", "allocations", "traits"]
+        .iter()
+        .filter_map(|part| body.get(*part));
     !path.contains("/usages") && !path.ends_with("/aggregates") && !parts.any(is_empty)
 }
 
@@ -24,9 +25,11 @@ pub(crate) fn normal(value: Value) -> Value {
         Value::Array(all) => all.into_iter().map(normal).collect(),
         Value::Object(all) => {
             let all = all.into_iter().map(|(key, value)| {
-                let route = value.as_str().filter(|_| key == "href");
-                let route = route.and_then(|href| href.get(href.find("/resource_")?..));
-                let route = route.map(Value::from);
+                let route = value
+                    .as_str()
+                    .filter(|_| key == "href")
+                    .and_then(|href| href.get(href.find("/resource_")?..))
+                    .map(Value::from);
                 (key, route.unwrap_or_else(|| normal(value)))
             });
             all.collect()
@@ -39,18 +42,23 @@ pub(crate) fn normal(value: Value) -> Value {
 fn lacking(one: &Value, other: &Value) -> Option<Value> {
     match (one, other) {
         (Value::Object(one), Value::Object(other)) => {
-            let lacking = one.iter().filter_map(|(key, value)| {
-                let found = other.get(key);
-                let lacking = found.map_or(Some(value.clone()), |found| lacking(value, found));
-                Some((key.clone(), lacking?))
-            });
-            let lacking: Map<_, _> = lacking.collect();
+            let lacking: Map<_, _> = one
+                .iter()
+                .filter_map(|(key, value)| {
+                    let found = other.get(key);
+                    let lacking = found.map_or(Some(value.clone()), |found| lacking(value, found));
+                    Some((key.clone(), lacking?))
+                })
+                .collect();
             (!lacking.is_empty()).then(|| lacking.into())
         }
         (Value::Array(one), Value::Array(other)) => {
             let other: BTreeSet<_> = other.iter().map(Value::to_string).collect();
-            let lacking = one.iter().filter(|item| !other.contains(&item.to_string()));
-            let lacking: Vec<_> = lacking.cloned().collect();
+            let lacking: Vec<_> = one
+                .iter()
+                .filter(|item| !other.contains(&item.to_string()))
+                .cloned()
+                .collect();
             (!lacking.is_empty()).then(|| lacking.into())
         }
         _ => (one != other).then(|| one.clone()),

@@ -74,8 +74,10 @@ impl LookedUp {
                     "the query was too long to be recorded completely: {query}"
                 ));
             } else {
-                let version = search.microversion.as_deref();
-                let version = version.unwrap_or(MICROVERSION_DEFAULT);
+                let version = search
+                    .microversion
+                    .as_deref()
+                    .unwrap_or(MICROVERSION_DEFAULT);
                 match now(content, &query, version).await {
                     Ok(explanation) => search.explanation = Some(explanation),
                     Err(error) => warn(&format!("{query} cannot be explained: {error}")),
@@ -118,9 +120,10 @@ fn text_of(searches: &[LookedUp], is_wide: bool) -> String {
     text += "\n";
     for one in searches {
         let search = &one.kept.search;
-        let limit = match search.limited {
-            true => " (its limit; there may be more)",
-            false => "",
+        let limit = if search.limited {
+            " (its limit; there may be more)"
+        } else {
+            ""
         };
         text += &format!(
             "\n{}  {}{limit} from node {}, asked in {} by user {} of project {}\n  {}\n",
@@ -192,9 +195,10 @@ struct Step {
 /// Number of trees that remain after each condition. Conditions that remove none share one row
 /// unless `is_wide`.
 fn funnel(answer: &Explanation<'_>, is_wide: bool) -> String {
-    let (stages, others) = match is_wide {
-        true => (answer.funnel.iter().collect(), 0),
-        false => WORDS.stages(answer),
+    let (stages, others) = if is_wide {
+        (answer.funnel.iter().collect(), 0)
+    } else {
+        WORDS.stages(answer)
     };
     let start = Step {
         left: Some(answer.trees),

@@ -295,9 +295,10 @@ async fn init(admin: &Admin, members: BTreeMap<u64, String>) -> anyhow::Result<(
     admin.init(&members).await?;
     let status = admin.status().await?;
     let cluster = status.cluster_id.unwrap_or_default();
-    let ids: Vec<String> = match members.is_empty() {
-        true => vec![status.node_id.to_string()],
-        false => members.keys().map(u64::to_string).collect(),
+    let ids: Vec<String> = if members.is_empty() {
+        vec![status.node_id.to_string()]
+    } else {
+        members.keys().map(u64::to_string).collect()
     };
     let named = ids.join(", ");
     println!("cluster {cluster} is formed with members {named}");

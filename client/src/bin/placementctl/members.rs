@@ -86,8 +86,10 @@ async fn remove(
 /// Number of voters that may still fail after the removal of `id`; `None` if it has no vote, so
 /// that nothing changes.
 fn losses_left(mut survey: Survey, id: u64) -> Option<usize> {
-    let gone = survey.members.extract_if(.., |(member, _)| member.id == id);
-    let gone: Vec<_> = gone.collect();
+    let gone: Vec<_> = survey
+        .members
+        .extract_if(.., |(member, _)| member.id == id)
+        .collect();
     let had_vote = gone
         .iter()
         .any(|(member, _)| member.role == MemberRole::Voter);

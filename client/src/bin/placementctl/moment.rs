@@ -12,9 +12,10 @@ pub(crate) fn moment(seconds: i64) -> String {
 pub(crate) fn day(seconds: i64, now: i64) -> String {
     let (text, days) = (rfc3339(seconds), seconds.abs_diff(now) / 86_400);
     let plural = if days == 1 { "" } else { "s" };
-    match seconds < now {
-        true => format!("{text} ({days} day{plural} ago)"),
-        false => format!("{text} (in {days} day{plural})"),
+    if seconds < now {
+        format!("{text} ({days} day{plural} ago)")
+    } else {
+        format!("{text} (in {days} day{plural})")
     }
 }
 
@@ -27,9 +28,10 @@ fn rfc3339(seconds: i64) -> String {
 
 fn moment_from(seconds: i64, now: i64) -> String {
     let (text, distance) = (rfc3339(seconds), span(seconds.abs_diff(now)));
-    match seconds < now {
-        true => format!("{text} ({distance} ago)"),
-        false => format!("{text} (in {distance})"),
+    if seconds < now {
+        format!("{text} ({distance} ago)")
+    } else {
+        format!("{text} (in {distance})")
     }
 }
 
@@ -68,13 +70,14 @@ pub(crate) fn earlier(text: &str) -> Result<String, String> {
     let Some(ago) = ago else {
         let mut numbers = text.split('.').map(str::parse::<u64>);
         let is_token = numbers.clone().count() == 2 && numbers.all(|number| number.is_ok());
-        return match is_token || OffsetDateTime::parse(text, &Rfc3339).is_ok() {
-            true => Ok(text.to_owned()),
-            false => Err(
+        return if is_token || OffsetDateTime::parse(text, &Rfc3339).is_ok() {
+            Ok(text.to_owned())
+        } else {
+            Err(
                 "expected a Placement-Index such as 7.1234, a time such as 2026-11-27T06:00:00Z, or an age \
                  such as 90s, 15m, 12h or 7d"
                     .to_owned(),
-            ),
+            )
         };
     };
     let at = OffsetDateTime::now_utc().checked_sub(Duration::seconds(ago));

@@ -205,12 +205,14 @@ fn taken<L>(
 /// The content of a file. Fails if the file was written before `since`.
 fn newer(file: &Path, since: SystemTime, what: &str) -> anyhow::Result<Vec<u8>> {
     let name = file.display();
-    let path = match file == Path::new("-") {
-        true => Path::new("/dev/stdin"),
-        false => file,
+    let path = if file == Path::new("-") {
+        Path::new("/dev/stdin")
+    } else {
+        file
     };
-    let about = path.metadata();
-    let about = about.with_context(|| format!("cannot read {name}"))?;
+    let about = path
+        .metadata()
+        .with_context(|| format!("cannot read {name}"))?;
     if about.is_file() && about.modified()? < since {
         bail!(
             "{name} was written before Placement was read: an instance that was created since is missing from it \
@@ -321,8 +323,7 @@ fn each(
             }
             // A migration has a numeric `id` as well.
             let id = entry.uuid(&["uuid", "UUID"]);
-            let id = id.or_else(|| entry.uuid(&["id", "ID"]));
-            let id = id.with_context(|| {
+            let id = id.or_else(|| entry.uuid(&["id", "ID"])).with_context(|| {
                 format!("entry {at} has no UUID: list migrations with compute API 2.59 or later")
             })?;
             take(id, entry).with_context(|| format!("entry {at}"))?;

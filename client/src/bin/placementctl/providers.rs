@@ -117,9 +117,12 @@ fn head(provider: &TreeProvider<'_>) -> String {
 impl Filters {
     /// The filters as query parameters of `GET /resource_providers`.
     fn json(&self) -> Value {
-        let amount = |class: &String| match class.contains(':') {
-            true => class.clone(),
-            false => format!("{class}:1"),
+        let amount = |class: &String| {
+            if class.contains(':') {
+                class.clone()
+            } else {
+                format!("{class}:1")
+            }
         };
         let resources = self.class.iter().map(amount).collect::<Vec<_>>().join(",");
         let required = self.r#trait.join(",");
@@ -136,9 +139,10 @@ async fn tree(
     let path = format!("{EXTENSIONS}/trees/{uuid}");
     let tree: Tree<'_> = content.get(&path).await?;
     let mut all = tree.providers.iter();
-    let found = all.find(|one| one.uuid == uuid).cloned();
-    let found =
-        found.with_context(|| format!("provider {uuid} has just left its tree: try again"))?;
+    let found = all
+        .find(|one| one.uuid == uuid)
+        .cloned()
+        .with_context(|| format!("provider {uuid} has just left its tree: try again"))?;
     Ok((tree, found))
 }
 
@@ -180,10 +184,10 @@ fn inventories(providers: &[TreeProvider<'_>]) -> Rows<Listed> {
 /// Draws the children of `parent` with their inventories and subtrees. `margin` precedes each line.
 fn drawn(providers: &[TreeProvider<'_>], parent: Option<&str>, margin: &str) -> String {
     let mut drawing = String::new();
-    let below = providers
+    let mut below = providers
         .iter()
-        .filter(|one| one.parent.as_deref() == parent);
-    let mut below = below.peekable();
+        .filter(|one| one.parent.as_deref() == parent)
+        .peekable();
     while let Some(one) = below.next() {
         let (fork, stem) = match (parent, below.peek()) {
             (None, _) => ("", ""),

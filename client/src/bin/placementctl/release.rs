@@ -171,8 +171,10 @@ impl Planned {
         let (mut allocations, mut keeps) = (BTreeMap::new(), BTreeMap::new());
         for one in &listed.allocations {
             let provider: Uuid = one.provider.uuid.parse().ok()?;
-            let resources = one.resources.iter();
-            let resources = resources.map(|(class, units)| (class.to_string(), *units));
+            let resources = one
+                .resources
+                .iter()
+                .map(|(class, units)| (class.to_string(), *units));
             let held = Held {
                 resources: resources.collect(),
             };

@@ -193,8 +193,12 @@ impl<T> Rows<T> {
         let mut all = self.columns.iter();
         let found = all.find(|one| one.head.eq_ignore_ascii_case(&wanted));
         found.with_context(|| {
-            let names = self.columns.iter().map(|one| &*one.head);
-            let names = names.collect::<Vec<_>>().join(", ");
+            let names = self
+                .columns
+                .iter()
+                .map(|one| &*one.head)
+                .collect::<Vec<_>>()
+                .join(", ");
             format!("no column {name:?}; columns: {names}")
         })
     }
@@ -203,8 +207,7 @@ impl<T> Rows<T> {
     /// stable.
     fn sort(&mut self, by: &str) -> anyhow::Result<()> {
         let column = self.named(by.trim_start_matches('-'))?;
-        let cells = self.items.iter().map(|item| (column.of)(item));
-        let cells: Vec<Cell> = cells.collect();
+        let cells: Vec<Cell> = self.items.iter().map(|item| (column.of)(item)).collect();
         let is_reversed = by.starts_with('-');
         let items = std::mem::take(&mut self.items);
         let mut rows: Vec<_> = cells.into_iter().zip(items).collect();
@@ -229,10 +232,7 @@ fn ordered(one: &Cell, other: &Cell, is_reversed: bool) -> Ordering {
         _ => plain(one).cmp(&plain(other)),
     };
     let missing = one.is_null().cmp(&other.is_null());
-    missing.then(match is_reversed {
-        true => order.reverse(),
-        false => order,
-    })
+    missing.then(if is_reversed { order.reverse() } else { order })
 }
 
 /// A value as raw text: lists with commas, amounts as `VCPU=2`.
@@ -299,9 +299,10 @@ fn aligned(rows: &[Vec<Value>]) -> String {
         let width = cells.iter().map(|cell| cell.width()).max().unwrap_or(0);
         for (line, cell) in lines.iter_mut().zip(&cells) {
             let blanks = " ".repeat(width - cell.width());
-            *line += &match is_number {
-                true => format!("{blanks}{cell}  "),
-                false => format!("{cell}{blanks}  "),
+            *line += &if is_number {
+                format!("{blanks}{cell}  ")
+            } else {
+                format!("{cell}{blanks}  ")
             };
         }
     }
@@ -315,9 +316,12 @@ fn csv(row: &[Value]) -> String {
         cell if !value.is_number() && cell.starts_with(FORMULA) => format!("'{cell}"),
         cell => cell,
     };
-    let quoted = |cell: String| match cell.contains([',', '"', '\r', '\n']) {
-        true => format!("\"{}\"", cell.replace('"', "\"\"")),
-        false => cell,
+    let quoted = |cell: String| {
+        if cell.contains([',', '"', '\r', '\n']) {
+            format!("\"{}\"", cell.replace('"', "\"\""))
+        } else {
+            cell
+        }
     };
     let cells: Vec<_> = row.iter().map(text).map(quoted).collect();
     cells.join(",") + "\n"
@@ -332,9 +336,10 @@ pub(crate) fn print(text: &str) -> anyhow::Result<()> {
 /// closed the pipe.
 pub(crate) fn is_printed(text: &[u8]) -> anyhow::Result<bool> {
     let mut stdout = io::stdout().lock();
-    let text = match stdout.is_terminal() {
-        true => Cow::from(inert_lines(&String::from_utf8_lossy(text)).into_bytes()),
-        false => Cow::from(text),
+    let text = if stdout.is_terminal() {
+        Cow::from(inert_lines(&String::from_utf8_lossy(text)).into_bytes())
+    } else {
+        Cow::from(text)
     };
     match stdout.write_all(&text).and(stdout.flush()) {
         Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(false),

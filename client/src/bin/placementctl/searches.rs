@@ -71,8 +71,8 @@ pub(crate) async fn on_all_nodes(
     content: &Content,
     filters: &Value,
 ) -> anyhow::Result<(Vec<Kept>, u64)> {
-    let request = filtered(&format!("{EXTENSIONS}/searches"), filters);
-    let request = request.consistency(Consistency::Local);
+    let request =
+        filtered(&format!("{EXTENSIONS}/searches"), filters).consistency(Consistency::Local);
     let Content { admin, source, .. } = content;
     let mut asked = Vec::new();
     for member in admin.status().await?.members {
@@ -134,9 +134,10 @@ fn listed(searches: Vec<Kept>) -> Rows<Listed> {
         let id = search.global_request_id.as_ref();
         Listed {
             traced_by: id.unwrap_or(&search.request_id).to_string(),
-            found: match search.limited {
-                true => cell(format!("{}+", search.candidates)),
-                false => cell(search.candidates),
+            found: if search.limited {
+                cell(format!("{}+", search.candidates))
+            } else {
+                cell(search.candidates)
             },
             kept,
         }

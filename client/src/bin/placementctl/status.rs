@@ -51,9 +51,10 @@ impl ClusterReport {
             .answers()
             .find(leads)
             .and_then(|leader| leader.last_log);
-        let members = survey.members.iter();
-        let members =
-            members.map(|(one, answer)| MemberReport::new(one, answer.as_ref(), survey, head));
+        let members = survey
+            .members
+            .iter()
+            .map(|(one, answer)| MemberReport::new(one, answer.as_ref(), survey, head));
         Self {
             cluster_id: newest.cluster_id.clone(),
             leader: newest.leader,

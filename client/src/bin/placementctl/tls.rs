@@ -278,9 +278,10 @@ fn show(file: &Path, now: OffsetDateTime) -> anyhow::Result<String> {
             text += "  is an authority\n";
         }
     }
-    match text.is_empty() {
-        true => bail!("{file_name} contains no certificate"),
-        false => Ok(text),
+    if text.is_empty() {
+        bail!("{file_name} contains no certificate")
+    } else {
+        Ok(text)
     }
 }
 

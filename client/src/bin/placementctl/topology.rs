@@ -9,9 +9,10 @@ use crate::render::{NO_ROWS, Output, print, table};
 pub(crate) async fn show(admin: &Admin, output: &Output) -> anyhow::Result<ExitCode> {
     let topology = admin.topology().await?;
     print(&output.report(&topology, NO_ROWS, |_| text(&topology))?)?;
-    Ok(match is_as_configured(&topology) {
-        true => ExitCode::SUCCESS,
-        false => ExitCode::FAILURE,
+    Ok(if is_as_configured(&topology) {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
     })
 }
 
@@ -79,8 +80,8 @@ fn name(topology: &Topology, node: u64) -> String {
     let votes = member.is_some_and(|member| member.votes);
     let is_unreachable = !member.is_some_and(|member| member.reachable);
     let leads = topology.leader == Some(node);
-    let marks = [(votes, "*"), (leads, " (leads)"), (is_unreachable, "!")];
-    let marks = marks.map(|(is, mark)| if is { mark } else { "" });
+    let marks = [(votes, "*"), (leads, " (leads)"), (is_unreachable, "!")]
+        .map(|(is, mark)| if is { mark } else { "" });
     format!("{node}{}", marks.concat())
 }
 
@@ -183,8 +184,11 @@ fn summary(topology: &Topology) -> String {
         (survives.zone && has_zones, "zone"),
         (survives.region && has_regions, "region"),
     ];
-    let survived = kinds.iter().filter(|(is, _)| *is);
-    let survived: Vec<_> = survived.map(|(_, name)| *name).collect();
+    let survived: Vec<_> = kinds
+        .iter()
+        .filter(|(is, _)| *is)
+        .map(|(_, name)| *name)
+        .collect();
     let mut text = match survived.as_slice() {
         [] => "the loss of any voter stops writes\n".to_owned(),
         names => format!(

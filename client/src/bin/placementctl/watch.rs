@@ -37,9 +37,10 @@ pub(crate) async fn watch(content: &Content, which: Which) -> anyhow::Result<()>
     let now = now.position().index.map(|now| now.as_str().to_owned());
     let after = which.after.or(now).unwrap_or_default();
     let print = |line: &[u8], event: &Event| {
-        let text = match raw {
-            true => [line, b"\n"].concat(),
-            false => shown(event).into_bytes(),
+        let text = if raw {
+            [line, b"\n"].concat()
+        } else {
+            shown(event).into_bytes()
         };
         Ok(text.is_empty() || is_printed(&text)?)
     };

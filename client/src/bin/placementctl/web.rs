@@ -62,12 +62,14 @@ pub(crate) async fn serve(client: &Client, Which { listen }: Which) -> anyhow::R
         "{listen} is not a loopback address, and pages show everything that operators see. Listen on loopback, such as \
          127.0.0.1:8780, and use `ssh -L` from other machines"
     );
-    let listener = TcpListener::bind(listen).await;
-    let listener = listener.with_context(|| format!("cannot listen on {listen}"))?;
+    let listener = TcpListener::bind(listen)
+        .await
+        .with_context(|| format!("cannot listen on {listen}"))?;
     let address = listener.local_addr()?;
     let endpoints = client.endpoints().iter();
-    let nodes = endpoints.map(|endpoint| client.at(&endpoint.to_string()));
-    let nodes: Vec<Client> = nodes.collect::<Result<_, _>>()?;
+    let nodes: Vec<Client> = endpoints
+        .map(|endpoint| client.at(&endpoint.to_string()))
+        .collect::<Result<_, _>>()?;
     let gate = Gate::new(address);
     let site = Site { gate, nodes };
     // An unreachable node may come back later.

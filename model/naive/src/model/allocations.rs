@@ -60,8 +60,10 @@ impl Naive {
         wanted: &ConsumerAllocations,
         before: &Naive,
     ) -> Result<(), Refusal> {
-        let actual = before.consumers.get(&wanted.consumer);
-        let actual = actual.map(|consumer| consumer.generation);
+        let actual = before
+            .consumers
+            .get(&wanted.consumer)
+            .map(|consumer| consumer.generation);
         let given = match wanted.generation {
             ConsumerGeneration::Unchecked => actual,
             ConsumerGeneration::New => None,
@@ -289,8 +291,11 @@ impl Naive {
             resources: self.held(name, uuid),
             modified: consumer.updated,
         };
-        let holdings = self.consumers.iter().map(holding);
-        let holdings = holdings.filter(|holding| !holding.resources.is_empty());
+        let holdings = self
+            .consumers
+            .iter()
+            .map(holding)
+            .filter(|holding| !holding.resources.is_empty());
         Some((generation, holdings.collect()))
     }
 }

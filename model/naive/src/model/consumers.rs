@@ -41,8 +41,11 @@ impl Naive {
     ) -> BTreeMap<Option<ConsumerTypeName>, TypeUsage> {
         let mut usages: BTreeMap<_, TypeUsage> = BTreeMap::new();
         for (name, consumer) in &self.consumers {
-            let mine = self.allocations.iter().filter(|((c, _, _), _)| c == name);
-            let mine: Vec<_> = mine.collect();
+            let mine: Vec<_> = self
+                .allocations
+                .iter()
+                .filter(|((c, _, _), _)| c == name)
+                .collect();
             let charged = consumer.project == *project
                 && user.is_none_or(|user| consumer.user == *user)
                 && !mine.is_empty();

@@ -145,8 +145,11 @@ impl Naive {
         }
         let old = self.providers[provider].inventories.keys().cloned();
         let gone: Vec<_> = old.filter(|class| !wanted.contains_key(class)).collect();
-        let in_use = gone.iter().filter(|class| self.used(provider, class) > 0);
-        let mut in_use: Vec<_> = in_use.cloned().collect();
+        let mut in_use: Vec<_> = gone
+            .iter()
+            .filter(|class| self.used(provider, class) > 0)
+            .cloned()
+            .collect();
         in_use.sort_by_key(|class| self.classes[class].order);
         refuse_if(!in_use.is_empty(), || {
             Refusal::InventoryInUse(*provider, in_use)
@@ -167,8 +170,10 @@ impl Naive {
         uuid: &ProviderUuid,
     ) -> Option<(Generation, Vec<(ResourceClassName, InventoryRow)>)> {
         let provider = self.providers.get(uuid)?;
-        let rows = provider.inventories.iter();
-        let rows = rows.map(|(name, row)| (name, row.clone()));
+        let rows = provider
+            .inventories
+            .iter()
+            .map(|(name, row)| (name, row.clone()));
         Some((provider.generation, self.in_order(rows)))
     }
 

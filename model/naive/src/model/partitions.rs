@@ -63,8 +63,9 @@ impl Naive {
     /// Deletes the partition's entry. Its content is a model of its own.
     pub(super) fn delete_partition(&mut self, name: &PartitionName) -> ApplyResult {
         refuse_if(name.is_default(), || Refusal::PartitionDefault)?;
-        let partition = self.partition(name);
-        let partition = partition.ok_or_else(|| Refusal::PartitionNotFound(name.clone()))?;
+        let partition = self
+            .partition(name)
+            .ok_or_else(|| Refusal::PartitionNotFound(name.clone()))?;
         partition.is_there = false;
         partition.routes = Routes::default();
         partition.changes = 0;

@@ -224,8 +224,11 @@ impl Naive {
             left.retain(|(other, _)| self.root(other) == self.root(&uuid));
         }
         let unknown = |names: &BTreeSet<Given<TraitName>>| -> Result<(), UnknownName> {
-            let unknown = names.iter().filter(|name| !self.has_trait(name));
-            let unknown: Vec<_> = unknown.cloned().collect();
+            let unknown: Vec<_> = names
+                .iter()
+                .filter(|name| !self.has_trait(name))
+                .cloned()
+                .collect();
             if unknown.is_empty() {
                 Ok(())
             } else {

@@ -49,8 +49,12 @@ impl Naive {
     ) -> ApplyResult {
         self.known(&replace.provider)?;
         self.same_generation(&replace.provider, replace.generation)?;
-        let unknown = replace.traits.iter().filter(|name| !self.has_trait(name));
-        let unknown: Vec<_> = unknown.cloned().collect();
+        let unknown: Vec<_> = replace
+            .traits
+            .iter()
+            .filter(|name| !self.has_trait(name))
+            .cloned()
+            .collect();
         refuse_if(!unknown.is_empty(), || Refusal::TraitsNotFound(unknown))?;
         let traits = replace.traits.iter().filter_map(Given::valid).cloned();
         self.set_traits(at, &replace.provider, traits.collect())

@@ -36,8 +36,9 @@ impl Naive {
             aggregates: provider.aggregates.clone(),
             holders: self.provider_holdings(uuid).unwrap().1.len(),
         });
-        let children = self.providers.iter();
-        let mut children: Vec<_> = children
+        let mut children: Vec<_> = self
+            .providers
+            .iter()
             .filter(|(_, it)| it.parent == Some(*uuid))
             .collect();
         children.sort_by_key(|(_, child)| child.order);

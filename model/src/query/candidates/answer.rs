@@ -153,8 +153,11 @@ impl<'a> Outline<'a> {
         &'c self,
         candidate: &'c Candidate<'a>,
     ) -> impl Iterator<Item = &'c Seat<'a>> + 'c {
-        let taking = candidate.seats.iter().zip(&self.taken);
-        let taking = taking.filter(|(_, taken)| !taken.is_empty());
+        let taking = candidate
+            .seats
+            .iter()
+            .zip(&self.taken)
+            .filter(|(_, taken)| !taken.is_empty());
         taking.map(|(seat, _)| seat)
     }
 }

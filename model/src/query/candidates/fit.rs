@@ -30,9 +30,10 @@ impl<'a> TreeSearch<'a> {
 
     /// Like [`Self::fits`], but 0 for a known nogood.
     pub(super) fn open_fits(&self, plan: &Plan<'a>, kind: usize, slot: SlotIndex) -> u64 {
-        match self.is_nogood(kind, slot) {
-            true => 0,
-            false => self.fits(plan, kind, slot),
+        if self.is_nogood(kind, slot) {
+            0
+        } else {
+            self.fits(plan, kind, slot)
         }
     }
 

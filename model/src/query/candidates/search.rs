@@ -283,8 +283,10 @@ impl<'a> Explorer<'a> {
     /// Takes the found candidate, unless another anchor has already yielded it.
     fn take_found(&mut self) -> bool {
         self.current.solution(&mut self.solution);
-        let slots = self.solution.iter();
-        let slots = slots.map(|index| self.current.instance.slots[*index as usize]);
+        let slots = self
+            .solution
+            .iter()
+            .map(|index| self.current.instance.slots[*index as usize]);
         let places = || slots.clone().map(|slot| slot.seat.place);
         if slots.clone().all(|slot| slot.shares) && !self.given.insert(places().collect()) {
             return false;

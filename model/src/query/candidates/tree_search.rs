@@ -199,8 +199,9 @@ impl<'a> TreeSearch<'a> {
     fn nth(&self, kind: usize, tried: usize) -> Option<SlotIndex> {
         let domain = &self.instance.domains[kind];
         let (before, from_first) = domain.split_at(self.first[kind]);
-        let slot = from_first.get(tried);
-        let slot = slot.or_else(|| before.get(tried.checked_sub(from_first.len())?));
+        let slot = from_first
+            .get(tried)
+            .or_else(|| before.get(tried.checked_sub(from_first.len())?));
         slot.copied()
     }
 

@@ -231,9 +231,12 @@ impl<'a> Atoms<'a> {
                 ..Atom::default()
             };
             let test = state.trait_given(name).map(|id| Test::Root(id, wanted));
-            let cut: Cut<'a> = Box::new(move |less| match wanted {
-                true => _ = less.root_required.remove(name),
-                false => _ = less.root_forbidden.remove(name),
+            let cut: Cut<'a> = Box::new(move |less| {
+                if wanted {
+                    _ = less.root_required.remove(name)
+                } else {
+                    _ = less.root_forbidden.remove(name)
+                }
             });
             self.push(None, atom, test, Some(cut));
         }
@@ -335,9 +338,10 @@ impl<'a> Atoms<'a> {
     /// Adds the parts, each with the atoms that concern it.
     fn add_parts(&mut self) {
         for (at, group) in self.request.groups.iter().enumerate() {
-            let classes = match group.suffix.is_empty() {
-                true => group.resources.keys().cloned().map(Some).collect(),
-                false => vec![None],
+            let classes = if group.suffix.is_empty() {
+                group.resources.keys().cloned().map(Some).collect()
+            } else {
+                vec![None]
             };
             for class in classes {
                 let is_about = |one: &Condition<'_>| {
@@ -470,9 +474,10 @@ impl<'a> Atoms<'a> {
         let (mut met, mut unmet) = (0, self.list.len() - 1);
         while met < unmet {
             let middle = usize::midpoint(met, unmet);
-            match self.hold(looks, up_to(middle), parts) {
-                true => met = middle + 1,
-                false => unmet = middle,
+            if self.hold(looks, up_to(middle), parts) {
+                met = middle + 1
+            } else {
+                unmet = middle
             }
         }
         met
@@ -511,14 +516,15 @@ impl<'a> Atoms<'a> {
     /// part.
     fn shortfall(&self, look: &ProviderCheck<'_>) -> u64 {
         let atoms = self.parts[look.part].atoms.iter();
-        let short = atoms.filter(|atom| look.fails & 1 << **atom != 0);
-        let short = short.map(|atom| match self.list[*atom].test {
-            Test::Room(class, asked) => look.node.stock(class).map_or(0, |stock| {
-                let missing = asked.saturating_sub(stock.inventory.free(stock.used));
-                (u128::from(missing) * 1000 / u128::from(asked.max(1))) as u64
-            }),
-            _ => 0,
-        });
+        let short = atoms
+            .filter(|atom| look.fails & 1 << **atom != 0)
+            .map(|atom| match self.list[*atom].test {
+                Test::Room(class, asked) => look.node.stock(class).map_or(0, |stock| {
+                    let missing = asked.saturating_sub(stock.inventory.free(stock.used));
+                    (u128::from(missing) * 1000 / u128::from(asked.max(1))) as u64
+                }),
+                _ => 0,
+            });
         short.sum()
     }
 }

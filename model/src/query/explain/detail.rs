@@ -55,8 +55,11 @@ impl Atoms<'_> {
         class: &SharedClass,
         looks: &TreeCheck<'_>,
     ) -> Option<ClassShortage> {
-        let asked = class.amounts.iter().map(|(_, asked)| *asked);
-        let asked = asked.fold(0, u64::saturating_add);
+        let asked = class
+            .amounts
+            .iter()
+            .map(|(_, asked)| *asked)
+            .fold(0, u64::saturating_add);
         let most = self.most_together(class, looks);
         let groups = class.amounts.iter().map(|(group, _)| group.clone());
         (most < asked).then(|| ClassShortage {
@@ -89,13 +92,17 @@ impl Atoms<'_> {
         let largest = others.iter().map(|(_, asked)| *asked).max();
         let isolated = self.request.group_policy == Some(GroupPolicy::Isolate);
         // With isolation, at most one named group uses a provider.
-        let most = match isolated {
-            true => unnumbered.saturating_add(largest.unwrap_or(0)),
-            false => u64::MAX,
+        let most = if isolated {
+            unnumbered.saturating_add(largest.unwrap_or(0))
+        } else {
+            u64::MAX
         };
-        let able = looks.list.iter();
-        let able = able.filter(|look| look.fails == 0 && class.parts & 1 << look.part != 0);
-        let able: BTreeMap<_, _> = able.map(|look| (look.node.id, look.node)).collect();
+        let able: BTreeMap<_, _> = looks
+            .list
+            .iter()
+            .filter(|look| look.fails == 0 && class.parts & 1 << look.part != 0)
+            .map(|look| (look.node.id, look.node))
+            .collect();
         let stocks = able.values().filter_map(|node| node.stock(class.class));
         let free = stocks.map(|stock| stock.inventory.free(stock.used).min(most));
         free.fold(0, u64::saturating_add)

@@ -79,8 +79,11 @@ impl<'a> Explainer<'a> {
             atoms.look(number, Some(root), node, &mut looks.list);
         }
         if !mutant!("explain-sharing-forgotten") {
-            let shared = self.sharing.reaching(number, tree).into_iter();
-            let shared = shared.flat_map(|provider| &provider.serves);
+            let shared = self
+                .sharing
+                .reaching(number, tree)
+                .into_iter()
+                .flat_map(|provider| &provider.serves);
             looks.list.extend(shared.cloned());
         }
         // The caller tests every look against the atoms several times.

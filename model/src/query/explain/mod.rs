@@ -73,8 +73,10 @@ impl State {
         };
         if found.with_candidates == 0 {
             found.relaxations = explainer.relaxations(&walk.ways, spell);
-            let nearest = walk.nearest.iter();
-            let nearest = nearest.map(|(_, number)| explainer.near(*number, &walk.shared));
+            let nearest = walk
+                .nearest
+                .iter()
+                .map(|(_, number)| explainer.near(*number, &walk.shared));
             found.nearest = nearest.flatten().collect();
             let shorts = walk.shorts.into_iter().flatten();
             if let Some(stage) = found.funnel.last_mut() {
@@ -180,8 +182,10 @@ impl Walk {
             stage.examples.push(NamedProvider::from_node(tree.root()));
         }
         // The providers that fail only this atom, among the atoms so far.
-        let able = looks.list.iter();
-        let able = able.filter(|look| look.fails & up_to(reason) == 1 << reason);
+        let able = looks
+            .list
+            .iter()
+            .filter(|look| look.fails & up_to(reason) == 1 << reason);
         match atoms.list[reason].test {
             Test::Room(class, _) => {
                 let offers = able.filter_map(|look| look.node.stock(class)).map(offer);

@@ -37,12 +37,13 @@ pub(super) fn absent(
     let hosts: BTreeSet<_> = groups()
         .filter_map(|group| group.in_tree.as_ref())
         .collect();
-    let hosts = hosts.into_iter();
-    let hosts = hosts.filter(|provider| state.place_given(provider).is_none());
-    let hosts = hosts.map(|provider| AbsentName {
-        name: Name::Provider(provider.clone()),
-        nearest: Vec::new(),
-    });
+    let hosts = hosts
+        .into_iter()
+        .filter(|provider| state.place_given(provider).is_none())
+        .map(|provider| AbsentName {
+            name: Name::Provider(provider.clone()),
+            nearest: Vec::new(),
+        });
     let unknown = unknown(classes, &asked, Name::Class)
         .chain(unknown(traits, &named, Name::Trait))
         .chain(hosts)
@@ -50,19 +51,24 @@ pub(super) fn absent(
 
     let asked = asked.into_iter().filter(|name| is_unused(classes, name));
     let at_roots = (request.root_required.iter()).filter(|name| is_unused(traits, name));
-    let required = required().filter(|any| any.iter().all(|name| is_unused(traits, name)));
-    let required: BTreeSet<_> = required.flatten().chain(at_roots).collect();
+    let required: BTreeSet<_> = required()
+        .filter(|any| any.iter().all(|name| is_unused(traits, name)))
+        .flatten()
+        .chain(at_roots)
+        .collect();
     let is_memberless = |one: &AggregateUuid| state.indexes().with_member(one).is_none();
-    let member_of = groups().flat_map(|group| &group.member_of);
-    let member_of = member_of.filter(|any| any.iter().all(is_memberless));
-    let member_of: BTreeSet<_> = member_of.flatten().collect();
+    let member_of: BTreeSet<_> = groups()
+        .flat_map(|group| &group.member_of)
+        .filter(|any| any.iter().all(is_memberless))
+        .flatten()
+        .collect();
     let unused = (asked.cloned().map(Name::Class))
         .chain(required.into_iter().cloned().map(Name::Trait))
-        .chain(member_of.into_iter().cloned().map(Name::Aggregate));
-    let unused = unused.map(|name| AbsentName {
-        name,
-        nearest: Vec::new(),
-    });
+        .chain(member_of.into_iter().cloned().map(Name::Aggregate))
+        .map(|name| AbsentName {
+            name,
+            nearest: Vec::new(),
+        });
     (unknown, unused.collect())
 }
 
@@ -76,9 +82,10 @@ fn unknown<N: Clone + Ord + AsRef<str>>(
     unknown.enumerate().map(move |(index, name)| {
         let known = table.rows().map(|(_, row)| row.name.as_ref());
         AbsentName {
-            nearest: match index < MISSPELLED_MAX {
-                true => nearest(name.as_str(), known),
-                false => Vec::new(),
+            nearest: if index < MISSPELLED_MAX {
+                nearest(name.as_str(), known)
+            } else {
+                Vec::new()
             },
             name: of((*name).clone()),
         }

@@ -93,8 +93,11 @@ impl Explainer<'_> {
                 since: row.updated_at,
             })
         };
-        let holders = consumers.holders(node.id).take(HOLDERS_LOOKED_AT);
-        let mut holders: Vec<_> = holders.filter_map(holder).collect();
+        let mut holders: Vec<_> = consumers
+            .holders(node.id)
+            .take(HOLDERS_LOOKED_AT)
+            .filter_map(holder)
+            .collect();
         holders.sort_by_key(|holder| (Reverse(holder.amount), holder.since));
         let more = holders.len().saturating_sub(HOLDERS);
         holders.truncate(HOLDERS);

@@ -42,8 +42,11 @@ pub(super) fn cause(found: &Explanation, ways: &[RelaxationTrial]) -> Option<usi
         stages.find(|(_, stage)| is_less(stage, less))
     });
     let alone = |(index, stage): &(usize, &Stage)| {
-        let trees = ways.iter().filter(|way| way.gives_up(*index));
-        let trees = trees.map(|way| way.trees.iter().count() as u64).max();
+        let trees = ways
+            .iter()
+            .filter(|way| way.gives_up(*index))
+            .map(|way| way.trees.iter().count() as u64)
+            .max();
         let trees = match stage.atom.kind {
             Kind::Together => stage.gone,
             // A resourceless group has no relaxation for its missing resources.

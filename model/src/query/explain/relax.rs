@@ -142,8 +142,11 @@ impl Explainer<'_> {
         for way in ways.iter().filter(|way| !way.trees.is_empty()) {
             found.extend(match self.atoms.list[way.index].test {
                 Test::Room(class, asked) => {
-                    let amounts = self.amounts(way, class, asked).into_iter().rev();
-                    let mut amounts = amounts.take(AMOUNTS_TRIED_MAX);
+                    let mut amounts = self
+                        .amounts(way, class, asked)
+                        .into_iter()
+                        .rev()
+                        .take(AMOUNTS_TRIED_MAX);
                     amounts.find_map(|amount| self.run(way, Some(amount), spell))
                 }
                 _ => self.run(way, None, spell),
@@ -179,9 +182,10 @@ impl Explainer<'_> {
         let (mut trees, mut undecided, mut first) = (0, 0, None);
         for number in way.trees.iter().map(TreeNumber) {
             let tree = state.tree(number)?;
-            let found = match mutant!("explain-relaxation-not-run") {
-                true => Some(true),
-                false => self.probe(&mut probe, number, tree),
+            let found = if mutant!("explain-relaxation-not-run") {
+                Some(true)
+            } else {
+                self.probe(&mut probe, number, tree)
             };
             trees += u64::from(found == Some(true));
             undecided += u64::from(found.is_none());

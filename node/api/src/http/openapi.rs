@@ -43,8 +43,9 @@ pub fn router(server: &str) -> Router {
 /// The document with the parts that follow from the routes.
 pub fn document() -> Value {
     let mut document = DOCUMENT.clone();
-    let versions = (0..=Microversion::MAX.minor()).map(|minor| format!("placement 1.{minor}"));
-    let versions = versions.chain(["placement latest".to_owned()]);
+    let versions = (0..=Microversion::MAX.minor())
+        .map(|minor| format!("placement 1.{minor}"))
+        .chain(["placement latest".to_owned()]);
     document["info"]["version"] = json!(Microversion::MAX.text());
     let query = document["paths"]["/allocation_candidates"]["get"]["parameters"].clone();
     for own in ["/placementd/v1/explain", "/placementd/v1/what-if"] {
@@ -102,8 +103,9 @@ fn complete(about: &mut Value, route: &Route, method: &str) {
         0 => "At every microversion.".to_owned(),
         since => format!("From microversion 1.{since}."),
     };
-    let description = about["description"].as_str();
-    let description = description.map(|text| format!("{text} {versions}"));
+    let description = about["description"]
+        .as_str()
+        .map(|text| format!("{text} {versions}"));
     about["description"] = json!(description.unwrap_or(versions));
     about["x-placement-microversions"] =
         json!({"min": format!("1.{since}"), "max": format!("1.{}", until.unwrap_or(newest))});
@@ -121,8 +123,10 @@ fn complete(about: &mut Value, route: &Route, method: &str) {
         (is_get, &["AsOf"]),
         (true, &["CallerRequestId"]),
     ];
-    let shared = shared.iter().filter(|(has, _)| *has);
-    let shared = shared.flat_map(|(_, names)| *names);
+    let shared = shared
+        .iter()
+        .filter(|(has, _)| *has)
+        .flat_map(|(_, names)| *names);
     let own = about["parameters"].as_array().cloned().unwrap_or_default();
     let shared = shared.map(|name| reference("parameters", name));
     about["parameters"] = shared.chain(own).collect();
@@ -258,8 +262,7 @@ mod tests {
                 .filter(|key| *key != "parameters")
                 .map(|key| key.to_ascii_uppercase())
                 .collect();
-            let allowed = route.allow();
-            let allowed = allowed.split(", ").map(str::to_owned).collect();
+            let allowed = route.allow().split(", ").map(str::to_owned).collect();
             assert_eq!(shown, allowed, "{}", route.path);
             for (_, about) in item.iter().filter(|(key, _)| *key != "parameters") {
                 for word in ["operationId", "summary"] {

@@ -82,9 +82,10 @@ struct Named {
 /// Rejects an empty id, which indicates a damaged response.
 fn not_empty<'de, D: Deserializer<'de>>(id: D) -> Result<String, D::Error> {
     let id = String::deserialize(id)?;
-    match id.is_empty() {
-        true => Err(D::Error::custom("an empty id")),
-        false => Ok(id),
+    if id.is_empty() {
+        Err(D::Error::custom("an empty id"))
+    } else {
+        Ok(id)
     }
 }
 

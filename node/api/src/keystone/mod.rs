@@ -78,9 +78,10 @@ impl Keystone {
         let tls = placement_outgoing::tls(section.cafile.as_deref());
         // Without a trusted CA, plain HTTP still works.
         let is_encrypted = |url: &String| url.starts_with("https:");
-        let tls = match section.cafile.is_some() || section.auth_urls().iter().any(is_encrypted) {
-            true => Some(tls.map_err(|message| Invalid::new("keystone.cafile", message))?),
-            false => tls.ok(),
+        let tls = if section.cafile.is_some() || section.auth_urls().iter().any(is_encrypted) {
+            Some(tls.map_err(|message| Invalid::new("keystone.cafile", message))?)
+        } else {
+            tls.ok()
         };
         let outgoing = Outgoing::new(net, tls, QUESTION_MAX, ANSWER_BYTES_MAX);
         let remembers = Duration::from_secs(section.token_cache_time_s);

@@ -86,9 +86,10 @@ impl Session {
             return Ok(None);
         };
         subject.set_sensitive(true);
-        let path = match may_have_expired {
-            true => "/auth/tokens?nocatalog=1&allow_expired=1",
-            false => "/auth/tokens?nocatalog=1",
+        let path = if may_have_expired {
+            "/auth/tokens?nocatalog=1&allow_expired=1"
+        } else {
+            "/auth/tokens?nocatalog=1"
         };
         let mut refused: Option<HeaderValue> = None;
         loop {

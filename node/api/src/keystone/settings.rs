@@ -128,26 +128,28 @@ impl KeystoneSection {
 
     /// The configured credentials of this service.
     pub(super) fn credentials(&self) -> Credentials {
-        match self.has_application_credential() {
-            true => Credentials::Application {
+        if self.has_application_credential() {
+            Credentials::Application {
                 id: self.application_credential_id.clone(),
                 secret: self.application_credential_secret.clone(),
-            },
-            false => Credentials::Password {
+            }
+        } else {
+            Credentials::Password {
                 user: self.username.clone(),
                 user_domain: self.user_domain_name.clone(),
                 password: self.password.clone(),
                 project: self.project_name.clone(),
                 project_domain: self.project_domain_name.clone(),
-            },
+            }
         }
     }
 
     /// This service's identity at Keystone, for the log.
     pub(super) fn who(&self) -> String {
-        match self.has_application_credential() {
-            true => format!("ApplicationCredential({})", self.application_credential_id),
-            false => format!("Password({})", self.username),
+        if self.has_application_credential() {
+            format!("ApplicationCredential({})", self.application_credential_id)
+        } else {
+            format!("Password({})", self.username)
         }
     }
 }

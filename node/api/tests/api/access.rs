@@ -116,8 +116,8 @@ async fn a_client_cannot_forge_or_flood_a_line() {
     let forged = "x\u{85}2026-01-01 INFO placement::access: answered";
     let long = format!("/traits?name=startswith:{}", "A".repeat(20_000));
     let send = async || {
-        let ask = cloud.get("/traits?name=%0Ax%22");
-        let ask = ask
+        let ask = cloud
+            .get("/traits?name=%0Ax%22")
             .header("x-project-id", forged)
             .header("x-openstack-request-id", "req-x\" x");
         ask.send().await;

@@ -183,8 +183,10 @@ async fn search_beyond_its_deadline_is_refused_without_retry() {
         ..CandidateSettings::default()
     })
     .await;
-    let answer = cloud.get(&two_ways_for_each_of(40)).send().await;
-    let answer = answer
+    let answer = cloud
+        .get(&two_ways_for_each_of(40))
+        .send()
+        .await
         .refused(400, "deadline")
         .code("placement.candidates.search_ended");
     assert_eq!(answer.header("retry-after"), None);
@@ -234,8 +236,11 @@ async fn a_capacity_beyond_64_bits_is_shown_whole() {
         "resource_class": "VCPU", "total": 2_147_483_647, "allocation_ratio": 3.40282e38,
     });
     cloud.post(&path, record).expect(201).await;
-    let found = cloud.get("/allocation_candidates?resources=VCPU:2147483647");
-    let found = found.expect(200).await.text();
+    let found = cloud
+        .get("/allocation_candidates?resources=VCPU:2147483647")
+        .expect(200)
+        .await
+        .text();
     let shown = "\"capacity\":730750030368454069204497451323897263056217964544,";
     assert!(found.contains(shown), "{found}");
 }

@@ -64,8 +64,8 @@ async fn every_get_reads_the_requested_moment() {
         .get(candidates)
         .header(AS_OF, &claimed)
         .expect(200)
-        .await;
-    let found = found.json()["allocation_requests"]
+        .await
+        .json()["allocation_requests"]
         .as_array()
         .unwrap()
         .len();
@@ -94,8 +94,11 @@ async fn time_means_the_last_entry_that_is_not_later() {
         let read = cloud.get("/resource_providers").header(AS_OF, at);
         let stands = token(&read.expect(200).await);
         // Several entries may have the same timestamp.
-        let same = entries.iter().filter(|other| other["at"] == entry["at"]);
-        let same: Vec<_> = same.map(|other| other["index"].as_str().unwrap()).collect();
+        let same: Vec<_> = entries
+            .iter()
+            .filter(|other| other["at"] == entry["at"])
+            .map(|other| other["index"].as_str().unwrap())
+            .collect();
         assert_eq!(Some(&*stands), same.first().copied());
     }
     let last = token(answers.last().unwrap());
@@ -103,8 +106,9 @@ async fn time_means_the_last_entry_that_is_not_later() {
     assert_eq!(token(&late.expect(200).await), last);
     let early = cloud
         .get("/resource_providers")
-        .header(AS_OF, "1999-01-01T00:00:00Z");
-    let early = early.expect(200).await;
+        .header(AS_OF, "1999-01-01T00:00:00Z")
+        .expect(200)
+        .await;
     assert_eq!(token(&early), "1.0");
 }
 
@@ -117,8 +121,10 @@ async fn expired_moment_is_gone() {
     assert_eq!(names(&cloud, &second).await.len(), 2);
     for moment in ["1.2", "1999-01-01T00:00:00Z"] {
         let read = cloud.get("/resource_providers").header(AS_OF, moment);
-        let gone = read.refused(410, &format!("after {second}")).await;
-        let gone = gone.code("placement.as_of.gone");
+        let gone = read
+            .refused(410, &format!("after {second}"))
+            .await
+            .code("placement.as_of.gone");
         let error = &gone.json()["errors"][0];
         assert_eq!(error["oldest"], second);
         assert_eq!(

@@ -105,9 +105,13 @@ async fn record_names_the_operator_despite_headers() {
         (Some("admin-alice"), "operator:admin-alice"),
         (Some(&*name), &format!("operator:{}", &name[..55])),
     ] {
-        let ask = story.cloud.put("/traits/CUSTOM_A", json!({}));
-        let ask = ask.operator(shown).token(Some("mallory"));
-        let ask = ask.header("x-roles", "none").header("x-user-id", "mallory");
+        let ask = story
+            .cloud
+            .put("/traits/CUSTOM_A", json!({}))
+            .operator(shown)
+            .token(Some("mallory"))
+            .header("x-roles", "none")
+            .header("x-user-id", "mallory");
         assert!(ask.send().await.status.is_success());
         let last = story.last().await;
         assert_eq!(
@@ -234,9 +238,9 @@ async fn records_are_bounded_and_without_secrets() {
     let token: &'static str = Box::leak("gAAAAABm".repeat(24).into_boxed_str());
     let ask = story
         .cloud
-        .post("/traits", json!({ "password": "in-the-body" }));
-    let ask = ask.token(Some(token)).header("x-service-token", token);
-    let ask = ask
+        .post("/traits", json!({ "password": "in-the-body" }))
+        .token(Some(token))
+        .header("x-service-token", token)
         .header("x-roles", &"r,".repeat(9_000))
         .header("cookie", "in-a-cookie");
     ask.send().await;

@@ -109,8 +109,7 @@ async fn capacity_of_too_many_rows_is_refused() {
     let traits: Vec<String> = names(1_000).collect();
     let traits = json!({"traits": traits, "resource_provider_generation": 0});
     cloud.put(&below("traits"), traits).expect(200).await;
-    let all = names(101).map(|name| (name, json!({"total": 1})));
-    let all: serde_json::Map<_, _> = all.collect();
+    let all: serde_json::Map<_, _> = names(101).map(|name| (name, json!({"total": 1}))).collect();
     let all = json!({"inventories": all, "resource_provider_generation": 1});
     cloud.put(&below("inventories"), all).expect(200).await;
     let refused = cloud.get(&format!("{CAPACITY}?by=trait"));

@@ -39,8 +39,12 @@ async fn root_of_unready_node_is_503() {
     let down = Unavailable::nothing_committed("no leader is known");
     let cloud = Cloud::new();
     cloud.memory.set_down(Some(down.clone()));
-    let root = cloud.get("/").token(None).send().await;
-    let root = root.refused(503, "This node is not ready: no leader is known");
+    let root = cloud
+        .get("/")
+        .token(None)
+        .send()
+        .await
+        .refused(503, "This node is not ready: no leader is known");
     root.code("placement.unavailable.not_ready");
     cloud.memory.set_down(None);
     cloud.get("/").token(None).expect(200).await;

@@ -273,8 +273,12 @@ async fn names_are_sanitized_in_text_and_html() {
         answer.shown_by_osc(),
         "Conflicting resource provider name: bold and é  already exists."
     );
-    let page = provider().header("accept", "text/html").send().await;
-    let page = page.expect(409).text();
+    let page = provider()
+        .header("accept", "text/html")
+        .send()
+        .await
+        .expect(409)
+        .text();
     assert!(
         page.contains("name: &lt;b&gt;bold&lt;/b&gt;\nand&lt;br&gt;&#233; &lt;script&gt; already"),
         "{page}"

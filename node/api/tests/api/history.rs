@@ -118,8 +118,9 @@ async fn entry_has_callers_request_id_or_its_own() {
     let callers = callers.map(|given| (given, Some(nova.clone())));
     let mut expected = Vec::new();
     for (number, (given, caller)) in own.into_iter().chain(callers).enumerate() {
-        let asked = cloud.ask("PUT", &format!("/traits/CUSTOM_{number}"));
-        let asked = asked.header("x-openstack-request-id", &given);
+        let asked = cloud
+            .ask("PUT", &format!("/traits/CUSTOM_{number}"))
+            .header("x-openstack-request-id", &given);
         let answer = asked.expect(201).await;
         let answered = answer.header("x-openstack-request-id").unwrap();
         expected.push(caller.unwrap_or_else(|| answered.to_owned()));

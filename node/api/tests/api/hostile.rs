@@ -306,8 +306,9 @@ async fn a_body_that_no_operation_reads_takes_no_memory() {
 #[tokio::test]
 async fn the_limit_of_a_route_is_known_before_its_body_is_read() {
     let cloud = Cloud::new();
-    let sent = cloud.ask("POST", "/placementd/v1/what-if");
-    let sent = sent.header("content-type", "application/json");
+    let sent = cloud
+        .ask("POST", "/placementd/v1/what-if")
+        .header("content-type", "application/json");
     let (body, asked) = silent_body();
     let sent = sent
         .header("content-length", "1048577")
@@ -337,8 +338,9 @@ async fn bodies_of_one_caller_leave_memory_for_those_of_others_and_for_answers()
     let most = Bytes::from(vec![b' '; 1_000_000]);
     let begun = stream::once(async move { Ok::<_, std::convert::Infallible>(most) });
     let begun = Body::from_stream(begun.chain(stream::pending()));
-    let held = cloud.ask("POST", "/resource_providers");
-    let held = held.header("content-type", "application/json");
+    let held = cloud
+        .ask("POST", "/resource_providers")
+        .header("content-type", "application/json");
     let mut held = Box::pin(held.send_streaming(begun));
     assert!(futures::poll!(&mut held).is_pending());
 

@@ -144,8 +144,10 @@ async fn ratios_keep_their_value() {
             "{{\"resource_provider_generation\":{generation},\
              \"inventories\":{{\"VCPU\":{{\"total\":5.0,\"allocation_ratio\":{given}}}}}}}"
         );
-        let ask = cloud.ask("PUT", &path).raw(body.as_bytes());
-        let ask = ask.header("content-type", "application/json");
+        let ask = cloud
+            .ask("PUT", &path)
+            .raw(body.as_bytes())
+            .header("content-type", "application/json");
         let written = ask.expect(200).await.json();
         let written = &written["inventories"]["VCPU"];
         assert_eq!(written["total"], json!(5.0));

@@ -55,8 +55,9 @@ async fn own_routes_are_closed_to_members_and_open_to_readers_of_placement() {
             ..ApiSettings::default()
         });
         for [method, path, rule] in guarded(&cloud).await {
-            let path = path.replace("{uuid}", &uuid(1));
-            let path = path.replace("/events", "/events?follow=false");
+            let path = path
+                .replace("{uuid}", &uuid(1))
+                .replace("/events", "/events?follow=false");
             let ask = |roles| {
                 let ask = cloud.ask(&method, &path).token(Some("user"));
                 let ask = match method.as_str() {

@@ -20,8 +20,7 @@ async fn tokens_and_roles_decide() {
         .token(Some("admin:anything"))
         .expect(200)
         .await;
-    let denied = cloud.get(path).token(Some("user")).send().await;
-    let denied = denied.refused(
+    let denied = cloud.get(path).token(Some("user")).send().await.refused(
         403,
         "Policy does not allow placement:resource_providers:list to be performed.",
     );
@@ -133,11 +132,13 @@ const OWN: [&str; 8] = [
 #[tokio::test]
 async fn file_that_restricts_an_upstream_read_restricts_own_routes() {
     let rules = placement_api::http::default_rules(true).into_iter();
-    let of_upstream = rules.map(|(name, _)| name).filter(|name| {
-        let reads = [":list", ":show", ":usages"];
-        name.starts_with("placement:") && reads.iter().any(|end| name.ends_with(end))
-    });
-    let of_upstream: Vec<_> = of_upstream.collect();
+    let of_upstream: Vec<_> = rules
+        .map(|(name, _)| name)
+        .filter(|name| {
+            let reads = [":list", ":show", ":usages"];
+            name.starts_with("placement:") && reads.iter().any(|end| name.ends_with(end))
+        })
+        .collect();
     assert_eq!(of_upstream.len(), 15, "{of_upstream:?}");
     for rule in of_upstream {
         let cloud = cloud_with(&format!("\"{rule}\": \"role:cloud_admin\"\n"));
@@ -178,8 +179,9 @@ async fn project_rule_applies_to_the_project_in_the_query() {
                 "events" => format!("{query}&follow=false"),
                 _ => query.to_owned(),
             };
-            let ask = cloud.get(&format!("/placementd/v1/{own}?{query}"));
-            let ask = ask.token(Some("eve:eves-project"));
+            let ask = cloud
+                .get(&format!("/placementd/v1/{own}?{query}"))
+                .token(Some("eve:eves-project"));
             let answer = ask.header("x-roles", "reader").send().await;
             assert_eq!(answer.status, status, "{own}?{query}");
         }

@@ -228,8 +228,10 @@ impl LedgerBackend for Memory {
         if after < ledger.floor.index {
             return Err(LedgerUnavailable::Gone(ledger.floor));
         }
-        let asked = ledger.entries.iter();
-        let asked = asked.filter(|entry| entry.index > after && entry.index <= up_to);
+        let asked = ledger
+            .entries
+            .iter()
+            .filter(|entry| entry.index > after && entry.index <= up_to);
         Ok(page(asked, at_most_bytes))
     }
 
@@ -240,8 +242,11 @@ impl LedgerBackend for Memory {
     ) -> Result<Vec<Arc<LedgerEntry>>, LedgerUnavailable> {
         let mut ledger = self.ledger.lock().unwrap();
         let next_floor = ledger.next_floor.take();
-        let asked = ledger.entries.iter().rev();
-        let asked = asked.filter(|entry| entry.index <= from);
+        let asked = ledger
+            .entries
+            .iter()
+            .rev()
+            .filter(|entry| entry.index <= from);
         let page = page(asked, next_floor.map_or(at_most_bytes, |_| 1));
         if let Some(index) = next_floor {
             ledger.keep_after(index);

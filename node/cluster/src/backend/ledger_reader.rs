@@ -18,8 +18,10 @@ impl LedgerReader {
         &self,
         read: impl FnOnce(&placement_raft_store::Ledger) -> Result<T, LedgerError>,
     ) -> Result<T, LedgerUnavailable> {
-        let running = self.0.get();
-        let running = running.ok_or_else(|| LedgerUnavailable::Failed(self.0.outside()))?;
+        let running = self
+            .0
+            .get()
+            .ok_or_else(|| LedgerUnavailable::Failed(self.0.outside()))?;
         read(&running.replica.ledger).map_err(|error| match error {
             LedgerError::Gone(floor) => LedgerUnavailable::Gone(floor),
             error => LedgerUnavailable::Failed(error.to_string()),

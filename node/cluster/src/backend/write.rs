@@ -39,8 +39,9 @@ impl Writes {
         let node = self.slot.running(deadline).await?;
         // Once the names are in the state of this node, they precede this write in the log.
         node.wait_for_standards(deadline).await?;
-        let written = node.commit_in(destination, command, request_id, deadline);
-        let written = written.await?;
+        let written = node
+            .commit_in(destination, command, request_id, deadline)
+            .await?;
         permit.answered();
         Ok(written)
     }

@@ -15,8 +15,10 @@ const TOKEN: &str = "aws_session_token";
 /// environment.
 pub(super) fn read(file: Option<&Path>) -> Result<AwsCredential, BucketError> {
     let place = file.map_or("the environment".into(), Path::to_string_lossy);
-    let text = file.map(fs::read_to_string).transpose();
-    let text = text.map_err(|error| BucketError(format!("{place}: {error}")))?;
+    let text = file
+        .map(fs::read_to_string)
+        .transpose()
+        .map_err(|error| BucketError(format!("{place}: {error}")))?;
     let take = |key: &str| {
         let found = match &text {
             Some(text) => in_file(text, key),

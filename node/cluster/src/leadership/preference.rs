@@ -64,9 +64,10 @@ pub async fn follow(slot: Arc<Slot>, preference: Vec<String>) {
         let mut wait = settle.unwrap_or(least);
         if led.is_none() {
             let is_flutter = handed_over.is_some_and(|at| at.elapsed() < wait * FLUTTER);
-            wait = match is_flutter {
-                true => (wait * 2).min(SETTLE_MAX),
-                false => least,
+            wait = if is_flutter {
+                (wait * 2).min(SETTLE_MAX)
+            } else {
+                least
             };
             settle = Some(wait);
         }

@@ -70,9 +70,10 @@ pub(crate) async fn measure(node: Arc<Running>, tasks: Tasks) {
             }
             let (peers, address) = (peers.clone(), member.peer);
             // The lanes that a leader needs, and that requests to the next leader need.
-            let lanes: &[Lane] = match voters.contains(&replica.me) {
-                true => &[Lane::Log, Lane::Forward],
-                false => &[Lane::Forward],
+            let lanes: &[Lane] = if voters.contains(&replica.me) {
+                &[Lane::Log, Lane::Forward]
+            } else {
+                &[Lane::Forward]
             };
             // In a task of its own, so that an unreachable node does not delay the others.
             tasks.spawn(async move {

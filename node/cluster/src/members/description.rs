@@ -29,9 +29,10 @@ impl Membership<'_> {
         }
         must_be_free(&members, id, &own.name_of(id))?;
         if own.peer != known.peer {
-            own.peer = match self.is_at(&known.peer, id).await {
-                true => known.peer.clone(),
-                false => self.moved(id, own.peer, start).await?,
+            own.peer = if self.is_at(&known.peer, id).await {
+                known.peer.clone()
+            } else {
+                self.moved(id, own.peer, start).await?
             };
         }
         if own == known {

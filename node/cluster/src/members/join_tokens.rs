@@ -86,11 +86,12 @@ impl Slot {
         let running = self.member()?;
         running.catch_up().await?;
         let mut issued = running.tokens().into_iter();
-        let issued = issued.find(|issued| issued.row.token == token);
-        let issued = issued.ok_or_else(|| {
-            let words = "no token was issued: too many tokens are pending; revoke some";
-            Refused::Conflict(words.to_owned())
-        })?;
+        let issued = issued
+            .find(|issued| issued.row.token == token)
+            .ok_or_else(|| {
+                let words = "no token was issued: too many tokens are pending; revoke some";
+                Refused::Conflict(words.to_owned())
+            })?;
         let replaces = issued.row.replaces.as_ref().map(|replaced| replaced.node);
         tracing::info!(
             node = issued.node,
@@ -146,9 +147,10 @@ impl Membership<'_> {
     /// # Errors
     /// The answer for the calling node, which need not wait its turn.
     pub(crate) fn must_be_well_formed(call: &JoinCall) -> Result<(), Refused> {
-        match JoinToken::is_secret(&call.token) && call.node > 0 {
-            true => Ok(()),
-            false => Err(Refused::NotFound(UNKNOWN.to_owned())),
+        if JoinToken::is_secret(&call.token) && call.node > 0 {
+            Ok(())
+        } else {
+            Err(Refused::NotFound(UNKNOWN.to_owned()))
         }
     }
 

@@ -66,9 +66,10 @@ impl Running {
             }
         };
         self.replica.apply_up_to(point.index, deadline).await?;
-        let asked = match mutant!("fresh-as-of-the-answer") {
-            true => freshness.now(),
-            false => point.asked,
+        let asked = if mutant!("fresh-as-of-the-answer") {
+            freshness.now()
+        } else {
+            point.asked
         };
         freshness.confirm(asked);
         Ok(())
@@ -203,13 +204,12 @@ impl Running {
             .collect();
         let mut shown = BTreeMap::from([(replica.me, held_vote(replica).await)]);
         let asked = async {
-            match leader.id == replica.me {
-                true => Ok(point(replica).await),
-                false => {
-                    (self.peers)
-                        .call(leader.id, &leader.address, Method::ReadPoint, &(), patience)
-                        .await
-                }
+            if leader.id == replica.me {
+                Ok(point(replica).await)
+            } else {
+                (self.peers)
+                    .call(leader.id, &leader.address, Method::ReadPoint, &(), patience)
+                    .await
             }
         };
         let mut asked = std::pin::pin!(asked);
@@ -223,9 +223,10 @@ impl Running {
                 let showed = [leader.id].into_iter().chain(shown.iter().filter_map(same));
                 if quorum::is_confirmed(point, &showed.collect()) || mutant!("lead-without-quorum")
                 {
-                    match is_pair_enough {
-                        true => RarePath::RoundOfTwo.ran(),
-                        false => RarePath::RoundOfMany.ran(),
+                    if is_pair_enough {
+                        RarePath::RoundOfTwo.ran()
+                    } else {
+                        RarePath::RoundOfMany.ran()
                     }
                     return Ok(Some(point.index));
                 }

@@ -51,9 +51,10 @@ impl Bootstrap {
             formed: self.is_formed(),
             api: url(self.config.api_requires_tls, &self.addresses.api),
             peer: self.addresses.peer.clone(),
-            admin: match self.config.admin_requires_tls && !self.addresses.admin.is_empty() {
-                true => url(true, &self.addresses.admin),
-                false => self.addresses.admin.clone(),
+            admin: if self.config.admin_requires_tls && !self.addresses.admin.is_empty() {
+                url(true, &self.addresses.admin)
+            } else {
+                self.addresses.admin.clone()
             },
             level: self.peers.level(),
         }
@@ -302,13 +303,13 @@ impl Bootstrap {
         let mut found = BTreeMap::new();
         let mut left = self.peers.cluster();
         for (id, address) in members {
-            let who: Introduction = match *id == self.config.node_id {
-                true => self.introduction(),
-                false => self
-                    .peers
+            let who: Introduction = if *id == self.config.node_id {
+                self.introduction()
+            } else {
+                self.peers
                     .introduce(address, Method::Probe, &(), CALL)
                     .await
-                    .map_err(|error| format!("node {id} at {address} does not answer: {error}"))?,
+                    .map_err(|error| format!("node {id} at {address} does not answer: {error}"))?
             };
             if who.node != *id {
                 return Err(format!(

@@ -59,8 +59,10 @@ pub fn settle_number(
 /// Reads the token from `[cluster] join_token_file`.
 fn token(cluster: &ClusterSection) -> Result<JoinToken, StartError> {
     let wrong = |message: String| Invalid::new("cluster.join_token_file", message);
-    let file = cluster.join_token_file.as_deref();
-    let file = file.ok_or_else(|| wrong("is required with cluster.join".to_owned()))?;
+    let file = cluster
+        .join_token_file
+        .as_deref()
+        .ok_or_else(|| wrong("is required with cluster.join".to_owned()))?;
     check_secret_file(file)?;
     let shown = Path::display(file);
     let text = fs::read_to_string(file).map_err(|error| wrong(format!("{shown}: {error}")))?;

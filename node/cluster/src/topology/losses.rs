@@ -93,9 +93,10 @@ pub fn made_fatal(
     extent: Extent,
 ) -> BTreeSet<FailureDomain> {
     let was = fatal(before, extent);
-    match was.is_empty() || voters(after).count() < voters(before).count() {
-        true => fatal(after, extent).difference(&was).cloned().collect(),
-        false => BTreeSet::new(),
+    if was.is_empty() || voters(after).count() < voters(before).count() {
+        fatal(after, extent).difference(&was).cloned().collect()
+    } else {
+        BTreeSet::new()
     }
 }
 

@@ -41,8 +41,10 @@ pub fn topology_of(
         write_ms: best(nodes, &write),
     });
     let partitions = clouds.iter().map(|(name, region)| {
-        let there = members.iter().filter(|one| one.site.region == *region);
-        let there: Vec<&MemberStatus> = there.collect();
+        let there: Vec<&MemberStatus> = members
+            .iter()
+            .filter(|one| one.site.region == *region)
+            .collect();
         PartitionCosts {
             name: name.clone(),
             region: region.clone(),
@@ -50,26 +52,27 @@ pub fn topology_of(
             write_ms: best(&there, &write),
         }
     });
-    let losses = (Extent::ALL.into_iter()).flat_map(|extent| places(members, extent));
-    let losses = losses.map(|(place, nodes)| {
-        let writes = has_quorum(members, &nodes);
-        let is_left = |one: &&MemberStatus| one.is_reachable && !nodes.contains(&one.node);
-        let sites = nodes_at.iter().map(|(site, there)| SiteReads {
-            region: site.region.clone(),
-            zone: site.zone.clone(),
-            reads: match there.iter().any(is_left) {
-                true if writes => Reads::All,
-                true => Reads::Local,
-                false => Reads::None,
-            },
+    let losses = (Extent::ALL.into_iter())
+        .flat_map(|extent| places(members, extent))
+        .map(|(place, nodes)| {
+            let writes = has_quorum(members, &nodes);
+            let is_left = |one: &&MemberStatus| one.is_reachable && !nodes.contains(&one.node);
+            let sites = nodes_at.iter().map(|(site, there)| SiteReads {
+                region: site.region.clone(),
+                zone: site.zone.clone(),
+                reads: match there.iter().any(is_left) {
+                    true if writes => Reads::All,
+                    true => Reads::Local,
+                    false => Reads::None,
+                },
+            });
+            Loss {
+                sites: sites.collect(),
+                place,
+                nodes,
+                writes,
+            }
         });
-        Loss {
-            sites: sites.collect(),
-            place,
-            nodes,
-            writes,
-        }
-    });
     let standing = |member: &MemberStatus| MemberStanding {
         node: member.node,
         region: member.site.region.clone(),

@@ -181,20 +181,20 @@ impl Mirror {
             self.unread.insert(name.clone());
             bucket.put(&self.place, name, &source, *length).await?;
         }
-        let is_good = match grows {
-            true => bucket.head(&self.place, name).await?.length == *length,
-            false => bucket.is_same(&self.place, name, &source, *length).await?,
+        let is_good = if grows {
+            bucket.head(&self.place, name).await?.length == *length
+        } else {
+            bucket.is_same(&self.place, name, &source, *length).await?
         };
         if !is_good {
             bucket.remove(&self.place, name).await?;
             let reason = format!("the copy of {name} in the bucket differs from the file");
             return Err(BucketError(reason));
         }
-        match grows {
-            true => self.log_copied = Some(Instant::now()),
-            false => {
-                self.unread.remove(name);
-            }
+        if grows {
+            self.log_copied = Some(Instant::now())
+        } else {
+            self.unread.remove(name);
         }
         self.copied.insert(name.clone(), *length);
         Ok(())

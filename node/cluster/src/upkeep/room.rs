@@ -35,14 +35,15 @@ pub(crate) async fn watch(node: Arc<Running>) {
         let short = usize::from(mine) + others.values().filter(|short| **short).count();
         let room = short <= voters / 2;
         if replica.note_room(room) != room {
-            match room {
-                true => tracing::info!("a majority of the disks has room again"),
-                false => tracing::error!(
+            if room {
+                tracing::info!("a majority of the disks has room again")
+            } else {
+                tracing::error!(
                     short,
                     voters,
                     min_free_bytes = replica.config.disk.min_free_bytes,
                     "the disks are nearly full: writes that need room are rejected"
-                ),
+                )
             }
         }
         let roomy = (others.iter()).find(|(id, short)| !**short && replica.may_take_over(**id));

@@ -216,8 +216,10 @@ async fn install(
         }
         answer
     });
-    let answer = installed.await.map_err(Denied::stopped)?;
-    let answer = answer.map_err(Denied::stopped)?;
+    let answer = installed
+        .await
+        .map_err(Denied::stopped)?
+        .map_err(Denied::stopped)?;
     Ok(SnapshotReply::Done((&answer.vote).into()))
 }
 

@@ -56,9 +56,10 @@ pub(crate) async fn watch(node: Arc<Running>) {
                 sleep(SENDING).await;
             }
         }
-        let done = match node.log_outweighs_the_state() {
-            true => node.cover().await,
-            false => node.make_rows_durable().await,
+        let done = if node.log_outweighs_the_state() {
+            node.cover().await
+        } else {
+            node.make_rows_durable().await
         };
         match done {
             Ok(()) => {

@@ -127,9 +127,10 @@ impl Running {
         let Committed { at, outcome } = self.send_write(call, deadline).await?;
         if outcome == Outcome::AnsweredBefore {
             let cluster = &self.replica.views.current().cluster;
-            let reason = match cluster.is_retired(self.replica.me) {
-                true => "the cluster accepts no more writes under this node's number",
-                false => FORGOTTEN,
+            let reason = if cluster.is_retired(self.replica.me) {
+                "the cluster accepts no more writes under this node's number"
+            } else {
+                FORGOTTEN
             };
             return Err(AttemptStatus::Sent(reason.to_owned()).gave_up(String::new()));
         }
@@ -235,9 +236,10 @@ impl Running {
                 leader.id
             )
         };
-        Err(match sent.into_inner() {
-            true => WriteReply::Unknown(reason),
-            false => WriteReply::Rejected(reason),
+        Err(if sent.into_inner() {
+            WriteReply::Unknown(reason)
+        } else {
+            WriteReply::Rejected(reason)
         })
     }
 

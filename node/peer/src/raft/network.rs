@@ -628,8 +628,12 @@ mod tests {
             request(9, 9, 9),
         ];
         let requests = futures::stream::iter(requests);
-        let answers = network.stream_append(requests, RPCOption::new(PATIENCE));
-        let answers: Vec<_> = answers.await.unwrap().collect().await;
+        let answers: Vec<_> = network
+            .stream_append(requests, RPCOption::new(PATIENCE))
+            .await
+            .unwrap()
+            .collect()
+            .await;
         let flushed: Vec<_> = (answers.into_iter())
             .map(|answer| answer.unwrap().unwrap())
             .collect();

@@ -368,9 +368,10 @@ fn chain(file: &Path, pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, WrongF
     let chain: Vec<_> = CertificateDer::pem_slice_iter(pem)
         .collect::<Result<_, _>>()
         .map_err(|error| wrong(file, error))?;
-    match chain.is_empty() {
-        true => Err(wrong(file, "contains no certificate")),
-        false => Ok(chain),
+    if chain.is_empty() {
+        Err(wrong(file, "contains no certificate"))
+    } else {
+        Ok(chain)
     }
 }
 

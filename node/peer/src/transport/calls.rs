@@ -51,9 +51,10 @@ impl Calls {
         introductions: &Arc<Semaphore>,
         tasks: Tasks,
     ) -> Self {
-        let permits = match connection.is_introduction {
-            true => introductions.clone(),
-            false => Arc::new(Semaphore::new(CALLS_MAX)),
+        let permits = if connection.is_introduction {
+            introductions.clone()
+        } else {
+            Arc::new(Semaphore::new(CALLS_MAX))
         };
         Self {
             connection,
@@ -90,9 +91,10 @@ impl Calls {
     /// Waits until the caller has read enough of its answers to make room for more.
     async fn answers_read(&self) -> io::Result<()> {
         let begun = Instant::now();
-        let bytes_max = match self.connection.is_introduction {
-            true => INTRODUCTION_BYTES_MAX,
-            false => ANSWERS_BYTES_MAX,
+        let bytes_max = if self.connection.is_introduction {
+            INTRODUCTION_BYTES_MAX
+        } else {
+            ANSWERS_BYTES_MAX
         };
         while self.outbox.waiting_bytes() > bytes_max {
             if begun.elapsed() > IDLE_MAX {

@@ -320,9 +320,10 @@ impl Channel {
         if let Some(reason) = &calls.closed {
             return Err(CallError::NotSent(format!("connection closed: {reason}")));
         }
-        match self.outbox.send(Frame::new(Kind::Request, id, bytes)) {
-            true => Ok(()),
-            false => Err(CallError::NotSent("connection closed".to_owned())),
+        if self.outbox.send(Frame::new(Kind::Request, id, bytes)) {
+            Ok(())
+        } else {
+            Err(CallError::NotSent("connection closed".to_owned()))
         }
     }
 

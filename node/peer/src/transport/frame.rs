@@ -44,9 +44,10 @@ pub(crate) const UNANSWERED: u64 = 0;
 
 /// Bytes of a message in one piece. An introduction is short and sent whole.
 pub(crate) fn piece_bytes(is_introduction: bool) -> usize {
-    match is_introduction {
-        true => FRAME_BYTES_MAX,
-        false => runtime::limits().piece,
+    if is_introduction {
+        FRAME_BYTES_MAX
+    } else {
+        runtime::limits().piece
     }
 }
 

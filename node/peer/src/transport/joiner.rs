@@ -25,9 +25,10 @@ impl Joiner {
 
     /// Takes the next complete message out of `input`; `None` if it is incomplete.
     pub(crate) fn next(&mut self, input: &mut BytesMut) -> io::Result<Option<Frame>> {
-        let bytes_max = match self.is_introduction {
-            true => INTRODUCTION_BYTES_MAX,
-            false => FRAME_BYTES_MAX,
+        let bytes_max = if self.is_introduction {
+            INTRODUCTION_BYTES_MAX
+        } else {
+            FRAME_BYTES_MAX
         };
         while let Some(frame) = Frame::read(input, bytes_max)? {
             if let Some(message) = self.take(frame)? {

@@ -114,9 +114,10 @@ mod tests {
             let packed = pack(message(body.clone()));
             let is_long = length >= WORTHWHILE_BYTES;
             assert_eq!(packed.kind == Kind::Packed, is_long, "{length}");
-            let back = match is_long {
-                true => unpack(packed).unwrap(),
-                false => packed,
+            let back = if is_long {
+                unpack(packed).unwrap()
+            } else {
+                packed
             };
             assert_eq!((back.kind, back.call), (Kind::Request, 7));
             assert_eq!(&back.body[..], body);

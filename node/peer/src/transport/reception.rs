@@ -233,9 +233,10 @@ impl Reception {
                 has_called |= message.kind == Kind::Request;
                 calls.take(message).await?;
             }
-            let patience = match is_introduction && !has_called {
-                true => HELLO.saturating_sub(begun.elapsed()),
-                false => IDLE_MAX.saturating_sub(alive.elapsed()),
+            let patience = if is_introduction && !has_called {
+                HELLO.saturating_sub(begun.elapsed())
+            } else {
+                IDLE_MAX.saturating_sub(alive.elapsed())
             };
             let more = end.run_until_cancelled(read_some(&mut read, &mut met.buffer));
             let Some(true) = timeout(patience, more).await?.transpose()? else {

@@ -183,9 +183,10 @@ pub(crate) async fn read_frame<R: AsyncRead + Unpin>(
             return Ok(Some(frame));
         }
         if !read_some(stream, buffer).await? {
-            return match buffer.is_empty() {
-                true => Ok(None),
-                false => Err(io::ErrorKind::UnexpectedEof.into()),
+            return if buffer.is_empty() {
+                Ok(None)
+            } else {
+                Err(io::ErrorKind::UnexpectedEof.into())
             };
         }
     }

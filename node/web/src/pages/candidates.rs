@@ -37,16 +37,18 @@ pub(super) fn fields(target: &Target) -> [Field<'_>; 4] {
 pub(super) async fn show(questions: &mut Questions<'_>, of: &Content<'_>) -> Result<View, Failure> {
     let (partition, target) = (of.partition, of.target);
     let given = target.parameter("query");
-    let asked = match given.is_empty() {
-        false => whole_query(given),
-        true => asked(target),
+    let asked = if given.is_empty() {
+        asked(target)
+    } else {
+        whole_query(given)
     };
     let label = "Or a complete query, for example from a log line";
     let fields = [&fields(target)[..], &[("query", label, "", given)]].concat();
     let form = form(&partition.page("candidates", &[]), &fields);
-    let (result, commands) = match asked.is_empty() {
-        true => (html! { p { "Enter at least the resources." } }, Vec::new()),
-        false => (result(questions, of, &asked).await?, commands(of, &asked)),
+    let (result, commands) = if asked.is_empty() {
+        (html! { p { "Enter at least the resources." } }, Vec::new())
+    } else {
+        (result(questions, of, &asked).await?, commands(of, &asked))
     };
     Ok(View {
         title: "Candidates".to_owned(),

@@ -29,10 +29,16 @@ pub(super) async fn show(
         let what = format!("Consumer {uuid} does not exist or has no allocations.");
         return Err(Failure::not_found(&what));
     }
-    let named = held.keys().take(NAMED_MAX);
-    let named = named.map(|uuid| of.partition.api("/resource_providers", &[("uuid", uuid)]));
-    let named = questions.all(named.collect()).await.into_iter().flatten();
-    let named = named.flat_map(|found: Providers<IgnoredAny>| found.resource_providers);
+    let named = held
+        .keys()
+        .take(NAMED_MAX)
+        .map(|uuid| of.partition.api("/resource_providers", &[("uuid", uuid)]));
+    let named = questions
+        .all(named.collect())
+        .await
+        .into_iter()
+        .flatten()
+        .flat_map(|found: Providers<IgnoredAny>| found.resource_providers);
     let names: BTreeMap<String, String> = named.map(|one| (one.uuid, one.name)).collect();
     let table = Table::new()
         .column("Provider", |(uuid, _): &(&String, &Allocation)| {

@@ -82,10 +82,10 @@ impl<A: Answer, T: 'static> Listing<A, T> {
     pub(super) fn view(&self, of: &Content<'_>, answer: &A) -> View {
         let filters = self.given(of);
         let given = self.filters.iter().zip(&filters);
-        let fields = given
+        let fields: Vec<Field<'_>> = given
             .clone()
-            .map(|(of, (name, value))| (*name, of.1, of.2, *value));
-        let fields: Vec<Field<'_>> = fields.collect();
+            .map(|(of, (name, value))| (*name, of.1, of.2, *value))
+            .collect();
         let href = |name: &str, value: &str| {
             let all = [&filters[..], &[(name, value)]].concat();
             of.partition.page(self.page, &all)
@@ -126,12 +126,12 @@ impl<A: Answer, T: 'static> Listing<A, T> {
             }
             Order::Paged(paged) => {
                 // If not all rows fit on the page, the next page begins after the last shown row.
-                let next = match rows.len() < all.len() {
-                    true => rows
-                        .len()
+                let next = if rows.len() < all.len() {
+                    rows.len()
                         .checked_sub(1)
-                        .map(|last| (paged.after_row)(all[last])),
-                    false => (paged.after)(answer),
+                        .map(|last| (paged.after_row)(all[last]))
+                } else {
+                    (paged.after)(answer)
                 };
                 let next = next.filter(|next| !next.is_empty());
                 pager(None, next.map(|next| href(paged.parameter, next)))

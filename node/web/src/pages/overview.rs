@@ -13,8 +13,10 @@ use crate::words::{bytes, cut, date, site, word};
 
 pub(super) async fn show(questions: &mut Questions<'_>) -> Result<View, Failure> {
     let asked: NodeStatus = questions.get("/v1/status".to_owned()).await?;
-    let paths = asked.members.iter();
-    let paths = paths.map(|one| format!("/v1/nodes/{}/status", one.id));
+    let paths = asked
+        .members
+        .iter()
+        .map(|one| format!("/v1/nodes/{}/status", one.id));
     let (answers, partitions) = questions
         .all_and_one(paths.collect(), "/v1/partitions".to_owned())
         .await;
@@ -23,8 +25,10 @@ pub(super) async fn show(questions: &mut Questions<'_>) -> Result<View, Failure>
     let mut leaders = answers.iter().flatten();
     let leader = leaders.find(|one| one.role == NodeRole::Leader);
     let head = leader.unwrap_or(&asked).last_log;
-    let members = asked.members.iter().zip(&answers);
-    let members: Vec<Reported<'_>> = members
+    let members: Vec<Reported<'_>> = asked
+        .members
+        .iter()
+        .zip(&answers)
         .map(|(entry, answer)| Reported {
             entry,
             status: answer.as_ref().ok(),

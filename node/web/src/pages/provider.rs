@@ -48,11 +48,11 @@ pub(super) async fn show(
         @if is_cut { p { "Showing the first " (holders.len()) "; there are more." } }
         p { (link(&all_consumers, "All consumers of this provider")) " · " (link(&history, "Changes of this provider")) }
     };
-    let own = ["tree", "holders"];
-    let own = own.map(|verb| of.command(&format!("placementctl providers {verb}"), &[("", uuid)]));
-    let upstream = ["inventory list", "usage show", "trait list"];
-    let upstream = upstream.map(|what| format!("openstack resource provider {what}"));
-    let upstream = upstream.map(|words| command(&words, &[("", uuid)]));
+    let own = ["tree", "holders"]
+        .map(|verb| of.command(&format!("placementctl providers {verb}"), &[("", uuid)]));
+    let upstream = ["inventory list", "usage show", "trait list"]
+        .map(|what| format!("openstack resource provider {what}"))
+        .map(|words| command(&words, &[("", uuid)]));
     Ok(View {
         title,
         body,
@@ -77,8 +77,12 @@ fn depth(all: &[TreeProvider<'_>], one: &TreeProvider<'_>) -> usize {
 fn section(of: &Content<'_>, all: &[TreeProvider<'_>], one: &TreeProvider<'_>) -> Markup {
     let depth = depth(all, one);
     let table = inventories();
-    let rows = one.inventories.iter().take(INVENTORIES_MAX);
-    let rows: Vec<Markup> = rows.map(|(class, of)| table.row(&(&**class, of))).collect();
+    let rows: Vec<Markup> = one
+        .inventories
+        .iter()
+        .take(INVENTORIES_MAX)
+        .map(|(class, of)| table.row(&(&**class, of)))
+        .collect();
     let caption = format!("Inventories of {}", word(&one.name));
     html! {
         section class=(format!("provider depth-{}", depth.min(5))) {

@@ -51,8 +51,9 @@ async fn on_all_nodes(
     let status: NodeStatus = questions.get("/v1/status".to_owned()).await?;
     let nodes: Vec<u64> = status.members.iter().map(|one| one.id).collect();
     let path = "/placementd/v1/searches";
-    let paths = nodes.iter();
-    let paths = paths.map(|node| of.partition.api_of(*node, path, &[("limit", LIMIT)]));
+    let paths = nodes
+        .iter()
+        .map(|node| of.partition.api_of(*node, path, &[("limit", LIMIT)]));
     let answers = questions.all(paths.collect()).await;
     let (mut found, mut silent, mut left_out) = (Vec::new(), Vec::new(), 0_u64);
     for (&node, answer) in nodes.iter().zip(answers) {
@@ -70,8 +71,12 @@ async fn on_all_nodes(
     }
     found.sort_by_cached_key(|Kept { search, .. }| {
         // RFC 3339 texts sort by time, except for the final `Z`, which would sort after a fraction.
-        let at = search.at.as_deref().unwrap_or_default();
-        let at = at.trim_end_matches('Z').to_owned();
+        let at = search
+            .at
+            .as_deref()
+            .unwrap_or_default()
+            .trim_end_matches('Z')
+            .to_owned();
         (search.candidates != 0, Reverse(at))
     });
     Ok((found, silent, left_out))
@@ -88,9 +93,10 @@ fn table<'a>(of: &'a Content<'a>) -> Table<'a, Kept> {
             let query = &one.search.query;
             let page = of.partition.page("candidates", &[("query", query)]);
             // The node truncates long queries.
-            match query.is_empty() || query.ends_with('…') {
-                true => cell(query),
-                false => link(&page, query),
+            if query.is_empty() || query.ends_with('…') {
+                cell(query)
+            } else {
+                link(&page, query)
             }
         })
         .column("Reason", |one| cell(&one.search.reason))

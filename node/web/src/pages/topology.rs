@@ -87,14 +87,18 @@ fn summary(topology: &Topology) -> String {
         ("zone", survives.zone && has_zones),
         ("region", survives.region && has_regions),
     ];
-    let survived = kinds.iter().filter(|(_, is)| *is).map(|(kind, _)| *kind);
-    let survived: Vec<&str> = survived.collect();
+    let survived: Vec<&str> = kinds
+        .iter()
+        .filter(|(_, is)| *is)
+        .map(|(kind, _)| *kind)
+        .collect();
     let asked = &*cut(&topology.survive);
-    let missed = match asked.is_empty() || survived.contains(&asked) {
-        true => String::new(),
-        false => format!(
+    let missed = if asked.is_empty() || survived.contains(&asked) {
+        String::new()
+    } else {
+        format!(
             " [cluster] survive = \"{asked}\" is not met: the loss of a {asked} can stop writes."
-        ),
+        )
     };
     match survived.join(" or ") {
         kinds if kinds.is_empty() => format!("The loss of any voter stops writes.{missed}"),

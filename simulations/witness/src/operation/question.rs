@@ -216,8 +216,8 @@ fn resources<'a, K: std::fmt::Display + 'a>(
     suffix: &str,
     amounts: impl IntoIterator<Item = (&'a K, &'a u64)>,
 ) -> Option<String> {
-    let amounts = amounts.into_iter();
     let amounts: Vec<String> = amounts
+        .into_iter()
         .map(|(class, amount)| format!("{class}:{amount}"))
         .collect();
     (!amounts.is_empty()).then(|| format!("resources{suffix}={}", amounts.join(",")))

@@ -34,8 +34,10 @@ pub(super) fn wrong(
         *right.entry(way.clone()).or_default() += 1;
         all.insert(way);
     }
-    let list = body["allocation_requests"].as_array();
-    let list = list.map(Vec::as_slice).unwrap_or_default();
+    let list = body["allocation_requests"]
+        .as_array()
+        .map(Vec::as_slice)
+        .unwrap_or_default();
     if list.len() != count {
         return Some(format!("expected {count} of these candidates: {all:?}"));
     }
@@ -86,8 +88,10 @@ fn read(one: &Value, minor: u8) -> Option<NaiveCandidate> {
             .as_object()?
             .iter()
             .map(|(suffix, providers)| {
-                let names = providers.as_array()?.iter();
-                let names = names.map(|name| Some(name.as_str()?.to_owned()));
+                let names = providers
+                    .as_array()?
+                    .iter()
+                    .map(|name| Some(name.as_str()?.to_owned()));
                 Some((suffix.clone(), names.collect::<Option<BTreeSet<_>>>()?))
             })
             .collect::<Option<_>>()?,
@@ -123,8 +127,9 @@ fn summaries(
     let asked: BTreeSet<&str> = groups.map(Given::as_str).collect();
     let one = |name: String| {
         let provider = sample_cloud.get(&name);
-        let resources = provider.stocks.iter();
-        let resources: Map<String, Value> = resources
+        let resources: Map<String, Value> = provider
+            .stocks
+            .iter()
             .filter(|(class, _)| minor >= 27 || asked.contains(class.as_str()))
             .map(|(class, stock)| (class.clone(), stock_body(stock)))
             .collect();

@@ -145,9 +145,11 @@ impl Oracle {
                 QuestionKind::ProviderAggregates(uuid.0),
             ]
         };
-        let holders = self.naive.consumers.keys();
-        let holders =
-            holders.filter_map(|one| Some(QuestionKind::Allocations(uuid(one.to_string())?)));
+        let holders = self
+            .naive
+            .consumers
+            .keys()
+            .filter_map(|one| Some(QuestionKind::Allocations(uuid(one.to_string())?)));
         let of_all = [
             QuestionKind::Providers(Default::default()),
             QuestionKind::ResourceClasses,

@@ -142,8 +142,11 @@ async fn run(command: Command) -> anyhow::Result<()> {
 }
 
 fn directory(command: &Command) -> anyhow::Result<PathBuf> {
-    let chosen = command.dir.as_ref().or(command.state_dir_default.as_ref());
-    let chosen = chosen.map_or(Path::new(".cluster"), PathBuf::as_path);
+    let chosen = command
+        .dir
+        .as_ref()
+        .or(command.state_dir_default.as_ref())
+        .map_or(Path::new(".cluster"), PathBuf::as_path);
     std::path::absolute(chosen).with_context(|| format!("invalid path: {}", chosen.display()))
 }
 
@@ -298,9 +301,10 @@ async fn tell_operator(
     let (Some(leader), Some(survivor)) = (nodes.iter().find(leads), survivor) else {
         return Ok(());
     };
-    let question = match sample {
-        true => format!("allocations/{}", sample::CONSUMER),
-        false => "resource_providers".to_owned(),
+    let question = if sample {
+        format!("allocations/{}", sample::CONSUMER)
+    } else {
+        "resource_providers".to_owned()
     };
     writeln!(
         report,

@@ -40,8 +40,8 @@ impl Transport for Fake {
             }
         };
         let (status, body, time) = answer.unwrap_or((404, "{}".to_owned(), THEN));
-        let answer = Response::builder().status(status);
-        let answer = answer
+        let answer = Response::builder()
+            .status(status)
             .header("last-modified", time)
             .body(whole(body.into()));
         Box::pin(async { Ok(answer.unwrap()) })

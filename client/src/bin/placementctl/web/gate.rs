@@ -101,9 +101,11 @@ impl Gate {
     }
 
     fn knows(&self, headers: &HeaderMap) -> bool {
-        let all = headers.get_all(COOKIE).iter();
-        let all = all.filter_map(|value| value.to_str().ok());
-        let mut all = all.flat_map(|value| value.split(';'));
+        let mut all = headers
+            .get_all(COOKIE)
+            .iter()
+            .filter_map(|value| value.to_str().ok())
+            .flat_map(|value| value.split(';'));
         all.any(|cookie| is_same(&self.cookie, cookie.trim()))
     }
 }

@@ -33,9 +33,10 @@ impl<'a> Accept<'a> {
     }
 
     fn ranges(header: &'a str) -> Option<Vec<MediaRange<'a>>> {
-        let entries = split_outside_quotes(header, ',').into_iter();
-        let entries = entries.map(|entry| entry.trim_matches([' ', '\t']));
-        let entries: Vec<&str> = entries.collect();
+        let entries: Vec<&str> = split_outside_quotes(header, ',')
+            .into_iter()
+            .map(|entry| entry.trim_matches([' ', '\t']))
+            .collect();
         // Entries may be empty, except the first.
         if entries[0].is_empty() && entries.iter().any(|entry| !entry.is_empty()) {
             return None;
@@ -71,8 +72,11 @@ impl<'a> Accept<'a> {
     /// are equally specific; 0 if no range covers it.
     fn quality(&self, main: &str, sub: &str) -> u16 {
         // `max_by_key` returns the last of several equal elements.
-        let covering = self.0.iter().rev();
-        let covering = covering.filter_map(|range| Some((range.specificity(main, sub)?, range)));
+        let covering = self
+            .0
+            .iter()
+            .rev()
+            .filter_map(|range| Some((range.specificity(main, sub)?, range)));
         let best = covering.max_by_key(|(specificity, _)| *specificity);
         best.map_or(0, |(_, range)| range.quality_thousandths)
     }

@@ -176,8 +176,11 @@ impl Queue {
     /// 503 if too many requests wait already, or if no turn comes in time.
     pub(crate) async fn turn(&self, patience: Duration) -> Result<AdmissionPermit, ApiError> {
         let busy = || ApiError::busy(&format!("Too many {} are waiting on this node", self.kind));
-        let place = self.places.clone().try_acquire_owned();
-        let place = place.map_err(|_| busy())?;
+        let place = self
+            .places
+            .clone()
+            .try_acquire_owned()
+            .map_err(|_| busy())?;
         match timeout(patience, self.running.clone().acquire_owned()).await {
             Ok(Ok(running)) => Ok(AdmissionPermit {
                 _permits: [running, place],
@@ -242,8 +245,7 @@ impl UserQueue {
     ) -> Result<(UserPlace, AdmissionPermit), ApiError> {
         let begun = Instant::now();
         let place = self.place(caller, patience).await?;
-        let turn = place.turn(patience.saturating_sub(begun.elapsed()));
-        let turn = turn.await?;
+        let turn = place.turn(patience.saturating_sub(begun.elapsed())).await?;
         Ok((place, turn))
     }
 }

@@ -43,18 +43,17 @@ impl AnswerBody {
     pub(super) fn new(pieces: Vec<Bytes>, counted: Counted, memory: Memory) -> Self {
         let mut pieces = VecDeque::from(pieces);
         let remaining_bytes = pieces.iter().map(|piece| piece.len() as u64).sum();
-        let kept = match memory.is_free() {
-            true => MemoryHold::Short { _counted: counted },
-            false => {
-                let both = Arc::new((counted, memory));
-                for piece in &mut pieces {
-                    *piece = Bytes::from_owner(BodyChunk {
-                        bytes: std::mem::take(piece),
-                        _kept: Arc::clone(&both),
-                    });
-                }
-                MemoryHold::Long { _both: both }
+        let kept = if memory.is_free() {
+            MemoryHold::Short { _counted: counted }
+        } else {
+            let both = Arc::new((counted, memory));
+            for piece in &mut pieces {
+                *piece = Bytes::from_owner(BodyChunk {
+                    bytes: std::mem::take(piece),
+                    _kept: Arc::clone(&both),
+                });
             }
+            MemoryHold::Long { _both: both }
         };
         Self {
             pieces,

@@ -96,9 +96,9 @@ pub(super) fn view(
         };
         let undone = entries
             .iter()
-            .take_while(|entry| is_later(entry.index, entry.at));
-        let undone = undone.filter(|entry| ledger.has(entry));
-        let undone = undone.flat_map(|entry| entry.undo());
+            .take_while(|entry| is_later(entry.index, entry.at))
+            .filter(|entry| ledger.has(entry))
+            .flat_map(|entry| entry.undo());
         if !mutant!("before-is-now") {
             view.state.undo(undone.collect());
         }

@@ -66,8 +66,9 @@ impl Callers {
     /// stands for many clients.
     pub(crate) fn address(&self, peer: Option<Peer>, client: Option<&str>) -> Option<IpAddr> {
         let named = client.and_then(address_in);
-        let address = named.or(peer.map(|Peer(address)| address.ip()))?;
-        let address = address.to_canonical();
+        let address = named
+            .or(peer.map(|Peer(address)| address.ip()))?
+            .to_canonical();
         let is_all = named.is_none() && self.auth.is_proxy(&address);
         (!is_all).then(|| network(address))
     }

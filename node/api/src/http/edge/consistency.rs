@@ -35,15 +35,16 @@ const BOUND_MAX: Duration = Duration::from_secs(365 * 24 * 3600);
 /// 400 if the level, bound or token is malformed, or if a session has no token.
 pub(crate) fn parse(headers: &HeaderMap) -> Result<Option<Consistency>, ApiError> {
     let level = headers::text(headers, CONSISTENCY);
-    let token = headers::text(headers, MIN_INDEX).map(|text| {
-        parse_token(&text).ok_or_else(|| {
-            ApiError::bad_consistency(format!(
-                "Placement-Min-Index is {text:?}, which is not a token; send the \
+    let token = headers::text(headers, MIN_INDEX)
+        .map(|text| {
+            parse_token(&text).ok_or_else(|| {
+                ApiError::bad_consistency(format!(
+                    "Placement-Min-Index is {text:?}, which is not a token; send the \
                  Placement-Index of an earlier response, as in \"7.1234\""
-            ))
+                ))
+            })
         })
-    });
-    let token = token.transpose()?;
+        .transpose()?;
     let Some(level) = level else {
         return Ok(token.map(Consistency::Session));
     };
@@ -94,9 +95,10 @@ pub(crate) fn parse_token(text: &str) -> Option<PlacementIndex> {
 pub(crate) fn kept(promised: Consistency, position: &Position) -> Consistency {
     match promised {
         Consistency::BoundedOrLocal(bound) => {
-            match position.staleness.is_some_and(|age| age <= bound) {
-                true => Consistency::Bounded(bound),
-                false => Consistency::Local,
+            if position.staleness.is_some_and(|age| age <= bound) {
+                Consistency::Bounded(bound)
+            } else {
+                Consistency::Local
             }
         }
         kept => kept,
@@ -123,8 +125,9 @@ pub(crate) fn write_headers(
         site => text(format!("{}{site}", position.node)),
     };
     headers.insert(NODE, node);
-    let leader = position.known_leader;
-    let leader = leader.map_or(HeaderValue::from_static("none"), HeaderValue::from);
+    let leader = position
+        .known_leader
+        .map_or(HeaderValue::from_static("none"), HeaderValue::from);
     headers.insert(KNOWN_LEADER, leader);
     let unknown = HeaderValue::from_static("unknown");
     let age = position.staleness.map_or(unknown, |age| {

@@ -60,8 +60,9 @@ impl AnsweredRequest {
         let begun = patience.now();
         let watch = |_steps| patience.check();
         let spell = |request: &CandidateRequest| self.spell(request);
-        let found = (self.view.state).explain(&self.request, Box::new(watch), &spell);
-        let found = found.map_err(|error| ApiError::bad_request(error.to_string()))?;
+        let found = (self.view.state)
+            .explain(&self.request, Box::new(watch), &spell)
+            .map_err(|error| ApiError::bad_request(error.to_string()))?;
         Ok(Explained {
             explanation: found,
             position: self.view.position.clone(),

@@ -54,9 +54,10 @@ impl Patience {
     /// `Break` if the deadline has passed or the client has disconnected.
     pub(crate) fn check(&self) -> ControlFlow<()> {
         let is_gone = |client: &Weak<_>| client.strong_count() == 0;
-        match self.now() > self.until || self.client.as_ref().is_some_and(is_gone) {
-            true => ControlFlow::Break(()),
-            false => ControlFlow::Continue(()),
+        if self.now() > self.until || self.client.as_ref().is_some_and(is_gone) {
+            ControlFlow::Break(())
+        } else {
+            ControlFlow::Continue(())
         }
     }
 }

@@ -331,9 +331,10 @@ impl RequestContext {
         let values_max = self.api().settings.limits.json_values;
         let body = self.body.clone();
         let read = move || schema::read_body(values_max, &body, schema);
-        match self.body.len() <= READ_AT_ONCE_MAX_BYTES {
-            true => read(),
-            false => self.compute(read).await,
+        if self.body.len() <= READ_AT_ONCE_MAX_BYTES {
+            read()
+        } else {
+            self.compute(read).await
         }
     }
 

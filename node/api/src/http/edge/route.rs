@@ -132,8 +132,11 @@ impl Route {
 
     /// The methods of this path in any version, as the `allow` header lists them.
     pub(crate) fn allow(&self) -> String {
-        let methods = self.operations.iter().map(|operation| operation.method);
-        let mut methods: Vec<&str> = methods.collect();
+        let mut methods: Vec<&str> = self
+            .operations
+            .iter()
+            .map(|operation| operation.method)
+            .collect();
         methods.dedup();
         methods.join(", ")
     }

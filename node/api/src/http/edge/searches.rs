@@ -236,8 +236,9 @@ impl Searches {
     /// counted as unexplained instead.
     fn place(&self, now: Duration) -> Option<OwnedSemaphorePermit> {
         let due = Duration::from_nanos(self.due.load(Ordering::Relaxed));
-        let place = (due <= now + AHEAD).then(|| self.places.clone().try_acquire_owned().ok());
-        let place = place.flatten();
+        let place = (due <= now + AHEAD)
+            .then(|| self.places.clone().try_acquire_owned().ok())
+            .flatten();
         if place.is_none() {
             self.unexplained.fetch_add(1, Ordering::Relaxed);
         }
@@ -269,8 +270,10 @@ impl Searches {
         };
         let steps = explained.explanation.steps;
         // A state without candidates always yields a reason.
-        let reason = explained.explanation.reason;
-        let reason = reason.map_or(UNEXPLAINED, Reason::as_str);
+        let reason = explained
+            .explanation
+            .reason
+            .map_or(UNEXPLAINED, Reason::as_str);
         // No other call sets it.
         let _ = kept.reason.set(reason);
         tracing::info!(

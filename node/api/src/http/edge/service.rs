@@ -273,9 +273,10 @@ fn failure(server: &Server, progress: &mut Progress<'_>, error: &ApiError) -> Re
     let head = parts.method == Method::HEAD;
     let accept = headers::text(&parts.headers, ACCEPT);
     let sent = headers::text(&parts.headers, CONTENT_TYPE);
-    let format = match head {
-        true => Format::Html,
-        false => Accept::parse(accept.as_deref()).error_format(),
+    let format = if head {
+        Format::Html
+    } else {
+        Accept::parse(accept.as_deref()).error_format()
     };
     let asked = RequestParts {
         method: parts.method.as_str(),
@@ -285,10 +286,7 @@ fn failure(server: &Server, progress: &mut Progress<'_>, error: &ApiError) -> Re
         since_23: (progress.version).is_some_and(|version| version.from(23)),
     };
     let (body, content_type) = error.render(format, asked);
-    let body = match head {
-        true => Vec::new(),
-        false => vec![body],
-    };
+    let body = if head { Vec::new() } else { vec![body] };
     let counted = std::mem::take(&mut progress.counted);
     let memory = server.admission.answer(progress.caller);
     let mut response = Response::new(Body::new(AnswerBody::new(body, counted, memory)));

@@ -81,9 +81,10 @@ pub enum ApiTls {
 impl ApiSection {
     /// Maximum number of connections from one address.
     pub fn max_connections_per_address(&self) -> usize {
-        match self.trust_proxy_headers {
-            true => usize::MAX,
-            false => self.max_connections.div_ceil(4),
+        if self.trust_proxy_headers {
+            usize::MAX
+        } else {
+            self.max_connections.div_ceil(4)
         }
     }
 

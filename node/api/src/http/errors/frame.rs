@@ -41,8 +41,10 @@ impl Frame {
                 format!("The method {method} is not allowed for this resource. ")
             }
             StatusCode::NOT_ACCEPTABLE => {
-                let accept = asked.accept.filter(|accept| !accept.is_empty());
-                let accept = accept.unwrap_or("application/json");
+                let accept = asked
+                    .accept
+                    .filter(|accept| !accept.is_empty())
+                    .unwrap_or("application/json");
                 format!(
                     "The resource could not be generated that was acceptable to your browser\n\
                      (content of type {accept}. "

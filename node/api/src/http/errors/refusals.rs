@@ -131,10 +131,7 @@ pub(crate) fn refused(write: WriteKind<'_>, refusal: Refusal) -> ApiError {
                 WriteKind::CreateInventory { .. } => "create",
                 _ => "update",
             };
-            let limit = match may_reserve_all {
-                true => "greater than",
-                false => "greater than or equal to",
-            };
+            let limit = if may_reserve_all { "greater than" } else { "greater than or equal to" };
             bad(format!(
                 "Unable to {verb} inventory for resource provider {provider}: Invalid inventory for \
                  '{resource_class}' on resource provider '{provider}'. The reserved value is {limit} total."

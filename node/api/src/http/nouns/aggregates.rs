@@ -45,8 +45,11 @@ pub(crate) async fn replace(context: &RequestContext) -> Result<Answer, ApiError
     let body = context.body_below(provider).await?;
     let list = body.get("aggregates").unwrap_or(&body).items();
     context.admit("aggregates", list.len(), |limits| limits.aggregates)?;
-    let given = list.iter().filter_map(Json::text);
-    let given: Vec<AggregateUuid> = given.map(AggregateUuid::from).collect();
+    let given: Vec<AggregateUuid> = list
+        .iter()
+        .filter_map(Json::text)
+        .map(AggregateUuid::from)
+        .collect();
     let command = Command::ReplaceProviderAggregates(ReplaceProviderAggregates {
         provider,
         generation: given_generation(&body),

@@ -65,15 +65,17 @@ pub(crate) async fn for_consumer(context: &RequestContext) -> Result<Answer, Api
     let consumer = consumer.filter(|consumer| !consumer.allocations.is_empty());
     let consumer = consumer.as_ref();
     let since = |minor| consumer.filter(|_| context.head.version.from(minor));
-    let holdings = consumer.iter().flat_map(|consumer| &consumer.allocations);
-    let holdings = holdings.map(|holding| {
-        let body = HoldingBody {
-            resources: amounts(&holding.resources),
-            generation: Some(holding.generation),
-            consumer_generation: None,
-        };
-        (holding.provider, body)
-    });
+    let holdings = consumer
+        .iter()
+        .flat_map(|consumer| &consumer.allocations)
+        .map(|holding| {
+            let body = HoldingBody {
+                resources: amounts(&holding.resources),
+                generation: Some(holding.generation),
+                consumer_generation: None,
+            };
+            (holding.provider, body)
+        });
     let body = ConsumerBody {
         allocations: Members(holdings),
         project_id: since(12).map(|consumer| &consumer.project),
@@ -91,8 +93,9 @@ pub(crate) async fn for_consumer(context: &RequestContext) -> Result<Answer, Api
 /// `GET /resource_providers/{uuid}/allocations`: the allocations of a provider by consumer.
 pub(crate) async fn for_provider(context: &RequestContext) -> Result<Answer, ApiError> {
     let view = context.view().await?;
-    let provider = context.provider();
-    let provider = provider.filter(|uuid| view.state.place(uuid).is_some());
+    let provider = context
+        .provider()
+        .filter(|uuid| view.state.place(uuid).is_some());
     let of = provider.ok_or_else(|| not_found::provider_with_allocations(context.param(0)))?;
     let version = context.head.version;
     let write = move |consumers_max| Ok(provider_body(&view.state, of, version, consumers_max));
@@ -171,10 +174,10 @@ pub(crate) fn parse_consumers(
     context: &RequestContext,
     body: &Json,
 ) -> Result<Vec<ConsumerAllocations>, ApiError> {
-    let consumers = body.members();
-    let consumers =
-        consumers.map(|(consumer, body)| parse_consumer(consumer, body, context.head.version));
-    let consumers: Vec<_> = consumers.collect::<Result<_, _>>()?;
+    let consumers: Vec<_> = body
+        .members()
+        .map(|(consumer, body)| parse_consumer(consumer, body, context.head.version))
+        .collect::<Result<_, _>>()?;
     admit(context, &consumers)?;
     Ok(consumers)
 }
@@ -203,11 +206,13 @@ fn parse_consumer(
         None => ConsumerTypeUpdate::Keep,
         Some(name) => ConsumerTypeUpdate::Set(name.parse().map_err(invalid_json)?),
     };
-    let allocations = providers_in(body.member("allocations")).into_iter();
-    let allocations = allocations.map(|(provider, item)| ProviderAmounts {
-        provider: Given::from(provider),
-        resources: parse_amounts(item.member("resources")),
-    });
+    let allocations =
+        providers_in(body.member("allocations"))
+            .into_iter()
+            .map(|(provider, item)| ProviderAmounts {
+                provider: Given::from(provider),
+                resources: parse_amounts(item.member("resources")),
+            });
     Ok(ConsumerAllocations {
         consumer: ConsumerUuid::from(consumer),
         allocations: allocations.collect(),

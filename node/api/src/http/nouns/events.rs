@@ -65,9 +65,10 @@ pub(crate) async fn watch(context: &RequestContext) -> Result<Answer, ApiError> 
     let mut filter = parse_filter(query)?;
     filter.rewritten = is("rewritten", "true");
     let text = |name| headers::text(&context.head.headers, name);
-    let form = match Accept::parse(text("accept").as_deref()).prefers_events() {
-        true => LineFormat::Events,
-        false => LineFormat::Lines,
+    let form = if Accept::parse(text("accept").as_deref()).prefers_events() {
+        LineFormat::Events
+    } else {
+        LineFormat::Lines
     };
     let seen = text(LAST_EVENT_ID).map(|text| parse_place("Last-Event-ID", &text));
     let after = query.last("after").map(|text| parse_place("after", text));
@@ -280,9 +281,10 @@ impl EventStream {
             return self.follow().await;
         }
         self.catch_up(newest).await?;
-        match self.progress.1 == self.sent {
-            true => Ok(()),
-            false => self.send_progress().await,
+        if self.progress.1 == self.sent {
+            Ok(())
+        } else {
+            self.send_progress().await
         }
     }
 
@@ -355,11 +357,12 @@ impl EventStream {
     async fn catch_up(&mut self, newest: u64) -> Result<(), End> {
         while let Some(sent) = self.sent.filter(|sent| *sent < newest) {
             let step = self.step(sent, newest).await?;
-            let lines = match self.filter.is_all() {
-                true => step.lines[self.form as usize]
+            let lines = if self.filter.is_all() {
+                step.lines[self.form as usize]
                     .get_or_init(|| self.lines(&step))
-                    .clone(),
-                false => self.lines(&step),
+                    .clone()
+            } else {
+                self.lines(&step)
             };
             let has_some = !lines.is_empty();
             self.send(lines).await?;
@@ -414,8 +417,13 @@ impl EventStream {
     }
 
     async fn read(&self, after: u64, up_to: u64) -> Result<Arc<Step>, End> {
-        let turn = self.server.admission.events.turn(PATIENCE).await;
-        let turn = turn.map_err(|_| End::Slow)?;
+        let turn = self
+            .server
+            .admission
+            .events
+            .turn(PATIENCE)
+            .await
+            .map_err(|_| End::Slow)?;
         let ledger = self.ledger.clone();
         let read = move || {
             let _turn = turn;

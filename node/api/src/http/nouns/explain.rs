@@ -15,9 +15,10 @@ const CANDIDATES_SINCE: u8 = 10;
 /// The microversion in which a query is parsed: the requested one if it has candidates, otherwise
 /// the newest.
 pub(super) fn version(context: &RequestContext) -> Microversion {
-    match context.head.version.from(CANDIDATES_SINCE) {
-        true => context.head.version,
-        false => Microversion::MAX,
+    if context.head.version.from(CANDIDATES_SINCE) {
+        context.head.version
+    } else {
+        Microversion::MAX
     }
 }
 

@@ -30,8 +30,10 @@ pub(crate) async fn list(context: &RequestContext) -> Result<Answer, ApiError> {
     query.check_once(context.head.route, context.head.version)?;
     let filter = parse_filter(query)?;
     let limit = query.last("limit").map_or(Ok(LIMIT_USUAL), parse_limit)?;
-    let before = query.last("before").map(|text| parse_place("before", text));
-    let before = before.transpose()?;
+    let before = query
+        .last("before")
+        .map(|text| parse_place("before", text))
+        .transpose()?;
     let view = match before {
         Some(token) => context.view_at(Consistency::Session(token)).await?,
         None => context.view().await?,

@@ -182,9 +182,10 @@ pub(crate) async fn delete_all(context: &RequestContext) -> Result<Answer, ApiEr
 
 /// From 1.26 the whole total may be reserved.
 fn capacity_rule(version: Microversion) -> CapacityRule {
-    match version.from(26) {
-        true => CapacityRule::NotNegative,
-        false => CapacityRule::Positive,
+    if version.from(26) {
+        CapacityRule::NotNegative
+    } else {
+        CapacityRule::Positive
     }
 }
 
@@ -192,9 +193,10 @@ fn capacity_rule(version: Microversion) -> CapacityRule {
 pub(crate) fn parse_set(
     body: &Json,
 ) -> Result<(Generation, BTreeMap<Given<ResourceClassName>, Inventory>), ApiError> {
-    let records = body.member("inventories").members();
-    let records =
-        records.map(|(class, record)| Ok((Given::from(class), parse_record(class, record)?)));
+    let records = body
+        .member("inventories")
+        .members()
+        .map(|(class, record)| Ok((Given::from(class), parse_record(class, record)?)));
     let inventories = records.collect::<Result<_, ApiError>>()?;
     Ok((given_generation(body).unwrap_or_default(), inventories))
 }

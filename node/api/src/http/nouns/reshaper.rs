@@ -11,15 +11,18 @@ use crate::http::errors::{ApiError, WriteKind};
 
 pub(crate) async fn reshape(context: &RequestContext) -> Result<Answer, ApiError> {
     let body = context.body().await?;
-    let inventories = body.member("inventories").members().map(|(provider, set)| {
-        let (generation, inventories) = inventories::parse_set(set)?;
-        Ok(ReshapedInventories {
-            provider: Given::from(provider),
-            generation,
-            inventories,
+    let inventories = body
+        .member("inventories")
+        .members()
+        .map(|(provider, set)| {
+            let (generation, inventories) = inventories::parse_set(set)?;
+            Ok(ReshapedInventories {
+                provider: Given::from(provider),
+                generation,
+                inventories,
+            })
         })
-    });
-    let inventories = inventories.collect::<Result<Vec<_>, ApiError>>()?;
+        .collect::<Result<Vec<_>, ApiError>>()?;
     context.admit("providers", inventories.len(), |limits| limits.providers)?;
     let sets = inventories.iter().map(|set| set.inventories.len());
     context.admit("inventories", sets.sum(), |limits| limits.inventories)?;

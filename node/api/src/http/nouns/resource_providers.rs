@@ -76,8 +76,10 @@ pub(crate) async fn list(context: &RequestContext) -> Result<Answer, ApiError> {
     let view = context.view().await?;
     let (base_path, version) = (context.head.base_path.clone(), context.head.version);
     let find = move |looks_max| {
-        let found = view.state.providers(&filter, looks_max);
-        let found = found.map_err(|error| unknown_name(&error, TRAITS))?;
+        let found = view
+            .state
+            .providers(&filter, looks_max)
+            .map_err(|error| unknown_name(&error, TRAITS))?;
         Ok::<_, ApiError>(found.map(|found| (list_body(&base_path, version, &found), found)))
     };
     let (body, found) = listed(context, find).await?;
@@ -174,9 +176,10 @@ pub(crate) async fn update(context: &RequestContext) -> Result<Answer, ApiError>
         parent,
         may_reparent: context.head.version.from(37),
     });
-    let updated = match context.head.version.from(15) {
-        true => context.view_to_write().await?.state.provider_updated(&uuid),
-        false => None,
+    let updated = if context.head.version.from(15) {
+        context.view_to_write().await?.state.provider_updated(&uuid)
+    } else {
+        None
     };
     let (reply, _) = context.submit(command, write).await?;
     let Reply::Provider(provider) = reply else {

@@ -61,8 +61,9 @@ pub(crate) async fn list(context: &RequestContext) -> Result<Answer, ApiError> {
     let query = context.query()?;
     query.check(context.head.route, context.head.version)?;
     let filter = query.last("name").map(name_filter).transpose()?;
-    let associated = query.last("associated");
-    let associated = associated.map(|text| text.to_lowercase().parse::<bool>());
+    let associated = query
+        .last("associated")
+        .map(|text| text.to_lowercase().parse::<bool>());
     let wrong = "The query parameter \"associated\" only accepts \"true\" or \"false\"";
     let associated = (associated.transpose()).map_err(|_| ApiError::bad_request(wrong))?;
     let view = context.view().await?;
@@ -77,8 +78,11 @@ pub(crate) async fn list(context: &RequestContext) -> Result<Answer, ApiError> {
 pub(crate) async fn show(context: &RequestContext) -> Result<Answer, ApiError> {
     let view = context.view().await?;
     let name = context.param(0);
-    let at = name.parse().ok().and_then(|name| view.state.trait_(&name));
-    let at = at.ok_or_else(|| not_found::traits(&[name]))?;
+    let at = name
+        .parse()
+        .ok()
+        .and_then(|name| view.state.trait_(&name))
+        .ok_or_else(|| not_found::traits(&[name]))?;
     Ok(context.modified(Answer::no_content(), Some(at)))
 }
 

@@ -16,11 +16,12 @@ pub(crate) async fn show(context: &RequestContext) -> Result<Answer, ApiError> {
         .check_once(context.head.route, context.head.version)?;
     let uuid = context.provider_or_404()?;
     let view = context.view().await?;
-    let made = context.listed(move || {
-        let tree = view.state.tree_with(&uuid);
-        Ok(tree.as_ref().map(|tree| to_json(&shown(tree))))
-    });
-    let made = made.await?;
+    let made = context
+        .listed(move || {
+            let tree = view.state.tree_with(&uuid);
+            Ok(tree.as_ref().map(|tree| to_json(&shown(tree))))
+        })
+        .await?;
     let body = context.find_provider(Varies::No, |_| made)?;
     Ok(context.modified_now(Answer::chunks(vec![body])))
 }

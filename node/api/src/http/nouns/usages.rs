@@ -61,8 +61,9 @@ pub(crate) async fn for_project(context: &RequestContext) -> Result<Answer, ApiE
         Some("all") => vec![("all".to_owned(), sum(by_type.into_values()))],
         asked => {
             let name = |name: ConsumerTypeName| name.as_str().to_owned();
-            let named = by_type.into_iter();
-            let named = named.map(|(key, usage)| (key.map_or("unknown".to_owned(), name), usage));
+            let named = by_type
+                .into_iter()
+                .map(|(key, usage)| (key.map_or("unknown".to_owned(), name), usage));
             let asked = |key: &str| asked.is_none_or(|asked| asked == key);
             named.filter(|(key, _)| asked(key)).collect()
         }

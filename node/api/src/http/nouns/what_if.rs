@@ -85,9 +85,11 @@ pub(crate) async fn ask(context: &RequestContext) -> Result<Answer, ApiError> {
         }
     }
     let version = explain::version(context);
-    let questions = asked.ask.into_iter();
-    let questions = questions.map(|question| parse(question, context, version));
-    let questions = questions.collect::<Result<Vec<_>, _>>()?;
+    let questions = asked
+        .ask
+        .into_iter()
+        .map(|question| parse(question, context, version))
+        .collect::<Result<Vec<_>, _>>()?;
     // The changes take one turn and each question another, so that others get turns in between.
     let what_ifs = &context.services.server.admission.what_ifs;
     let place = what_ifs.place(context.head.caller, WAIT).await?;
@@ -216,8 +218,12 @@ fn parse(
 
 async fn changed(response: Response<Body>) -> Result<Changed<Box<RawValue>>, ApiError> {
     let status = response.status().as_u16();
-    let body = response.into_body().collect().await;
-    let body = body.map_err(|_| ApiError::internal())?.to_bytes();
+    let body = response
+        .into_body()
+        .collect()
+        .await
+        .map_err(|_| ApiError::internal())?
+        .to_bytes();
     // Errors may be in HTML.
     let body = serde_json::from_slice(&body).ok();
     Ok(Changed { status, body })

@@ -207,8 +207,7 @@ fn items<'a>(meanings: &'a impl Meanings, row: &'a Change) -> Vec<(Option<Provid
             item(Kind::Inventory, key, inventory(&row.inventory))
         }
         Change::PutProviderTraits(id, traits) if !traits.is_empty() => {
-            let traits = traits.iter().map(|id| meanings.named_trait(*id));
-            let traits = traits.collect();
+            let traits = traits.iter().map(|id| meanings.named_trait(*id)).collect();
             item(Kind::Trait, of(id), Value::Traits(TraitsValue { traits }))
         }
         Change::PutProviderAggregates(id, aggregates) if !aggregates.is_empty() => {
@@ -227,8 +226,7 @@ fn items<'a>(meanings: &'a impl Meanings, row: &'a Change) -> Vec<(Option<Provid
             item(Kind::Class, key, Value::Name(NameValue { name }))
         }
         Change::PutConsumer(consumer, row) => {
-            let held = row.allocations.by_provider();
-            let held = held.map(|(id, amounts)| {
+            let held = row.allocations.by_provider().map(|(id, amounts)| {
                 let item = allocation(meanings, consumer, row, id, amounts);
                 (Some(id), item)
             });
@@ -342,8 +340,11 @@ fn pairs<'a>(
 ) -> impl Iterator<Item = Pair<'a>> {
     let (mut before, mut after) = (before.into_iter().peekable(), after.into_iter().peekable());
     std::iter::from_fn(move || {
-        let first = [before.peek(), after.peek()];
-        let first = first.into_iter().flatten().map(|(id, _)| *id).min()?;
+        let first = [before.peek(), after.peek()]
+            .into_iter()
+            .flatten()
+            .map(|(id, _)| *id)
+            .min()?;
         let before = before.next_if(|(id, _)| *id == first);
         let after = after.next_if(|(id, _)| *id == first);
         Some((before.map(|(_, item)| item), after.map(|(_, item)| item)))

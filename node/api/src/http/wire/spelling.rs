@@ -10,9 +10,10 @@ pub(crate) fn integer(text: &str) -> Option<i128> {
     if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
         return None;
     }
-    let beyond = match text.starts_with('-') {
-        true => i128::MIN,
-        false => i128::MAX,
+    let beyond = if text.starts_with('-') {
+        i128::MIN
+    } else {
+        i128::MAX
     };
     Some(text.parse().unwrap_or(beyond))
 }
@@ -26,8 +27,11 @@ pub(crate) fn uuid(text: &str) -> Option<Uuid> {
     if text.len() > UUID_MAX_BYTES {
         return None;
     }
-    let plain = text.replace("urn:", "").replace("uuid:", "");
-    let plain = plain.trim_matches(['{', '}']).replace('-', "");
+    let plain = text
+        .replace("urn:", "")
+        .replace("uuid:", "")
+        .trim_matches(['{', '}'])
+        .replace('-', "");
     if plain.len() != 32 || !plain.bytes().all(|byte| byte.is_ascii_hexdigit()) {
         return None;
     }

@@ -96,15 +96,16 @@ fn is_last(call: &SnapshotCall) -> bool {
 }
 
 fn takes_all(call: &SnapshotCall) -> Option<SnapshotReply> {
-    Some(match is_last(call) {
-        true => SnapshotReply::Done(WireVote {
+    Some(if is_last(call) {
+        SnapshotReply::Done(WireVote {
             term: 1,
             node: 1,
             committed: true,
-        }),
-        false => SnapshotReply::From {
+        })
+    } else {
+        SnapshotReply::From {
             offset: call.offset + call.data.0.len() as u64,
-        },
+        }
     })
 }
 
@@ -120,9 +121,12 @@ async fn interrupted_transfer_resumes_where_it_ended() {
     assert_eq!(offsets(&calls), [0, 10, 20, 30]);
     assert_eq!(origin.sending.under_way(), Some(TO));
 
-    let from_30 = |call: &SnapshotCall| match is_first(call) {
-        true => Some(SnapshotReply::From { offset: 30 }),
-        false => takes_all(call),
+    let from_30 = |call: &SnapshotCall| {
+        if is_first(call) {
+            Some(SnapshotReply::From { offset: 30 })
+        } else {
+            takes_all(call)
+        }
     };
     let (arrived, calls) = origin.send(Duration::ZERO, from_30).await;
     assert!(arrived);
@@ -218,9 +222,12 @@ async fn node_without_room_is_asked_less_and_less_often() {
 
 #[tokio::test(start_paused = true)]
 async fn refused_snapshot_is_built_again_if_it_is_bad() {
-    let refused = |call: &SnapshotCall| match is_last(call) {
-        true => Some(SnapshotReply::Refused("it is damaged".to_owned())),
-        false => takes_all(call),
+    let refused = |call: &SnapshotCall| {
+        if is_last(call) {
+            Some(SnapshotReply::Refused("it is damaged".to_owned()))
+        } else {
+            takes_all(call)
+        }
     };
     let mut origin = Origin::new(0).await;
     let path = origin.file().await.path().to_owned();

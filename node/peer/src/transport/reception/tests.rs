@@ -85,9 +85,10 @@ impl Handler for Follower {
         body: &[u8],
         forwarder: Forwarder,
     ) -> Option<BoxFuture<'static, ()>> {
-        match body == SEEN {
-            true => forwarder.committed(),
-            false => self.writes.lock().push(forwarder),
+        if body == SEEN {
+            forwarder.committed()
+        } else {
+            self.writes.lock().push(forwarder)
         }
         None
     }
@@ -421,9 +422,10 @@ async fn connection_of_a_removed_node_is_refused_and_closed() {
     channel.call(Method::Probe, &[], PATIENCE).await.unwrap();
     follower.removed.store(true, Ordering::Relaxed);
     for method in [Method::Append, Method::Vote, Method::Operate, Method::Write] {
-        let channel = match channel.is_closed() {
-            true => connect(&follower, &tasks).await,
-            false => channel.clone(),
+        let channel = if channel.is_closed() {
+            connect(&follower, &tasks).await
+        } else {
+            channel.clone()
         };
         let refused = channel.call(method, &[], PATIENCE).await.unwrap_err();
         let CallError::Removed(words) = refused else {

@@ -82,7 +82,9 @@ pub(super) fn service_in(headers: &HeaderMap) -> CallingService {
 
 /// Splits the value of `X-Roles` or `X-Service-Roles` at commas.
 pub(super) fn roles(given: &str) -> Vec<String> {
-    let names = given.split(',').map(str::trim);
-    let names = names.filter(|name| !name.is_empty());
+    let names = given
+        .split(',')
+        .map(str::trim)
+        .filter(|name| !name.is_empty());
     names.map(str::to_owned).collect()
 }

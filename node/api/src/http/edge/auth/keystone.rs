@@ -24,8 +24,7 @@ pub(super) async fn identify(
     let mut with = CallingService::default();
     let is_vouched_for = match headers::text(headers, SERVICE_TOKEN) {
         Some(service) => {
-            let service = token_of(keystone, &service, false).await?;
-            let service = service.ok_or_else(|| {
+            let service = token_of(keystone, &service, false).await?.ok_or_else(|| {
                 refused("The X-Service-Token is unknown to Keystone or has expired.")
             })?;
             // Whether the service token vouches for an expired user token.
@@ -40,10 +39,11 @@ pub(super) async fn identify(
         }
         None => false,
     };
-    let token = token_of(keystone, &token, is_vouched_for).await?;
-    let token = token.ok_or_else(|| {
-        refused("The X-Auth-Token is unknown to Keystone or has expired. Request a new one.")
-    })?;
+    let token = token_of(keystone, &token, is_vouched_for)
+        .await?
+        .ok_or_else(|| {
+            refused("The X-Auth-Token is unknown to Keystone or has expired. Request a new one.")
+        })?;
     // Access rules limit what the user requests, not what a service requests in the user's name.
     if let Some(rules) = &token.access_rules
         && !is_vouched_for

@@ -44,9 +44,10 @@ fn rule_of(operation: &str) -> String {
         own if own.starts_with("placementd:") => "rule:all_reads_api",
         _ => "rule:admin_or_service_api",
     };
-    match is_read_operation(operation) || operation.starts_with("placementd:") {
-        true => format!("{rule} or role:placement_reader"),
-        false => rule.to_owned(),
+    if is_read_operation(operation) || operation.starts_with("placementd:") {
+        format!("{rule} or role:placement_reader")
+    } else {
+        rule.to_owned()
     }
 }
 
@@ -66,8 +67,12 @@ impl Defaults {
             rule if enforce_new_defaults || rule == OLD => (name, rule.to_owned()),
             rule => (name, format!("({rule}) or {OLD}")),
         });
-        let reads = self.0.iter().filter(|name| is_read_operation(name));
-        let reads: Vec<_> = reads.map(|name| format!("rule:{name}")).collect();
+        let reads: Vec<_> = self
+            .0
+            .iter()
+            .filter(|name| is_read_operation(name))
+            .map(|name| format!("rule:{name}"))
+            .collect();
         let operations = self.0.iter().map(|name| (*name, rule_of(name)));
         base.chain([(ALL_READS, reads.join(" and "))])
             .chain(operations)
@@ -79,8 +84,9 @@ impl Defaults {
         overrides: impl Iterator<Item = (String, Check)>,
         enforce_new_defaults: bool,
     ) -> BTreeMap<String, Check> {
-        let defaults = self.spelled(enforce_new_defaults);
-        let defaults = defaults.map(|(name, rule)| (name.to_owned(), Check::parse(&rule)));
+        let defaults = self
+            .spelled(enforce_new_defaults)
+            .map(|(name, rule)| (name.to_owned(), Check::parse(&rule)));
         defaults.chain(overrides).collect()
     }
 }

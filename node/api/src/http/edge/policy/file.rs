@@ -75,8 +75,9 @@ fn parse(path: &Path, text: &str) -> Result<BTreeMap<String, LocatedRule>, Polic
         path,
         parser: Parser::new_from_str(text).keep_tags(true),
     };
-    let rules = events.document()?;
-    let rules = rules.ok_or_else(|| PolicyError::Empty(path.to_owned()))?;
+    let rules = events
+        .document()?
+        .ok_or_else(|| PolicyError::Empty(path.to_owned()))?;
     // Text in braces cannot be truncated unnoticed, and programs that write JSON may omit the last
     // line break.
     if !text.ends_with('\n') && !text.ends_with('}') {

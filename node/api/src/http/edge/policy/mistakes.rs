@@ -50,8 +50,9 @@ pub(super) fn find(
                 .map(|known| (levenshtein(name, known), known))
                 .min()
                 .filter(|(distance, known)| *distance <= known.len() / 4);
-            let hint = near.map(|(_, near)| format!("; did you mean {near:?}?"));
-            let hint = hint.unwrap_or_default();
+            let hint = near
+                .map(|(_, near)| format!("; did you mean {near:?}?"))
+                .unwrap_or_default();
             note(format!("no operation and no rule uses it{hint}"));
         }
         for leaf in stated.check.leaves() {

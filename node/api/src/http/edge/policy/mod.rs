@@ -217,9 +217,10 @@ impl Policy {
         {
             return Err(Denied::ByScope);
         }
-        match check::holds(&in_force.rules, action, identity, target) {
-            true => Ok(()),
-            false => Err(Denied::ByRule),
+        if check::holds(&in_force.rules, action, identity, target) {
+            Ok(())
+        } else {
+            Err(Denied::ByRule)
         }
     }
 }

@@ -223,9 +223,10 @@ fn unusable_policy_file_prevents_the_start() {
             std::fs::write(&path, text).unwrap();
         }
         let mut settings = PolicySettings::default();
-        match file {
-            true => settings.file = Some(path.clone()),
-            false => settings.policy_dirs = vec![path.clone()],
+        if file {
+            settings.file = Some(path.clone())
+        } else {
+            settings.policy_dirs = vec![path.clone()]
         }
         Policy::read(&settings)
             .map(|_| ())

@@ -110,9 +110,10 @@ pub(super) fn find_route(request: &mut Passage<'_, '_>) -> Result<(), ApiError> 
         return Err(no_such_path(public, request.path.is_some()));
     };
     let method = request.parts.method.as_str();
-    match route.operations.iter().any(|one| one.method == method) {
-        true => Ok(()),
-        false => Err(ApiError::method_not_allowed(route.allow())),
+    if route.operations.iter().any(|one| one.method == method) {
+        Ok(())
+    } else {
+        Err(ApiError::method_not_allowed(route.allow()))
     }
 }
 
@@ -149,8 +150,9 @@ fn in_version(
 ) -> Result<&'static Operation, ApiError> {
     let operations = route.operations.iter();
     let mut known = (operations.filter(|operation| operation.method == method)).peekable();
-    let first = known.peek();
-    let first = first.expect("the stage `route` refuses a method without operations");
+    let first = known
+        .peek()
+        .expect("the stage `route` refuses a method without operations");
     if first.headers_first {
         check_headers(first)?;
     }
@@ -195,9 +197,10 @@ fn compose(
     let (server, parts, progress) = (request.server, request.parts, &*request.progress);
     let settings = &server.api.settings;
     let reads = &settings.reads;
-    let usual = match operation.advises {
-        true => reads.default.advisory,
-        false => reads.default.usual,
+    let usual = if operation.advises {
+        reads.default.advisory
+    } else {
+        reads.default.usual
     };
     let head = Head {
         begun: server.api.clock.monotonic(),

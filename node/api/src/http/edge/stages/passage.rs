@@ -81,9 +81,10 @@ impl<'p, 'a> Passage<'p, 'a> {
             }
         }
         let is_authorized = progress.identity.is_some();
-        let address = match is_authorized {
-            true => None,
-            false => (server.callers).address(progress.peer, progress.client.as_deref()),
+        let address = if is_authorized {
+            None
+        } else {
+            (server.callers).address(progress.peer, progress.client.as_deref())
         };
         Self {
             server,

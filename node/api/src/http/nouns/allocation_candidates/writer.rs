@@ -125,15 +125,15 @@ impl<'a> AnswerWriter<'a> {
         let id = |amount: &Amount| candidate.node(amount.part).id;
         let providers = self.amounts.chunk_by(|one, other| id(one) == id(other));
         // A list below 1.12, an object from then on.
-        let (open, before, between, close): (&[u8], &[u8], &[u8], u8) = match self.version.from(12)
-        {
-            true => (b"{\"allocations\":{", b"", b":{\"resources\":", b'}'),
-            false => (
+        let (open, before, between, close): (&[u8], &[u8], &[u8], u8) = if self.version.from(12) {
+            (b"{\"allocations\":{", b"", b":{\"resources\":", b'}')
+        } else {
+            (
                 b"{\"allocations\":[",
                 b"{\"resource_provider\":{\"uuid\":",
                 b"},\"resources\":",
                 b']',
-            ),
+            )
         };
         self.templates.add(|Template { json, uuids }, in_order| {
             let mut put_blank = |json: &mut Vec<u8>, whose| {
@@ -259,8 +259,10 @@ impl CachedSummary {
         self.inventories.clear();
         let classes = stocks.iter().map(|stock| stock.class);
         self.inventories.extend(classes);
-        let names = self.inventories.iter();
-        let names = names.map(|class| state.resource_class_name(*class));
+        let names = self
+            .inventories
+            .iter()
+            .map(|class| state.resource_class_name(*class));
         let mut shown: Vec<(&ResourceClassName, usize)> = names
             .zip(0..)
             .filter(|(name, _)| requested.is_none_or(|all| all.binary_search(name).is_ok()))

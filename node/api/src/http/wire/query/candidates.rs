@@ -26,9 +26,10 @@ pub(crate) fn parse_candidates(
     let mut request = parse_wide(query)?;
     request.groups = parse_groups(query, version)?;
     request.class_order = class_order(query, version);
-    match version.from(36) {
-        true => check_resourceless(&request)?,
-        false => check_orphans(&request.groups)?,
+    if version.from(36) {
+        check_resourceless(&request)?
+    } else {
+        check_orphans(&request.groups)?
     }
     if version.from(22) {
         check_contradictions(&request.groups)?;
@@ -61,8 +62,10 @@ fn parse_wide(query: &Query) -> Result<CandidateRequest, ApiError> {
         let required = parse_root_required(value)?;
         request.root_required = required.any_of.into_iter().flatten().collect();
         request.root_forbidden = required.forbidden;
-        let both = request.root_required.intersection(&request.root_forbidden);
-        let both: Vec<_> = both.collect();
+        let both: Vec<_> = request
+            .root_required
+            .intersection(&request.root_forbidden)
+            .collect();
         if !both.is_empty() {
             return Err(bad_value(format!(
                 "Conflicting required and forbidden traits found in root_required: {}",
@@ -71,8 +74,10 @@ fn parse_wide(query: &Query) -> Result<CandidateRequest, ApiError> {
         }
     }
     for value in query.all("same_subtree") {
-        let suffixes = value.split(',').map(|suffix| suffix.trim().to_owned());
-        let suffixes: BTreeSet<String> = suffixes.collect();
+        let suffixes: BTreeSet<String> = value
+            .split(',')
+            .map(|suffix| suffix.trim().to_owned())
+            .collect();
         if suffixes.contains("") {
             return Err(bad_value(
                 "Empty string (unsuffixed group) can not be specified in `same_subtree` ",
@@ -186,8 +191,10 @@ fn check_resourceless(request: &CandidateRequest) -> Result<(), ApiError> {
     let subtree: BTreeSet<&str> = subtrees.map(String::as_str).collect();
     let known: Vec<&str> = groups.iter().map(|group| group.suffix.as_str()).collect();
     let resourceless = groups.iter().filter(|group| group.resources.is_empty());
-    let loose = resourceless.map(|group| group.suffix.as_str());
-    let loose: Vec<&str> = loose.filter(|name| !subtree.contains(name)).collect();
+    let loose: Vec<&str> = resourceless
+        .map(|group| group.suffix.as_str())
+        .filter(|name| !subtree.contains(name))
+        .collect();
     if !loose.is_empty() {
         return Err(bad_value(format!(
             "Resourceless suffixed group request should be specified in `same_subtree` query \
@@ -195,8 +202,10 @@ fn check_resourceless(request: &CandidateRequest) -> Result<(), ApiError> {
             loose.join(", ")
         )));
     }
-    let unknown = subtree.into_iter().filter(|suffix| !known.contains(suffix));
-    let unknown: Vec<&str> = unknown.collect();
+    let unknown: Vec<&str> = subtree
+        .into_iter()
+        .filter(|suffix| !known.contains(suffix))
+        .collect();
     if !unknown.is_empty() {
         return Err(bad_value(format!(
             "Real suffixes should be specified in `same_subtree`: [{}] not found in [{}].",

@@ -65,8 +65,9 @@ impl Query {
     /// # Errors
     /// 400 with the first problem.
     pub(crate) fn check(&self, path: &str, version: Microversion) -> Result<(), ApiError> {
-        let members = self.iter();
-        let members = members.map(|(name, value)| (name.to_owned(), Json::Text(value.to_owned())));
+        let members = self
+            .iter()
+            .map(|(name, value)| (name.to_owned(), Json::Text(value.to_owned())));
         let checked = schema::query_of(path, version).check(&Json::Object(members.collect()));
         checked.map_err(|problem| {
             ApiError::bad_request(format!("Invalid query string parameters: {problem}"))

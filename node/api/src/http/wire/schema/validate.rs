@@ -157,18 +157,25 @@ impl Object {
 
     /// The schemas for members of this name, with keyword and key.
     fn schemas_of(&self, name: &str) -> impl Iterator<Item = (&'static str, &str, &Schema)> {
-        let named = self.properties.iter().filter(move |(key, _)| key == name);
-        let named = named.map(|(key, schema)| ("properties", key.as_str(), schema));
-        let formed = self.pattern_properties.iter();
-        let formed = formed.filter(move |(form, _)| form.matches(name));
+        let named = self
+            .properties
+            .iter()
+            .filter(move |(key, _)| key == name)
+            .map(|(key, schema)| ("properties", key.as_str(), schema));
+        let formed = self
+            .pattern_properties
+            .iter()
+            .filter(move |(form, _)| form.matches(name));
         named.chain(formed.map(|(form, schema)| ("patternProperties", form.text.as_str(), schema)))
     }
 
     fn not_allowed(&self, name: &str) -> Problem {
         let name = quoted(name);
         let keys = self.properties.iter().map(|(key, _)| key.as_str());
-        let forms = self.pattern_properties.iter();
-        let forms = forms.map(|(form, _)| form.text.as_str());
+        let forms = self
+            .pattern_properties
+            .iter()
+            .map(|(form, _)| form.text.as_str());
         let message = if self.pattern_properties.is_empty() {
             let known = match all_quoted(keys) {
                 known if known.is_empty() => "there are no others".to_owned(),

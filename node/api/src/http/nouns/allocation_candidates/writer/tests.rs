@@ -110,8 +110,10 @@ fn summary_json(
     version: Microversion,
     requested: &BTreeSet<&str>,
 ) -> String {
-    let shown = one.resources.iter();
-    let shown = shown.filter(|(class, _)| version.from(27) || requested.contains(class.as_str()));
+    let shown = one
+        .resources
+        .iter()
+        .filter(|(class, _)| version.from(27) || requested.contains(class.as_str()));
     let resources = shown.map(|(class, resource)| {
         let body = ResourceBody {
             capacity: Whole(resource.capacity),
@@ -198,8 +200,9 @@ fn candidates_of_many_shapes_are_written_as_serde_json_writes_them() {
     assert_eq!(shapes_of_two.values().sum::<usize>(), 2 * 8);
     // More shapes than are kept, and groups that can swap places.
     let suffixes = ["_A", "_B", "_C", "_D", "_E"].into_iter();
-    let groups = suffixes.zip([1, 1, 2, 4, 8]);
-    let groups = groups.map(|(suffix, amount)| group(suffix, &[(one, amount)]));
+    let groups = suffixes
+        .zip([1, 1, 2, 4, 8])
+        .map(|(suffix, amount)| group(suffix, &[(one, amount)]));
     let shapes_of_four = shapes(4, &groups.collect::<Vec<_>>());
     assert!(shapes_of_four.len() > SHAPES_MAX, "{shapes_of_four:?}");
     assert_eq!(shapes_of_four.values().sum::<usize>(), 2 * 4_usize.pow(5));

@@ -536,7 +536,7 @@ fn copy_all(from: &Path, to: &Path) -> io::Result<()> {
         if entry.file_type()?.is_dir() {
             copy_all(&entry.path(), &target)?
         } else {
-            drop(fs::copy(entry.path(), target)?)
+            fs::copy(entry.path(), target)?;
         }
     }
     Ok(())

@@ -289,7 +289,7 @@ fn report(files: &[Entry]) -> ExitCode {
     } in files
     {
         if let Some(problem) = problem {
-            eprintln!("placementctl: {file} is missing: {}", word(&json!(problem)));
+            eprintln!("placementctl: {file} is missing: {}", word(problem));
         }
         if *is_renamed {
             eprintln!(

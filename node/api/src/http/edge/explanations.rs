@@ -65,7 +65,7 @@ impl AnsweredRequest {
             .map_err(|error| ApiError::bad_request(error.to_string()))?;
         Ok(Explained {
             explanation: found,
-            position: self.view.position.clone(),
+            position: self.view.position,
             spent: patience.now().saturating_sub(begun),
         })
     }

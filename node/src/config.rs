@@ -22,7 +22,7 @@ pub(crate) use document::sample;
 pub use load::ConfigError;
 use placement_api::http::{
     ApiSection, ApiSettings, ApiTls, AuthSection, CallersSection, CandidateSettings, CorsSettings,
-    PolicySettings, ReadsSection,
+    ReadsSection,
 };
 use placement_api::keystone::KeystoneSection;
 use placement_audit::AuditSection;
@@ -33,6 +33,7 @@ use placement_cluster::{
 };
 use placement_peer::tls::{AdminTls, PeerTls, TlsSection, Wanted};
 use placement_peer::transport::PeerSection;
+use placement_policy::PolicySettings;
 
 settings! {
     /// Settings at the top of the file, outside tables.

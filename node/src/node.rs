@@ -21,7 +21,6 @@ use crate::config::Config;
 use crate::health::HealthChecks;
 use crate::partitions::{self, NamedPolicy};
 use crate::serve::Drain;
-use placement_api::http::{Policy, PolicyError};
 use placement_audit::Audit;
 use placement_base::backend::{ReadBackend, WriteBackend};
 use placement_base::tasks::Tasks;
@@ -35,6 +34,7 @@ use placement_cluster::start::Bootstrap;
 use placement_cluster::start::{joining, self_description};
 use placement_cluster::{Addresses, StartError, settle_number};
 use placement_peer::tls::Certificates;
+use placement_policy::{Policy, PolicyError};
 
 /// How often the policy files are checked for changes.
 const POLICY_LOOK: Duration = Duration::from_secs(1);

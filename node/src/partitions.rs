@@ -21,11 +21,12 @@ pub(crate) use self::partition_api::PartitionApi;
 pub use self::settings::PartitionSection;
 pub(crate) use self::settings::own_policies;
 use crate::health::HealthChecks;
-use placement_api::http::{Api, Policy, PolicyError, PolicySettings, PublicAddress, Service};
+use placement_api::http::{Api, PublicAddress, Service};
 use placement_base::backend::{ReadBackend, WriteBackend};
 use placement_cluster::StartError;
 use placement_cluster::backend::partition::PartitionBackend;
 use placement_cluster::backend::write::Writes;
+use placement_policy::{Policy, PolicyError, PolicySettings};
 
 /// Maximum number of kept APIs of a partition, which has only a few routes; APIs of removed
 /// routes are dropped together with all others.
@@ -109,7 +110,7 @@ impl Partitions {
     ) -> Result<Self, StartError> {
         let mut policies = Vec::new();
         for (name, settings) in own_policies(sections, &api.settings.policy) {
-            let policy = Policy::read(&settings)
+            let policy = placement_api::http::read_policy(&settings)
                 .map_err(|error| StartError::Policy(format!("of partition {name}: {error}")))?;
             policies.push((name, Arc::new(policy)));
         }

@@ -35,7 +35,7 @@ const SYNCS: [&str; 19] = [
 ];
 
 /// Source folders that write files, and whether `sync` always means a file sync there.
-const SOURCES: [(&str, bool); 11] = [
+const SOURCES: [(&str, bool); 12] = [
     ("raft-store/src", true),
     ("node/src", false),
     ("node/base/src", false),
@@ -44,6 +44,7 @@ const SOURCES: [(&str, bool); 11] = [
     ("node/cluster/src", false),
     ("node/api/src", false),
     ("node/audit/src", false),
+    ("node/policy/src", false),
     ("client/src", false),
     ("model/src", false),
     ("model/naive/src", false),

@@ -19,9 +19,10 @@ use std::sync::{Arc, RwLock};
 
 use axum::extract::Request;
 use memory::Memory;
-use placement_api::http::{Api, ApiSettings, Policy, Service};
+use placement_api::http::{Api, ApiSettings, Service};
 use placement_audit::Audit;
 use placement_base::world::RealWorld;
+use placement_policy::Policy;
 
 fn settings() -> ApiSettings {
     let mut settings = ApiSettings::default();
@@ -50,7 +51,7 @@ fn api() -> Service {
         offload: world.clone(),
         background: world,
         keystone: None,
-        policy: Arc::new(Policy::read(&settings.policy).unwrap()),
+        policy: Arc::new(placement_api::http::read_policy(&settings.policy).unwrap()),
         audit: Audit::off(),
         settings,
     })

@@ -7,6 +7,8 @@ use std::net::IpAddr;
 use std::ops::Deref;
 use std::str::FromStr;
 
+/// What [`settings!`] derives with.
+pub use serde;
 use serde::de::{DeserializeOwned, Error};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
@@ -271,8 +273,14 @@ macro_rules! settings {
         $( lists { $( $list:ident: $Row:ty, )* } )?
     ) => {
         $(#[doc = $about])+
-        #[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
-        #[serde(default, deny_unknown_fields)]
+        #[derive(
+            Debug,
+            Clone,
+            PartialEq,
+            $crate::settings::serde::Serialize,
+            $crate::settings::serde::Deserialize,
+        )]
+        #[serde(crate = "placement_base::settings::serde", default, deny_unknown_fields)]
         pub struct $name {
             $( $(#[doc = $doc])+ pub $field: $ty, )*
             $( $( $(#[doc = $why])+ #[serde(skip)] pub $fixed: $fixedty, )* )?

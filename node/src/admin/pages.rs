@@ -20,11 +20,12 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
 use tower::ServiceExt;
 
-use placement_api::http::{Policy, Target, WEB};
+use placement_api::http::WEB;
 use placement_api::keystone::Token;
 use placement_audit::access::Peer;
 use placement_base::runtime;
 use placement_peer::tls::Shown;
+use placement_policy::{Policy, Target};
 
 /// Deadline of a request by a page: longer than a request waits for a leader by default.
 const DEADLINE: Duration = Duration::from_secs(10);

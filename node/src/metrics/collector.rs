@@ -28,13 +28,13 @@ use crate::health::{HealthChecks, SOON};
 use crate::partitions::Partitions;
 use crate::recent::Recent;
 use crate::version::VERSION;
-use placement_api::http::Policy;
 use placement_api::keystone::Keystone;
 use placement_audit::Numbers;
 use placement_cluster::leadership::round_trips;
 use placement_cluster::replica::{Replica, index};
 use placement_cluster::{ReadMetrics, Running};
 use placement_peer::tls::Certificates;
+use placement_policy::Policy;
 use placement_raft_store::disk_space::DiskSpace;
 
 /// Maximum age of the inventory metrics, if the state has changed since.

@@ -13,7 +13,7 @@ use crate::health::HealthChecks;
 use crate::metrics::{Metrics, Sources};
 use crate::partitions::{NamedPolicy, Partitions};
 use crate::recent::Recent;
-use placement_api::http::{Api, ApiSettings, AuthStrategy, Policy};
+use placement_api::http::{Api, ApiSettings, AuthStrategy};
 use placement_api::keystone::Keystone;
 use placement_audit::{Audit, Listener};
 use placement_base::tasks::Tasks;
@@ -27,6 +27,7 @@ use placement_cluster::start::Bootstrap;
 use placement_cluster::{Addresses, StartError};
 use placement_peer::raft::peers::Peers;
 use placement_peer::tls::{Link, Secured};
+use placement_policy::Policy;
 
 /// First stage: files and keys that the configuration names, opened and checked.
 pub(super) struct OpenedResources {
@@ -54,7 +55,7 @@ impl OpenedResources {
             }
         };
         let secured = Secured::open(config.secured()?, config.node_id, env.net.clone())?;
-        let policy = Policy::read(&settings.policy);
+        let policy = placement_api::http::read_policy(&settings.policy);
         let policy = Arc::new(policy.map_err(|error| StartError::Policy(error.to_string()))?);
         let audit = Audit::open(&config.audit, config.node_id, env.clock.clone())?;
         Ok(Self {

@@ -4,7 +4,8 @@ use std::fmt::Write;
 
 use anyhow::bail;
 
-use placement_api::http::{Identity, Policy, Target, default_rules, guarded};
+use placement_api::http::{Identity, default_rules, guarded};
+use placement_policy::{Policy, Target};
 
 /// Reports for each of these rules, or for all if none is named, whether the caller passes it, and
 /// whether all named rules are passed. `project`: the project in the query, for rules that depend

@@ -31,7 +31,7 @@ use crate::Env;
 use crate::admin::{NetworkListener, backup_report, enter};
 use crate::partitions::prefix_for_operators;
 use crate::serve::{Drain, HttpServer};
-use placement_api::http::{Api, ApiSettings, Identity, Policy, Service, openapi};
+use placement_api::http::{Api, ApiSettings, Identity, Service, openapi};
 use placement_audit::access::Peer;
 use placement_audit::{Audit, Listener};
 use placement_base::backend::{PlacementIndex, Position, View};
@@ -134,7 +134,9 @@ async fn read(env: &Env, from: PathBuf, until: Until) -> anyhow::Result<Backup> 
 fn router(env: &Env, backup: &Backup, listen: &str, url: &str) -> anyhow::Result<Router> {
     let info = &backup.info;
     let cluster = &backup.applied.cluster;
-    let policy = Arc::new(Policy::read(&ApiSettings::default().policy)?);
+    let policy = Arc::new(placement_api::http::read_policy(
+        &ApiSettings::default().policy,
+    )?);
     let whole = View {
         state: cluster.clone().into(),
         position: Position {

@@ -7,8 +7,9 @@ use placement_model::cluster::RoutedBy;
 use placement_model::types::PartitionName;
 use placement_raft_store::is_label;
 
-use placement_api::http::{ApiSettings, PolicySettings, PublicAddress};
+use placement_api::http::{ApiSettings, PublicAddress};
 use placement_base::settings::{Invalid, check_address, settings};
+use placement_policy::PolicySettings;
 
 settings! {
     /// A cloud that this node serves besides the default one. These tables exist only in the file:

@@ -15,7 +15,7 @@ use super::config_args::ConfigArgs;
 use crate::offline::{fetch, inspect, policy, print, recover, replay, restore, transfer};
 use crate::partitions::own_policies;
 use crate::{Config, Env, config, logging};
-use placement_api::http::{CallingService, Identity, Policy};
+use placement_api::http::{CallingService, Identity};
 use placement_base::permissions::check_data_dir;
 use placement_peer::tls::Secured;
 
@@ -97,11 +97,11 @@ fn check(given: &ConfigArgs) -> anyhow::Result<()> {
         eprintln!("placementd: warning: {warning}");
     }
     logging::check(&config.log.level).map_err(anyhow::Error::msg)?;
-    let policy = Policy::read(&config.policy).context("[policy]")?;
+    let policy = placement_api::http::read_policy(&config.policy).context("[policy]")?;
     let mut mistakes = policy.mistakes();
     for (name, settings) in own_policies(&config.partitions, &config.policy) {
-        let policy =
-            Policy::read(&settings).with_context(|| format!("[policy] of partition {name}"))?;
+        let policy = placement_api::http::read_policy(&settings)
+            .with_context(|| format!("[policy] of partition {name}"))?;
         mistakes.extend(policy.mistakes());
     }
     for mistake in &mistakes {
@@ -428,7 +428,7 @@ impl PolicyTask {
         let Self::Check { rule, caller, .. } = self else {
             return Ok(print(&policy::sample(settings.enforce_new_defaults))?);
         };
-        let rules = Policy::read(&settings).context("[policy]")?;
+        let rules = placement_api::http::read_policy(&settings).context("[policy]")?;
         for mistake in rules.mistakes() {
             eprintln!("placementd: {mistake}");
         }

@@ -34,12 +34,13 @@ use self::sessions::{Session, Sessions, forgotten};
 pub(crate) use self::settings::WebSection;
 use crate::admin::{self, Admin, Detail, User};
 use crate::serve::connections::Connections;
-use placement_api::http::{Policy, PublicAddress, WEB};
+use placement_api::http::{PublicAddress, WEB};
 use placement_api::keystone::Keystone;
 use placement_audit::access::{NamedClient, Peer, Recorded};
 use placement_base::contain::contain;
 use placement_base::runtime;
 use placement_base::settings::Secret;
+use placement_policy::Policy;
 use placement_web::{HEADERS, STYLE_PATH};
 
 /// Maximum number of concurrent login attempts; a quarter of them from one address.

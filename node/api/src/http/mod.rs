@@ -14,14 +14,12 @@ mod service;
 mod wire;
 
 pub use edge::callers::Callers;
-pub use edge::policy::Target;
-pub use edge::policy::{Mistake, Policy, PolicyError};
 pub use edge::public_address::{PathPrefix, PublicAddress, PublicUrl};
 pub use edge::searches::Searches;
 pub use edge::service::{BodyTimeLimit, ErrorCode, Served};
 pub use edge::settings::{
     ApiSection, ApiSettings, ApiTls, AuthSection, AuthStrategy, CallersSection, CandidateSettings,
-    CorsSettings, PolicySettings, ReadsSection, RequestLimits,
+    CorsSettings, ReadsSection, RequestLimits,
 };
 pub use edge::settings::{GRACE, MIN_BYTES_PER_S};
 pub use edge::stages::{STAGES, Stage};
@@ -32,7 +30,7 @@ pub use openapi::PATH as OPENAPI;
 pub use openapi::document as description;
 pub use openapi::guarded;
 pub use openapi::router as openapi;
-pub use routes::{WEB, default_rules};
+pub use routes::{WEB, default_rules, read_policy};
 pub use service::Service;
 
 pub use placement_audit::identity::{CallingService, Identity};

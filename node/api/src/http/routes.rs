@@ -2,14 +2,13 @@
 //!
 //! The first operation that matches method and version serves the request.
 
-use super::edge::policy::{Defaults, Policy, PolicyError};
 use super::edge::route::{Operation, RequiredHeaders, Route, operation};
-use super::edge::settings::PolicySettings;
 use super::nouns::{
     aggregates, allocation_candidates, allocations, capacity, consumers, events, explain, history,
     inventories, placementd, reshaper, resource_classes, resource_providers, root, searches,
     traits, trees, usages, what_if,
 };
+use placement_policy::{Defaults, Policy, PolicyError, PolicySettings};
 
 /// Families with the paths and operations of each. A family is the first part of its policy rules;
 /// an operation has a method, the headers it needs, the rule, the handler, and further fields of
@@ -155,15 +154,13 @@ fn defaults() -> Defaults {
     Defaults(rules.chain([WEB]).collect())
 }
 
-impl Policy {
-    /// Reads the defaults and the files that override them. Mistaken rules are logged; they grant
-    /// no access or have no effect.
-    ///
-    /// # Errors
-    /// A configured file or directory cannot be used, so it is unknown what it forbids.
-    pub fn read(settings: &PolicySettings) -> Result<Self, PolicyError> {
-        Self::over(defaults(), settings)
-    }
+/// Reads the default policy and the files that override it. Mistaken rules are logged; they grant
+/// no access or have no effect.
+///
+/// # Errors
+/// A configured file or directory cannot be used, so it is unknown what it forbids.
+pub fn read_policy(settings: &PolicySettings) -> Result<Policy, PolicyError> {
+    Policy::over(defaults(), settings)
 }
 
 /// The names and texts of the default rules.

@@ -11,10 +11,11 @@ use futures::future::BoxFuture;
 use futures::stream::BoxStream;
 use http::{HeaderMap, Request, Response, StatusCode};
 use http_body_util::BodyExt;
-use placement_api::http::{Api, ApiSettings, Identity, Policy, Service};
+use placement_api::http::{Api, ApiSettings, Identity, Service};
 use placement_audit::access::Peer;
 use placement_audit::{Audit, Listener};
 use placement_base::world::{Clock, Offload, RealWorld};
+use placement_policy::Policy;
 use serde_json::{Value, json};
 
 use crate::memory::Memory;
@@ -95,7 +96,7 @@ impl Cloud {
             background: Arc::new(RealWorld::default()),
             readiness: memory.clone(),
             keystone: None,
-            policy: Arc::new(Policy::read(&settings.policy).unwrap()),
+            policy: Arc::new(placement_api::http::read_policy(&settings.policy).unwrap()),
             audit,
             settings,
         });

@@ -1,6 +1,7 @@
 //! This service's own routes, below `/placementd/v1`.
 
-use placement_api::http::{ApiSettings, PolicySettings};
+use placement_api::http::ApiSettings;
+use placement_policy::PolicySettings;
 use serde_json::{Value, json};
 
 use crate::cloud::{Cloud, uuid};

@@ -1,4 +1,5 @@
-use placement_api::http::{ApiSettings, CorsSettings, PolicySettings};
+use placement_api::http::{ApiSettings, CorsSettings};
+use placement_policy::PolicySettings;
 use serde_json::{Value, json};
 
 use crate::cloud::{Answer, Cloud, uuid};

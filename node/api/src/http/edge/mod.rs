@@ -15,7 +15,6 @@ pub(crate) mod explanations;
 pub(crate) mod headers;
 pub(crate) mod ledger;
 pub(crate) mod patience;
-pub(crate) mod policy;
 mod progress;
 pub(crate) mod public_address;
 pub(crate) mod request_context;

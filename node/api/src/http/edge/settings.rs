@@ -1,5 +1,6 @@
 //! The settings of the API, and its fixed limits.
 
+use placement_policy::PolicySettings;
 use std::fmt;
 use std::net::IpAddr;
 use std::num::NonZero;
@@ -299,23 +300,6 @@ impl AuthSection {
                  auth.noauth2_beyond_loopback if everyone who reaches it may do everything"
             ),
         ))
-    }
-}
-
-settings! {
-    /// Authorization.
-    PolicySettings {
-        /// Rules in oslo.policy's YAML syntax that override the defaults; re-read when it changes.
-        /// Unset: no file. The node refuses to start with a missing or invalid file.
-        file: Option<PathBuf> = None,
-        /// Directories with more such files. The files of each are read in the order of their
-        /// names, and later rules override earlier ones.
-        policy_dirs: Vec<PathBuf> = Vec::new(),
-        /// Whether only the new defaults apply; otherwise the old rules of before 2023 (any admin)
-        /// apply too.
-        enforce_new_defaults: bool = true,
-        /// Whether system-scoped tokens are refused.
-        enforce_scope: bool = true,
     }
 }
 

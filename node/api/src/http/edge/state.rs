@@ -6,7 +6,6 @@ use tokio::sync::Mutex;
 
 use super::admission::Admission;
 use super::callers::Callers;
-use super::policy::Policy;
 use super::searches::Searches;
 use super::settings::ApiSettings;
 use super::tail::Tail;
@@ -14,6 +13,7 @@ use crate::keystone::Keystone;
 use placement_audit::Audit;
 use placement_base::backend::{LedgerBackend, ReadBackend, Readiness, WriteBackend};
 use placement_base::world::{Background, Clock, Offload, UuidSource};
+use placement_policy::Policy;
 
 /// The backends, the outside world and the settings of an API.
 #[derive(Clone)]

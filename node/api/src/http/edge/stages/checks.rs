@@ -12,7 +12,6 @@ use crate::http::edge::accept::Accept;
 use crate::http::edge::body::Incoming;
 use crate::http::edge::budget::Caller;
 use crate::http::edge::headers::API_VERSION;
-use crate::http::edge::policy::{Denied, Target};
 use crate::http::edge::public_address::PublicAddress;
 use crate::http::edge::request_context::{Head, RequestContext, Services};
 use crate::http::edge::route::{Operation, RequiredHeaders, Route};
@@ -22,6 +21,7 @@ use crate::http::wire::microversion::Microversion;
 use crate::http::wire::query::Query;
 use crate::http::wire::spelling;
 use placement_audit::identity::Identity;
+use placement_policy::{Denied, Target};
 
 pub(super) fn limit_address(request: &mut Passage<'_, '_>) -> Result<(), ApiError> {
     if !request.is_limited {

@@ -207,8 +207,8 @@ mod tests {
 
     use super::super::{Policy, Target};
     use super::*;
-    use crate::http::edge::policy::check;
-    use crate::http::edge::settings::PolicySettings;
+    use crate::check;
+    use crate::settings::PolicySettings;
     use placement_audit::identity::Identity;
 
     fn parse(text: &str) -> Result<BTreeMap<String, LocatedRule>, PolicyError> {

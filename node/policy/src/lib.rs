@@ -7,6 +7,7 @@ mod defaults;
 mod file;
 mod files;
 mod mistakes;
+mod settings;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,14 +15,14 @@ use std::sync::Arc;
 use arc_swap::ArcSwap;
 use parking_lot::Mutex;
 
-pub(crate) use defaults::Defaults;
+pub use defaults::Defaults;
 pub use file::PolicyError;
 pub use mistakes::Mistake;
+pub use settings::PolicySettings;
 
 use check::Check;
 use files::{Contents, Fingerprint};
 
-use super::settings::PolicySettings;
 use placement_audit::identity::Identity;
 
 /// The rules in force, and the files from which they come.
@@ -57,9 +58,9 @@ struct WatchState {
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Target<'a> {
     /// The project concerned; every check of it fails if `None`.
-    pub(super) project_id: Option<&'a str>,
+    pub project_id: Option<&'a str>,
     /// The user concerned, if the operation names one.
-    pub(super) user_id: Option<&'a str>,
+    pub user_id: Option<&'a str>,
 }
 
 impl<'a> Target<'a> {
@@ -92,7 +93,7 @@ pub enum Denied {
 
 impl Policy {
     /// As [`Policy::read`], with these defaults.
-    pub(crate) fn over(defaults: Defaults, settings: &PolicySettings) -> Result<Self, PolicyError> {
+    pub fn over(defaults: Defaults, settings: &PolicySettings) -> Result<Self, PolicyError> {
         let look = files::look(settings);
         let contents = files::read(settings)?;
         let in_force = EffectiveRules::from_contents(&defaults, settings, &contents);

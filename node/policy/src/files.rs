@@ -8,7 +8,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use super::file::{self, LocatedRule, PolicyError};
-use crate::http::edge::settings::PolicySettings;
+use crate::settings::PolicySettings;
 
 /// Fingerprint of the files, to detect changes without reading them.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -1,5 +1,22 @@
 use super::*;
 
+impl Policy {
+    /// Reads a policy over the default rules of some operations of the REST API.
+    pub(crate) fn read(settings: &PolicySettings) -> Result<Self, PolicyError> {
+        let operations = [
+            "placement:allocations:manage",
+            RESHAPE,
+            LIST,
+            "placement:traits:list",
+            "placement:traits:show",
+            "placement:traits:update",
+            USAGES,
+            "placementd:explain",
+        ];
+        Self::over(Defaults(operations.into()), settings)
+    }
+}
+
 fn caller(roles: &[&str], project: &str) -> Identity {
     Identity {
         user_id: "u".to_owned(),

@@ -28,7 +28,7 @@ const ALL_READS: &str = "all_reads_api";
 
 /// The default policy, by the names of the operations' rules.
 #[derive(Clone)]
-pub(crate) struct Defaults(pub(crate) BTreeSet<&'static str>);
+pub struct Defaults(pub BTreeSet<&'static str>);
 
 /// Whether the upstream rule guards only operations that read.
 pub(crate) fn is_read_operation(operation: &str) -> bool {
@@ -59,7 +59,7 @@ impl Defaults {
     }
 
     /// The names and texts of all default rules.
-    pub(crate) fn spelled(
+    pub fn spelled(
         &self,
         enforce_new_defaults: bool,
     ) -> impl Iterator<Item = (&'static str, String)> {

@@ -4,17 +4,17 @@
 //! Nondeterministic values (time, new UUIDs) arrive inside a [`Stamped`] command. The same commands
 //! in the same order give the same [`State`] on every node and in every replay.
 //!
-//! ** [`command`]: the commands of the model, with checked syntax.
-//! ** [`cluster`]: the content of a cluster: a [`State`] for each of its partitions.
-//! ** [`mod@apply`]: `(&State, &Stamped) -> (Outcome, Changes)`, one file per noun.
-//! ** [`ledger`]: the changes of a command, for watchers and for undo.
-//! ** [`level`]: the features that all nodes of a cluster support, so that different versions apply
-//! commands with the same result.
-//! ** [`mod@mutant`]: bugs that simulations inject; release builds do not contain them.
-//! ** [`outcome`]: the replies and the closed list of refusals.
-//! ** [`state`]: one table per noun; every change passes through [`State::commit`].
+//! * [`command`]: the commands of the model, with checked syntax.
+//! * [`cluster`]: the content of a cluster: a [`State`] for each of its partitions.
+//! * [`mod@apply`]: `(&State, &Stamped) -> (Outcome, Changes)`, one file per noun.
+//! * [`ledger`]: the changes of a command, for watchers and for undo.
+//! * [`level`]: the features that all nodes of a cluster support, so that different versions apply
+//!   commands with the same result.
+//! * [`mod@mutant`]: bugs that simulations inject; release builds do not contain them.
+//! * [`outcome`]: the replies and the closed list of refusals.
+//! * [`state`]: one table per noun; every change passes through [`State::commit`].
 //! * [`standard`]: the resource classes and traits that every cloud shares.
-//! ** [`query`]: queries over a state, including the allocation-candidate search.
+//! * [`query`]: queries over a state, including the allocation-candidate search.
 
 pub mod apply;
 pub mod cluster;

@@ -141,13 +141,15 @@ pub(crate) fn claim(dir: &Path) -> Result<DirLock> {
         .and_then(|names| names.collect::<io::Result<Vec<_>>>())
         .map_err(|error| OpenError::io("list", dir, error))?;
     let may_be_there = [LOCK, JOIN_NONCE, RESTORING, "lost+found"];
-    match names.iter().all(|one| {
+    let is_empty = names.iter().all(|one| {
         // A killed node leaves its Unix socket for operators behind; it contains no data.
         may_be_there.iter().any(|name| one.file_name() == *name)
             || one.file_type().is_ok_and(|kind| kind.is_socket())
-    }) {
-        true => Ok(held),
-        false => Err(OpenError::NotEmpty(dir.to_owned())),
+    });
+    if is_empty {
+        Ok(held)
+    } else {
+        Err(OpenError::NotEmpty(dir.to_owned()))
     }
 }
 

@@ -423,16 +423,14 @@ impl Host {
         let mut config = Config {
             node_id: self.node,
             data_dir: self.data_dir(),
-            initial_members: match self.node <= self.parameters.nodes {
-                true => (1..=self.parameters.nodes)
-                    .map(|node| {
-                        let address = format!("{}:{PEER_PORT}", node_name(node));
-                        Text(InitialMember { id: node, address })
-                    })
-                    .collect(),
-                // A spare waits until it is added.
-                false => Vec::new(),
-            },
+            // A spare waits until it is added.
+            initial_members: (1..=self.parameters.nodes)
+                .filter(|_| self.node <= self.parameters.nodes)
+                .map(|node| {
+                    let address = format!("{}:{PEER_PORT}", node_name(node));
+                    Text(InitialMember { id: node, address })
+                })
+                .collect(),
             ..Config::default()
         };
         if let Some(token) = &*self.token.borrow() {

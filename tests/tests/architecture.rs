@@ -32,6 +32,10 @@ const MUST_NOT_REACH: [(&str, &[&str]); 12] = [
     ),
     ("placement-audit", &["openraft", "rocksdb", "placement-api"]),
     (
+        "placement-policy",
+        &["openraft", "rocksdb", "placement-api", "placement-model"],
+    ),
+    (
         "placement-peer",
         &["axum", "hyper", "placement-api", "placement-cluster"],
     ),

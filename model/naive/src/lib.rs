@@ -3,13 +3,13 @@
 //! independent.
 //!
 //! * [`model`]: every command, every listing, every sum.
-//! ** [`cluster`]: the partitions of a cluster, one model each.
-//! ** [`candidates`]: the expected allocation candidates, by exhaustive search.
-//! ** [`explain`]: the expected explanations, by exhaustive search.
-//! ** [`cases`]: random clouds and requests for the search.
-//! ** [`sample_cloud`]: small clouds in domain words, for cases and tests.
-//! ** [`generate`]: random commands over few names.
-//! ** [`named`]: the answers of the product's search, with names.
+//! * [`cluster`]: the partitions of a cluster, one model each.
+//! * [`candidates`]: the expected allocation candidates, by exhaustive search.
+//! * [`explain`]: the expected explanations, by exhaustive search.
+//! * [`cases`]: random clouds and requests for the search.
+//! * [`sample_cloud`]: small clouds in domain words, for cases and tests.
+//! * [`generate`]: random commands over few names.
+//! * [`named`]: the answers of the product's search, with names.
 
 #![allow(
     clippy::unwrap_used,

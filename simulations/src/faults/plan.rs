@@ -319,10 +319,11 @@ fn draw_disk(random: &mut SmallRng, nodes: u64) -> Fault {
 fn draw_clock(random: &mut SmallRng, nodes: u64) -> Fault {
     let (node, _) = two(random, nodes);
     let sign = if random.random_bool(0.5) { 1 } else { -1 };
-    match random.random_bool(0.6) {
+    if random.random_bool(0.6) {
         // ntpd steps a clock by up to about a second, a person by an hour.
-        true => Fault::ClockStep(node, sign * one_of(random, &[50, 1_000, 30_000, 3_600_000])),
+        Fault::ClockStep(node, sign * one_of(random, &[50, 1_000, 30_000, 3_600_000]))
+    } else {
         // A normal quartz drifts by 500 µs/s at most, a broken one by far more.
-        false => Fault::ClockDrift(node, sign * one_of(random, &[500, 200_000])),
+        Fault::ClockDrift(node, sign * one_of(random, &[500, 200_000]))
     }
 }

@@ -73,12 +73,13 @@ impl Gate {
             return Err(io::Error::from(io::ErrorKind::UnexpectedEof).into());
         };
         if *first != HANDSHAKE {
-            return match plain_too {
-                true => Ok(Admitted::plain(Box::new(stream))),
-                false => Err(Refused {
+            return if *plain_too {
+                Ok(Admitted::plain(Box::new(stream)))
+            } else {
+                Err(Refused {
                     reason: "it is not encrypted, and TLS is required".to_owned(),
                     plain: Some(Box::new(stream)),
-                }),
+                })
             };
         }
         let acceptor = TlsAcceptor::from(certificates.ends().server.clone());

@@ -113,7 +113,7 @@ impl ApiSection {
 }
 
 /// The settings of one API.
-#[derive(Debug, Clone)]
+#[derive(Default, Debug, Clone)]
 pub struct ApiSettings {
     /// Region and zone (`[node]`), appended to this node's number in `Placement-Node`.
     pub site: String,
@@ -139,24 +139,6 @@ pub struct ApiSettings {
     pub cors: CorsSettings,
     /// Limits and order of the allocation-candidate search (`[candidates]`).
     pub candidates: CandidateSettings,
-}
-
-impl Default for ApiSettings {
-    fn default() -> Self {
-        Self {
-            site: String::new(),
-            partition: None,
-            in_flight: 0,
-            limits: RequestLimits::default(),
-            callers: CallersSection::default(),
-            public: PublicAddress::default(),
-            reads: ReadsSection::default(),
-            auth: AuthSection::default(),
-            policy: PolicySettings::default(),
-            cors: CorsSettings::default(),
-            candidates: CandidateSettings::default(),
-        }
-    }
 }
 
 settings! {

@@ -61,9 +61,12 @@ impl Templates {
     pub(super) fn choose(&mut self, candidate: &Candidate<'_>) -> bool {
         let id = |part: usize| candidate.node(part).id;
         let pairs = self.order.windows(2).zip(self.shape.iter().skip(1));
-        let mut holds = pairs.map(|(pair, (_, same))| match same {
-            true => id(pair[0]) == id(pair[1]),
-            false => id(pair[0]) < id(pair[1]),
+        let mut holds = pairs.map(|(pair, (_, same))| {
+            if *same {
+                id(pair[0]) == id(pair[1])
+            } else {
+                id(pair[0]) < id(pair[1])
+            }
         });
         if !self.list.is_empty() && holds.all(|holds| holds) {
             return true;

@@ -22,7 +22,6 @@ use memory::Memory;
 use placement_api::http::{Api, ApiSettings, Service};
 use placement_audit::Audit;
 use placement_base::world::RealWorld;
-use placement_policy::Policy;
 
 fn settings() -> ApiSettings {
     let mut settings = ApiSettings::default();

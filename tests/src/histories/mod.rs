@@ -2,8 +2,9 @@
 //! simulations checks that each answer follows from the log that the nodes kept.
 //!
 //! * [`Round`]: one cluster, its clients, its faults, a recovery phase, and the verdict.
-//! [`RoundResult`]: the result of a round. [`KeptLog`]: the merged log of all nodes. [`Summary`]:
-//! the results of many rounds.
+//! * [`RoundResult`]: the result of a round.
+//! * [`KeptLog`]: the merged log of all nodes.
+//! * [`Summary`]: the results of many rounds.
 
 mod board;
 mod client;

@@ -15,7 +15,6 @@ use placement_api::http::{Api, ApiSettings, Identity, Service};
 use placement_audit::access::Peer;
 use placement_audit::{Audit, Listener};
 use placement_base::world::{Clock, Offload, RealWorld};
-use placement_policy::Policy;
 use serde_json::{Value, json};
 
 use crate::memory::Memory;

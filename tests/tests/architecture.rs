@@ -145,7 +145,7 @@ fn lines_with(directory: &Path, words: &[&str]) -> Vec<String> {
     found
 }
 
-/// Lines of an inline `mod tests`; a longer one is a file `tests.rs` beside.
+/// Lines of an inline `mod tests`; a longer one has a file `tests.rs` of its own.
 const INLINE_TESTS_LINES_MAX: usize = 150;
 
 /// Lines of the module `tests` inside a file; 0 if there is none.
@@ -191,7 +191,7 @@ fn model_uses_no_clock_randomness_or_files() {
     assert!(!lines_with(&root().join("tests/src"), &["std::fs"]).is_empty());
 }
 
-/// The transport could carry other messages: their meaning is in `raft/` beside it.
+/// The transport could carry other messages: their meaning is in `raft/`.
 #[test]
 fn transport_between_nodes_names_neither_openraft_nor_the_model() {
     let peer = root().join("node/peer/src");

@@ -2,7 +2,7 @@
 //!
 //! A node answers requests, and is ready, only once its own state has all of them. So a client
 //! never meets a cluster in which `VCPU` does not exist, nor, during an upgrade, a name that one
-//! node's binary knows and the state does not. [`super::upkeep::upgrade`] writes them.
+//! node's binary knows and the state does not. `upkeep/upgrade.rs` writes them.
 
 use std::sync::atomic::Ordering;
 

@@ -92,7 +92,8 @@ pub enum Denied {
 }
 
 impl Policy {
-    /// As [`Policy::read`], with these defaults.
+    /// Reads the files that override these default rules. Mistaken rules are logged; they grant no
+    /// access or have no effect.
     pub fn over(defaults: Defaults, settings: &PolicySettings) -> Result<Self, PolicyError> {
         let look = files::look(settings);
         let contents = files::read(settings)?;

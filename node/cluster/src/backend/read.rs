@@ -1,6 +1,6 @@
 //! Reads: what each consistency level promises, and how this node keeps the promise.
 //!
-//! * linearizable: obtains the read index ([`crate::read::index`]), then waits until this
+//! * linearizable: obtains the read index (`read/index.rs`), then waits until this
 //!   node has applied up to it.
 //! * session: waits until this node has applied the client's token.
 //! * bounded: answers at once if the state was complete recently enough, else as linearizable.

@@ -179,7 +179,7 @@ impl Certificates {
     /// Checks that the certificates in use are valid now.
     ///
     /// # Errors
-    /// [`WrongFiles`]: a certificate has expired, or is not valid yet.
+    /// A certificate has expired, or is not valid yet.
     pub fn must_be_valid(&self, now: SystemTime) -> Result<(), WrongFiles> {
         let ends = self.ends();
         ends.periods

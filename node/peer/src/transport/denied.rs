@@ -5,7 +5,7 @@ use std::error::Error;
 use placement_base::record::WireError;
 use serde::{Deserialize, Serialize};
 
-/// A reason for which a call was not carried out. It is sent as text ([`Failure`]).
+/// A reason for which a call was not carried out. It is sent as text.
 #[derive(Debug, thiserror::Error)]
 pub enum Denied {
     /// This node is not a member of a cluster yet.

@@ -26,7 +26,7 @@ const IMPORT_LIMIT: Duration = Duration::from_secs(24 * 3600);
 #[derive(Clone)]
 pub struct Admin {
     client: Client,
-    /// The node to ask through the first one that answers; `None`: the first one that answers.
+    /// The node to ask through the first node that answers; `None`: the first one that answers.
     node: Option<u64>,
 }
 
@@ -73,7 +73,7 @@ impl Admin {
         self.client.request_at_most(request, bytes_max).await
     }
 
-    /// The status of the selected node, or of the first one that answers.
+    /// The status of the selected node, or of the first node that answers.
     pub async fn status(&self) -> Result<NodeStatus, Error> {
         self.client.read(&self.path("status")).await
     }
@@ -179,7 +179,7 @@ impl Admin {
         self.client.execute(request).await
     }
 
-    /// Transfers leadership to a voter, or to one that the leader chooses. Returns the new leader.
+    /// Transfers leadership to a voter, by default of the leader's choice. Returns the new leader.
     pub async fn transfer_leader(&self, to: Option<u64>) -> Result<u64, Error> {
         let request = ApiRequest::post("/v1/leader").json(&serde_json::json!({ "to": to }));
         self.client.fetch_member(request, "leader").await
@@ -200,7 +200,7 @@ impl Admin {
         self.client.fetch_member(request, "leader").await
     }
 
-    /// Reverts [`Admin::drain`].
+    /// Ends a drain: the node may lead again. Reverts [`Admin::drain`].
     pub async fn undrain(&self) -> Result<(), Error> {
         let request = ApiRequest::delete(&self.path("drain"));
         self.client.execute(request).await

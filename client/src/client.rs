@@ -164,7 +164,7 @@ impl Client {
         self
     }
 
-    /// Sets the consistency of reads. Default: that of the node.
+    /// Sets the consistency of reads. Default: the node's own.
     pub fn with_consistency(mut self, consistency: Consistency) -> Self {
         self.consistency = Some(consistency);
         self

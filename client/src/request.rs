@@ -88,7 +88,7 @@ impl ApiRequest {
         self.header("openstack-api-version", &format!("placement {version}"))
     }
 
-    /// Sets the consistency; it replaces that of the client.
+    /// Sets the consistency; it replaces the client's.
     pub fn consistency(mut self, consistency: Consistency) -> Self {
         self.consistency = Some(consistency);
         self

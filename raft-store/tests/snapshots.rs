@@ -365,10 +365,10 @@ fn a_snapshot_of_another_history_is_refused() {
         let (cluster, epoch, ours) = (uuid::Uuid::from_u128(5), 8, identity(2));
         refused(
             Identity { cluster, ..ours },
-            &format!("of cluster {cluster}"),
+            &format!("belongs to cluster {cluster}"),
         )
         .await;
-        refused(Identity { epoch, ..ours }, "of epoch 8").await;
+        refused(Identity { epoch, ..ours }, "belongs to epoch 8").await;
     });
 }
 

@@ -51,12 +51,12 @@ impl HttpServer {
         Ok(Self { address, serving })
     }
 
-    /// Its address.
+    /// Address at which it listens.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Closes its port.
+    /// Closes its port: connections are refused.
     pub fn stop(&self) {
         self.serving.abort();
     }

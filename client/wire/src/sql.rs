@@ -9,9 +9,9 @@ use std::str::FromStr;
 pub enum Dialect {
     /// Dialect of MySQL and MariaDB.
     MySql,
-    /// Dialect of PostgreSQL.
+    /// The SQL of PostgreSQL.
     PostgreSql,
-    /// Dialect of SQLite.
+    /// The SQL of SQLite.
     Sqlite,
 }
 

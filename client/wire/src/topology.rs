@@ -110,7 +110,7 @@ pub struct Loss {
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "lowercase")]
 pub enum FailureDomain {
-    /// A single node.
+    /// The failure of a single node.
     Node {
         /// Number of the node.
         node: u64,

@@ -37,8 +37,8 @@ impl Survey {
         members.any(|(member, _)| member.id == id && member.role == MemberRole::Voter)
     }
 
-    /// The status with the newest membership: that of the leader of the highest term, or of one of
-    /// its followers.
+    /// The status with the newest membership: the status of the leader of the highest
+    /// term, or of one of its followers.
     pub fn newest(&self) -> &NodeStatus {
         let knows =
             |status: &&NodeStatus| status.leader.is_some() && status.role != NodeRole::Removed;

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use placement_base::settings::settings;
 
 settings! {
-    /// Authorization.
+    /// Authorization of callers, by rules in files.
     PolicySettings {
         /// Rules in oslo.policy's YAML syntax that override the defaults; re-read when it changes.
         /// Unset: no file. The node refuses to start with a missing or invalid file.

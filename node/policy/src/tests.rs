@@ -7,6 +7,7 @@ impl Policy {
             "placement:allocations:manage",
             RESHAPE,
             LIST,
+            "placement:traits:delete",
             "placement:traits:list",
             "placement:traits:show",
             "placement:traits:update",

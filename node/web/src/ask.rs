@@ -13,7 +13,7 @@ pub type Read = Box<dyn FnOnce(u16, &[u8]) + Send>;
 pub struct Refusal {
     /// HTTP status of the response.
     pub status: u16,
-    /// For people.
+    /// The reason, for a person.
     pub detail: String,
 }
 

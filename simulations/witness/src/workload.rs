@@ -99,45 +99,45 @@ pub enum Kind {
     Claim,
     /// Claims of several consumers in one request.
     Claims,
-    /// `DELETE /allocations/{consumer}`.
+    /// A `DELETE` of `/allocations/{consumer}`.
     Release,
     /// One more unit for a core provider.
     Grow,
-    /// `POST /resource_providers`.
+    /// A `POST` of `/resource_providers`.
     CreateProvider,
-    /// `PUT /resource_providers/{uuid}`.
+    /// A `PUT` of `/resource_providers/{uuid}`.
     UpdateProvider,
-    /// `DELETE /resource_providers/{uuid}`.
+    /// A `DELETE` of `/resource_providers/{uuid}`.
     DeleteProvider,
-    /// `PUT …/inventories`.
+    /// A `PUT` of `…/inventories`.
     ReplaceInventories,
-    /// `POST …/inventories`.
+    /// A `POST` of `…/inventories`.
     CreateInventory,
-    /// `PUT …/inventories/{class}`.
+    /// A `PUT` of `…/inventories/{class}`.
     UpdateInventory,
-    /// `DELETE …/inventories/{class}`.
+    /// A `DELETE` of `…/inventories/{class}`.
     DeleteInventory,
-    /// `DELETE …/inventories`.
+    /// A `DELETE` of `…/inventories`.
     DeleteInventories,
-    /// `PUT …/traits`.
+    /// A `PUT` of `…/traits`.
     ReplaceTraits,
-    /// `DELETE …/traits`.
+    /// A `DELETE` of `…/traits`.
     DeleteTraits,
-    /// `PUT …/aggregates`.
+    /// A `PUT` of `…/aggregates`.
     ReplaceAggregates,
-    /// `PUT /traits/{name}`.
+    /// A `PUT` of `/traits/{name}`.
     EnsureTrait,
-    /// `DELETE /traits/{name}`.
+    /// A `DELETE` of `/traits/{name}`.
     DeleteTrait,
-    /// `POST /resource_classes`.
+    /// A `POST` of `/resource_classes`.
     CreateClass,
-    /// `PUT /resource_classes/{name}` from 1.7.
+    /// A `PUT` of `/resource_classes/{name}` from 1.7.
     EnsureClass,
-    /// `PUT /resource_classes/{name}` below 1.7.
+    /// A `PUT` of `/resource_classes/{name}` below 1.7.
     RenameClass,
-    /// `DELETE /resource_classes/{name}`.
+    /// A `DELETE` of `/resource_classes/{name}`.
     DeleteClass,
-    /// `POST /reshaper`.
+    /// A `POST` of `/reshaper`.
     Reshape,
 }
 

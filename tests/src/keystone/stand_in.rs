@@ -18,7 +18,7 @@ use crate::http_server::HttpServer;
 /// Behaviour of the stand-in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mood {
-    /// Answers.
+    /// Answers as Keystone does.
     Well,
     /// Answers each request with 503.
     Fails,
@@ -84,7 +84,7 @@ impl StandIn {
         )
     }
 
-    /// Its address.
+    /// Address at which it listens.
     pub fn address(&self) -> SocketAddr {
         self.server.address()
     }
@@ -101,7 +101,7 @@ impl StandIn {
         own.map(|(token, _)| token.clone()).collect()
     }
 
-    /// Changes its behaviour.
+    /// Changes how it answers from now on.
     pub fn set(&self, mood: Mood) {
         *self.shared.mood.lock() = mood;
     }
@@ -111,7 +111,7 @@ impl StandIn {
         self.shared.waiting.load(Ordering::Relaxed)
     }
 
-    /// Closes its port.
+    /// Closes its port: connections are refused.
     pub fn stop(&self) {
         self.server.stop();
     }

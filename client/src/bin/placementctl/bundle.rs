@@ -73,7 +73,7 @@ struct Entry {
     problem: Option<String>,
     /// Whether the response exceeded the limit and was truncated.
     is_cut: bool,
-    /// Masked lines.
+    /// Number of masked lines.
     masked: Vec<Suspect>,
     /// Whether the file was renamed because its name looked like a secret.
     is_renamed: bool,

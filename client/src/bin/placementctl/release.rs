@@ -62,7 +62,7 @@ pub(crate) struct Planned {
     project_id: String,
     user_id: String,
     pub(crate) r#type: Option<String>,
-    /// Allocations by provider.
+    /// The consumer's allocations, by provider.
     pub(crate) allocations: BTreeMap<Uuid, Held>,
     /// Allocations that stay: empty, except for an instance that holds one host too many.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]

@@ -23,7 +23,7 @@ pub struct Order {
     pub operator: Option<String>,
     /// The headers that are relayed.
     pub headers: Headers,
-    /// The body.
+    /// The body of the request, as bytes.
     pub body: Blob,
 }
 

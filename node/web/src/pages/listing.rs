@@ -40,7 +40,7 @@ pub(super) enum Order<A, T> {
 
 /// How the API goes on.
 pub(super) struct Paged<A, T> {
-    /// The parameter.
+    /// Name of the query parameter.
     pub(super) parameter: &'static str,
     /// Its value for what follows an answer.
     pub(super) after: fn(&A) -> Option<&str>,

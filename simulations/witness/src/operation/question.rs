@@ -19,25 +19,25 @@ pub struct Question {
 /// The questions of the API.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum QuestionKind {
-    /// `GET /resource_providers`.
+    /// A `GET` of `/resource_providers`.
     Providers(ProviderFilter),
-    /// `GET /resource_providers/{uuid}`.
+    /// A `GET` of `/resource_providers/{uuid}`.
     Provider(Uuid),
-    /// `GET …/inventories`.
+    /// A `GET` of `…/inventories`.
     Inventories(Uuid),
-    /// `GET …/inventories/{class}`.
+    /// A `GET` of `…/inventories/{class}`.
     Inventory(Uuid, String),
-    /// `GET …/usages`.
+    /// A `GET` of `…/usages`.
     ProviderUsages(Uuid),
-    /// `GET …/allocations`.
+    /// A `GET` of `…/allocations`.
     ProviderAllocations(Uuid),
-    /// `GET …/traits`, from 1.6.
+    /// A `GET` of `…/traits`, from 1.6.
     ProviderTraits(Uuid),
-    /// `GET …/aggregates`, from 1.1.
+    /// A `GET` of `…/aggregates`, from 1.1.
     ProviderAggregates(Uuid),
-    /// `GET /allocations/{consumer}`.
+    /// A `GET` of `/allocations/{consumer}`.
     Allocations(Uuid),
-    /// `GET /usages`, from 1.9.
+    /// A `GET` of `/usages`, from 1.9.
     Usages {
         /// Only allocations of this project.
         project: String,
@@ -46,20 +46,20 @@ pub enum QuestionKind {
         /// Only allocations of this consumer type, or `all` types as one sum; from 1.38.
         consumer_type: Option<String>,
     },
-    /// `GET /traits`, from 1.6.
+    /// A `GET` of `/traits`, from 1.6.
     Traits {
         /// Only traits that are, or are not, associated with a provider.
         associated: Option<bool>,
         /// Only traits with this prefix.
         prefix: Option<String>,
     },
-    /// `GET /traits/{name}`, from 1.6.
+    /// A `GET` of `/traits/{name}`, from 1.6.
     Trait(String),
-    /// `GET /resource_classes`, from 1.2.
+    /// A `GET` of `/resource_classes`, from 1.2.
     ResourceClasses,
-    /// `GET /resource_classes/{name}`, from 1.2.
+    /// A `GET` of `/resource_classes/{name}`, from 1.2.
     ResourceClass(String),
-    /// `GET /allocation_candidates`, from 1.10.
+    /// A `GET` of `/allocation_candidates`, from 1.10.
     Candidates(CandidateRequest),
 }
 

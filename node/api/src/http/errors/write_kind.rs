@@ -5,25 +5,25 @@ use placement_model::types::ProviderUuid;
 /// The write that was refused, as far as errors depend on it.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum WriteKind<'a> {
-    /// `POST /resource_providers`.
+    /// A `POST` of `/resource_providers`.
     CreateProvider { name: &'a str, uuid: ProviderUuid },
-    /// `PUT /resource_providers/{uuid}`.
+    /// A `PUT` of `/resource_providers/{uuid}`.
     UpdateProvider {
         uuid: ProviderUuid,
         /// Whether the request removes the parent rather than replacing it.
         clears_parent: bool,
     },
-    /// `DELETE /resource_providers/{uuid}`.
+    /// A `DELETE` of `/resource_providers/{uuid}`.
     DeleteProvider,
-    /// `PUT …/inventories`.
+    /// A `PUT` of `…/inventories`.
     ReplaceInventories { provider: ProviderUuid },
-    /// `POST …/inventories`.
+    /// A `POST` of `…/inventories`.
     CreateInventory { provider: ProviderUuid },
-    /// `PUT …/inventories/{class}`.
+    /// A `PUT` of `…/inventories/{class}`.
     UpdateInventory,
-    /// `DELETE …/inventories/{class}`.
+    /// A `DELETE` of `…/inventories/{class}`.
     DeleteInventory,
-    /// `DELETE …/inventories`.
+    /// A `DELETE` of `…/inventories`.
     DeleteInventories,
     /// Writes to a provider's traits or aggregates.
     ChangeProvider,
@@ -31,14 +31,14 @@ pub(crate) enum WriteKind<'a> {
     ChangeTrait,
     /// Writes to a resource class.
     ChangeResourceClass,
-    /// `PUT /resource_classes/{name}` below 1.7.
+    /// A `PUT` of `/resource_classes/{name}` below 1.7.
     RenameResourceClass,
-    /// `PUT /allocations/{consumer}`.
+    /// A `PUT` of `/allocations/{consumer}`.
     Allocate { consumer: &'a str },
-    /// `POST /allocations`.
+    /// A `POST` of `/allocations`.
     AllocateMany,
-    /// `DELETE /allocations/{consumer}`.
+    /// A `DELETE` of `/allocations/{consumer}`.
     Deallocate,
-    /// `POST /reshaper`.
+    /// A `POST` of `/reshaper`.
     Reshape,
 }

@@ -10,7 +10,7 @@
 //! |---|---|
 //! | 1 | none: the initial level of every cluster |
 //!
-//! Until a version is released, all features belong to level 1.
+//! Before the first release, all features belong to level 1.
 
 use std::fmt;
 

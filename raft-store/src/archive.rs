@@ -45,7 +45,7 @@ const HEADER: u8 = 1;
 const ENTRY: u8 = 2;
 const KEPT_AT: u8 = 3;
 
-/// A change of the format takes the next version of this record.
+/// If the format changes, this record gets the next version.
 #[derive(Debug, Serialize, Deserialize)]
 struct Header {
     cluster: Uuid,

@@ -139,7 +139,7 @@ fn until_power_goes(
     run_here(async {
         let mut store = open(options).unwrap();
         work(&mut store).await;
-        // The writer takes the queued jobs and waits for the disk.
+        // Gives the writer time to take the queued jobs and to wait for the disk.
         tokio::time::sleep(Duration::from_millis(1)).await;
     });
 }

@@ -85,7 +85,7 @@ pub struct Parameters {
     pub fault_every: Duration,
     /// Whether a minority of nodes stays away until the end of the recovery phase.
     pub minority_stays_down: bool,
-    /// Whether that minority is cut off from the others, rather than without power.
+    /// Whether the minority is partitioned from the other nodes (true) or powered off (false).
     pub minority_is_cut_off: bool,
     /// How long a node waits for a leader or a quorum before it answers 503.
     pub wait: Duration,
@@ -137,7 +137,7 @@ impl Clouds {
         }
     }
 
-    /// The partition of the clients.
+    /// The placement partition that the clients use.
     pub fn partition(self) -> PartitionId {
         match self {
             Self::Second => PartitionId(1),

@@ -280,7 +280,8 @@ impl Cluster {
         Ok(())
     }
 
-    /// Starts a node at a site, `REGION` or `REGION/ZONE`. The site holds until the next start.
+    /// Starts a node at a site, `REGION` or `REGION/ZONE`. The site applies
+    /// until the node is started again.
     pub fn start_node_at(&mut self, id: u64, site: &str) -> anyhow::Result<()> {
         let (region, zone) = site.split_once('/').unwrap_or((site, ""));
         let more = [

@@ -83,7 +83,7 @@ pub fn home() -> Option<Handle> {
     }
 }
 
-/// A task whose steps are controlled by a [`Steps`].
+/// A future that is polled only when its [`Steps`] permits.
 pub struct Stepped<F> {
     steps: Rc<dyn Steps>,
     future: Pin<Box<F>>,

@@ -16,7 +16,8 @@ use crate::backend::uuid_of_request;
 /// W3C Trace Context, 3.2.
 const TRACEPARENT: &str = "traceparent";
 
-/// Ratio of requests to trace if the caller does not decide; unset: none.
+/// Ratio of requests to trace if the caller makes no sampling decision. Unset: no request is
+/// traced.
 static RATIO: OnceLock<f64> = OnceLock::new();
 
 /// Enables tracing of requests, in a process that exports spans.

@@ -161,7 +161,7 @@ pub(super) async fn relay(
     let path = format!("/v1/{}", below.unwrap_or_default());
     // Also works before this node is a member.
     if id == admin.bootstrap.config.node_id {
-        *request.uri_mut() = (path.parse()).expect("the end of a path with a query is one");
+        *request.uri_mut() = (path.parse()).expect("a suffix of a valid path and query is valid");
         return Ok(ask(admin.node_router(), request).await);
     }
     let Some(member) = admin.running()?.replica.member(id) else {
@@ -172,7 +172,7 @@ pub(super) async fn relay(
         // The destination treats the request as an operator's, so this node's policy is applied
         // here.
         let mut own = Request::new(Body::empty());
-        *own.uri_mut() = (path.parse()).expect("the end of a path with a query is one");
+        *own.uri_mut() = (path.parse()).expect("a suffix of a valid path and query is valid");
         own.headers_mut().clone_from(request.headers());
         own.extensions_mut().clone_from(request.extensions());
         let own = ask(admin.clone().node_router(), own).await;

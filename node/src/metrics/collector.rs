@@ -162,7 +162,7 @@ impl std::fmt::Debug for Scrape {
 }
 
 impl Sources {
-    /// The node's name in the cluster; empty before it belongs to one.
+    /// The node's name in the cluster; empty until the node has joined one.
     fn name(&self) -> String {
         let known = self.checks.slot.get().and_then(|running| {
             let me = running.replica.me;

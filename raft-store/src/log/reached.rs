@@ -65,7 +65,7 @@ impl SyncedPosition {
         body.extend(record);
         assert!(
             body.len() <= LENGTH - CHECKSUM,
-            "two numbers of the log fit into a sector"
+            "two log indexes fit into a sector"
         );
         body.resize(LENGTH - CHECKSUM, 0);
         let mut bytes = xxh3_64(&body).to_le_bytes().to_vec();

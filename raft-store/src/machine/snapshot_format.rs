@@ -1,5 +1,5 @@
-//! Format of snapshot files. It is logical, rows as the tables encode them and nothing specific to
-//! RocksDB, so that it survives a change of the database.
+//! Format of snapshot files. The format is logical: it contains rows as the tables encode them and
+//! nothing specific to RocksDB, so another storage engine could read it.
 //!
 //! ```text
 //! magic "PLACSNAP"

@@ -410,7 +410,7 @@ impl World {
         first.is_some() && applied.all(|one| one == first)
     }
 
-    /// Applied index of each node, and which nodes are not waited for.
+    /// Applied index of each node, and the nodes that the simulation does not wait for.
     fn positions(&self) -> String {
         let position = |(node, host): (&u64, &Rc<Host>)| {
             let at = host

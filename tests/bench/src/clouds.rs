@@ -35,7 +35,7 @@ pub(crate) enum Shape {
     Pci,
 }
 
-/// A number of trees of the same shape.
+/// A cloud of provider trees, all of the same shape.
 #[derive(Clone, Copy)]
 pub(crate) struct Cloud {
     pub(crate) shape: Shape,

@@ -57,7 +57,7 @@ impl Authority {
         }
     }
 
-    /// Flags that have a node use the certificate issued for `id`.
+    /// Command-line flags that make a node use the certificate issued for `id`.
     pub fn flags(&self, id: u64) -> Vec<String> {
         let file = |name: String| self.directory.join(name).display().to_string();
         vec![

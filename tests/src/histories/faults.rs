@@ -395,7 +395,7 @@ impl<'a> Injector<'a> {
 
 /// Long enough for the others to write more than they keep in their logs.
 const MISS_MUCH: Duration = Duration::from_secs(10);
-/// Longer than a deposed leader may still believe that it leads.
+/// Exceeds the time for which a deposed leader can still believe that it leads.
 const PAUSE_MIN: Duration = Duration::from_secs(2);
 
 async fn until_done<T>(

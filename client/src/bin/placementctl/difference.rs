@@ -9,8 +9,8 @@ use crate::render::word;
 /// Maximum length of a displayed difference, in characters.
 const SHOWN_MAX: usize = 200;
 
-/// Whether `Last-Modified` is the time of the content. A response that is empty, or has no time in
-/// the upstream database, has the time of the request.
+/// Whether `Last-Modified` says when the content changed. It is the time of the request if the
+/// response is empty, or if upstream stores no time for its content.
 pub(crate) fn has_time(path: &str, body: &Map<String, Value>) -> bool {
     let is_empty = |value: &Value| *value == json!({}) || *value == json!([]);
     let mut parts = ["inventories", "allocations", "traits"]

@@ -66,7 +66,7 @@ struct Database {
     dialect: Dialect,
     /// Token of the database once everything printed is executed.
     position: String,
-    /// Time of the last printed position.
+    /// When a position was last printed.
     written: Instant,
 }
 

@@ -130,7 +130,7 @@ impl Filters {
     }
 }
 
-/// The tree of a provider, and the provider in it.
+/// A tree, and the provider in it that the user asked for.
 async fn tree(
     content: &Content,
     given: &str,

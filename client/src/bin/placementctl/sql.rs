@@ -83,7 +83,7 @@ fn typed<K: DeserializeOwned, V: DeserializeOwned>(
 /// Writes the statements of one entry.
 struct Writer {
     dialect: Dialect,
-    /// The literal of its time.
+    /// The SQL literal of the time of the entry.
     at: String,
 }
 

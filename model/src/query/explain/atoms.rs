@@ -140,7 +140,7 @@ pub struct TooManyAtoms {
 }
 
 impl<'a> Atoms<'a> {
-    /// Limit of atoms, [`Test::Together`] included.
+    /// Maximum number of atoms, including [`Test::Together`].
     pub(super) const MAX: usize = Bits::BITS as usize;
 
     /// # Errors

@@ -71,7 +71,7 @@ pub(super) fn voters(members: &[MemberStatus]) -> impl Iterator<Item = &MemberSt
     members.iter().filter(|member| member.is_voter)
 }
 
-/// Whether a majority of the voters remains without `lost`.
+/// Whether a majority of the voters is still reachable if the nodes in `lost` fail.
 pub(super) fn has_quorum(members: &[MemberStatus], lost: &BTreeSet<u64>) -> bool {
     let is_left = |member: &&MemberStatus| member.is_reachable && !lost.contains(&member.node);
     2 * voters(members).filter(is_left).count() > voters(members).count()

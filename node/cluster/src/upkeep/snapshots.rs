@@ -37,7 +37,8 @@ pub(crate) async fn watch(node: Arc<Running>) {
     // The last entry with durable rows that no snapshot covers.
     let mut flushed = 0;
     loop {
-        // The second check is late because a new node does not know the members yet.
+        // The moment depends on the members, which a new node does not know at first: it is
+        // computed again after the first wait.
         for due in [Running::is_due_after, Running::is_due_at] {
             if (node.replica.views.wait_applied(due(&node, flushed)).await).is_err() {
                 return;
@@ -52,7 +53,8 @@ pub(crate) async fn watch(node: Arc<Running>) {
         while node.sending.under_way().is_some() {
             sleep(SENDING).await;
             if node.sending.under_way().is_none() {
-                // openraft, which notices the end later, must keep the log that it sends from.
+                // openraft notices the end of the transfer later, and must keep the entries that it still
+                // sends.
                 sleep(SENDING).await;
             }
         }

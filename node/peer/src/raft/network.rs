@@ -399,7 +399,7 @@ struct Appends<'s, S> {
     input_ended: bool,
     /// The rest of a request that was too large for one message, and the index of its next entry.
     split: Option<(AppendEntriesRequest<TypeConfig>, usize)>,
-    /// Whether the stream's first append is sent.
+    /// Whether the first append of the stream has been sent.
     has_begun: bool,
     under_way: VecDeque<UnderWay>,
     /// Bytes of the appends under way.

@@ -50,7 +50,7 @@ pub enum AdminTls {
 pub struct CertificateFiles {
     /// PEM: this end's certificate first, then the intermediate ones.
     pub(crate) certificate: PathBuf,
-    /// PEM: the key of `certificate`.
+    /// Private key for `certificate`, in PEM format.
     pub(crate) key: PathBuf,
     /// PEM: the authorities for the other end. `None`: it is not asked for a certificate.
     pub(crate) authorities: Option<PathBuf>,

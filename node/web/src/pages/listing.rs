@@ -32,7 +32,7 @@ pub(super) struct Listing<A, T: 'static> {
 pub(super) enum Order<A, T> {
     /// All, in their order.
     Given,
-    /// All; pages order them by this name.
+    /// All rows, sorted by the name that this function returns.
     ByName(fn(&T) -> &str),
     /// A part of them.
     Paged(Paged<A, T>),

@@ -121,10 +121,10 @@ impl Admission {
 pub(crate) struct Memory(BudgetShare);
 
 impl Memory {
-    /// Ensures that at least `bytes` are held in all. The first [`FREE_BYTES`] are not counted.
+    /// Increases the reservation to at least `bytes` in total. The first [`FREE_BYTES`] are not counted.
     ///
     /// # Errors
-    /// 503 if that exceeds the share of the partition, the user or the address.
+    /// 503 if the reservation would exceed the share of the partition, the user or the address.
     pub(crate) fn grow_to(&mut self, bytes: usize) -> Result<(), ApiError> {
         let counted = bytes.saturating_sub(FREE_BYTES);
         self.0.grow(counted.div_ceil(STEP_BYTES) * STEP_BYTES)

@@ -124,7 +124,8 @@ impl Exceeded {
     }
 }
 
-/// The callers of one kind with requests in flight. The number of connections bounds them.
+/// The callers of one kind with requests in flight. It has at most as many entries
+/// as there are connections.
 struct Limited<K> {
     /// 0: no limit.
     in_flight_max: usize,

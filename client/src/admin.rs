@@ -134,8 +134,8 @@ impl Admin {
         self.client.execute(request).await
     }
 
-    /// Demotes a voter to a learner. A learner still serves reads. `force` has the meaning that it has
-    /// in [`Admin::promote_member`].
+    /// Demotes a voter to a learner. A learner still serves reads. `force` has the meaning that it
+    /// has in [`Admin::promote_member`].
     pub async fn demote_member(&self, id: u64, force: bool) -> Result<(), Error> {
         let request = ApiRequest::post(&format!("/v1/members/{id}/demote?force={force}"));
         self.client.execute(request).await

@@ -323,8 +323,8 @@ async fn operators_are_identified_by_their_certificates() {
     let refused = node.request_once(path).await.unwrap();
     assert_eq!(refused.status.as_u16(), 403);
 
-    // The admin listener refuses a client without a certificate, with a node's, and with one of another
-    // authority.
+    // The admin listener refuses a client without a certificate, with a node's, and with one of
+    // another authority.
     let node = status(&authority.trust(Some("node-1")));
     let reason = String::from_utf8_lossy(&node.stderr).into_owned();
     assert!(

@@ -72,8 +72,8 @@ struct Mirror {
     copied: BTreeMap<String, u64>,
     /// Objects that this process has written and not verified yet.
     unread: BTreeSet<String>,
-    /// Files of the Raft log whose copy in the bucket is longer than the local file; each is reported
-    /// once.
+    /// Files of the Raft log whose copy in the bucket is longer than the local file; each is
+    /// reported once.
     longer: BTreeSet<String>,
     /// When the newest part of the log was last copied.
     log_copied: Option<Instant>,

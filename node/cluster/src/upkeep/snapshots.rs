@@ -53,8 +53,8 @@ pub(crate) async fn watch(node: Arc<Running>) {
         while node.sending.under_way().is_some() {
             sleep(SENDING).await;
             if node.sending.under_way().is_none() {
-                // openraft notices the end of the transfer later, and must keep the entries that it still
-                // sends.
+                // openraft notices the end of the transfer later, and must keep the entries that it
+                // still sends.
                 sleep(SENDING).await;
             }
         }

@@ -121,7 +121,8 @@ impl Admission {
 pub(crate) struct Memory(BudgetShare);
 
 impl Memory {
-    /// Increases the reservation to at least `bytes` in total. The first [`FREE_BYTES`] are not counted.
+    /// Increases the reservation to at least `bytes` in total. The first [`FREE_BYTES`] are not
+    /// counted.
     ///
     /// # Errors
     /// 503 if the reservation would exceed the share of the partition, the user or the address.

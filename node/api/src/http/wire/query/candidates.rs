@@ -102,8 +102,8 @@ fn parse_limit(text: &str) -> Result<usize, ApiError> {
     }
 }
 
-/// Parses `group_policy`. If it is repeated, the first value is used, although the schema checks the
-/// last; an unknown value does not isolate.
+/// Parses `group_policy`. If it is repeated, the first value is used, although the schema checks
+/// the last; an unknown value does not isolate.
 fn parse_policy(text: &str) -> Option<GroupPolicy> {
     match text {
         "" => None,

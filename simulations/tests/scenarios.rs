@@ -175,7 +175,7 @@ fn power_may_fail_in_the_middle_of_an_installation() {
         "a snapshot is about to be installed",
         "the rows are about to be replaced",
     ];
-    let report = loses_power_at(24, &points, 2500);
+    let report = loses_power_at(243, &points, 2500);
     for path in [RarePath::ReceivedInstalled, RarePath::InstallRepeated] {
         assert!(report.rare.contains_key(&path), "{:?}", report.rare);
     }

@@ -17,7 +17,7 @@ async fn main() -> anyhow::Result<()> {
     let reader = writer.at(other)?;
 
     let host = writer.create_provider(&NewProvider::named("host")).await?;
-    let offered = [("VCPU", Inventory::of(16).ratio(4.0))];
+    let offered = [("VCPU", Inventory::with_total(16).ratio(4.0))];
     writer
         .replace_inventories(host.uuid, host.generation, offered)
         .await?;

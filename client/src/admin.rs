@@ -38,7 +38,7 @@ impl Admin {
 
     /// One member, asked once with the timeout `limit`: at its own admin listener if this client
     /// can reach it, otherwise relayed by the nodes of this client.
-    pub fn of(&self, member: &Member, limit: Duration) -> Result<Self, Error> {
+    pub fn for_member(&self, member: &Member, limit: Duration) -> Result<Self, Error> {
         // Other nodes cannot be reached through the Unix socket of this machine.
         let is_local = self.client.endpoints().iter().all(Endpoint::is_socket);
         let through_this = member.admin.is_empty() || is_local;

@@ -56,7 +56,7 @@ struct Shared {
 }
 
 impl Shared {
-    fn of<S: AsRef<str>>(
+    fn new<S: AsRef<str>>(
         endpoints: impl IntoIterator<Item = S>,
         transport: Arc<dyn Transport>,
     ) -> Result<Arc<Self>, Error> {
@@ -123,7 +123,7 @@ impl Client {
     pub fn at(&self, endpoint: &str) -> Result<Self, Error> {
         let transport = self.shared.transport.clone();
         Ok(Self {
-            shared: Shared::of([endpoint], transport)?,
+            shared: Shared::new([endpoint], transport)?,
             ..self.clone()
         })
     }
@@ -134,7 +134,7 @@ impl Client {
         transport: impl Transport,
     ) -> Result<Self, Error> {
         Ok(Self {
-            shared: Shared::of(endpoints, Arc::new(transport))?,
+            shared: Shared::new(endpoints, Arc::new(transport))?,
             prefix: String::new(),
             token: "admin".to_owned(),
             microversion: MICROVERSION_DEFAULT.to_owned(),
@@ -220,7 +220,7 @@ impl Client {
     pub async fn lines(&self, request: ApiRequest) -> Result<Lines, Error> {
         let (answer, body) = self.exchange(request, true).await?;
         answer.success()?;
-        Ok(Lines::of(body.unwrap_or_default()))
+        Ok(Lines::new(body.unwrap_or_default()))
     }
 
     /// Like [`Client::request`], but keeps at most `bytes_max` bytes of a successful body. `true`:

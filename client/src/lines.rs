@@ -23,7 +23,7 @@ pub struct Lines {
 }
 
 impl Lines {
-    pub(crate) fn of(body: Body) -> Self {
+    pub(crate) fn new(body: Body) -> Self {
         let (part, looked) = (BytesMut::new(), 0);
         Self { body, part, looked }
     }
@@ -93,7 +93,7 @@ mod tests {
             .chain(iter::once(Bytes::new()))
             .collect();
         let body = Pieces(pieces.into_iter()).map_err(|never| match never {});
-        let (mut lines, mut read) = (Lines::of(body.boxed()), Vec::new());
+        let (mut lines, mut read) = (Lines::new(body.boxed()), Vec::new());
         loop {
             match lines.next().await {
                 Ok(Some(line)) => read.push(String::from_utf8(line.to_vec()).unwrap()),

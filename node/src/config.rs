@@ -31,7 +31,7 @@ use placement_cluster::bucket::BackupS3Section;
 use placement_cluster::{
     self, BackupSection, ClusterSection, DiskSection, InitialMember, NodeSection, RaftSection,
 };
-use placement_peer::tls::{AdminTls, PeerTls, TlsSection, Wanted};
+use placement_peer::tls::{AdminTls, ListenerTls, PeerTls, TlsSection};
 use placement_peer::transport::PeerSection;
 use placement_policy::PolicySettings;
 
@@ -165,13 +165,13 @@ impl Config {
     ///
     /// # Errors
     /// A file is not set.
-    pub(crate) fn secured(&self) -> Result<Wanted, Invalid> {
+    pub(crate) fn secured(&self) -> Result<ListenerTls, Invalid> {
         let api = &self.api;
         let own = (api.tls_cert_file.as_deref(), api.tls_key_file.as_deref());
-        Ok(Wanted {
+        Ok(ListenerTls {
             peer: match self.peer.tls {
                 PeerTls::Off => None,
-                mode => Some((mode, self.tls.of_the_cluster()?)),
+                mode => Some((mode, self.tls.cluster_files()?)),
             },
             admin: self.admin.certificates(&self.tls)?,
             api: match api.tls {

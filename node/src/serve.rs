@@ -200,7 +200,7 @@ impl<A: RequestHandler> HttpServer<A> {
             };
             let Admitted {
                 stream,
-                shown,
+                certificate,
                 is_tls,
                 is_http2,
             } = admitted;
@@ -211,11 +211,11 @@ impl<A: RequestHandler> HttpServer<A> {
             let service = service_fn(move |request: Request<Incoming>| {
                 let mut request = request.map(body);
                 if is_tls {
-                    let vouched = shown.is_some();
+                    let vouched = certificate.is_some();
                     request.extensions_mut().insert(Encrypted { vouched });
                 }
-                if let Some(shown) = &shown {
-                    request.extensions_mut().insert(shown.clone());
+                if let Some(certificate) = &certificate {
+                    request.extensions_mut().insert(certificate.clone());
                 }
                 let answering = is_http2.then(|| under_way.begin());
                 // Over HTTP/1 the previous answer is written by now.

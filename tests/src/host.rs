@@ -25,7 +25,7 @@ pub async fn create(client: &Client, name: &str) -> Uuid {
 /// If the provider is not created.
 pub async fn with_processors(client: &Client) -> Uuid {
     let host = create(client, "host").await;
-    let offer = [("VCPU", Inventory::of(1_000_000_000))];
+    let offer = [("VCPU", Inventory::with_total(1_000_000_000))];
     let stocked = client.replace_inventories(host, 0, offer).await;
     stocked.expect("a cluster with a leader");
     host

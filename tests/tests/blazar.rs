@@ -59,8 +59,8 @@ impl Cloud {
         let host = NewProvider::named(name).uuid(uuid);
         self.nova().create_provider(&host).await.unwrap();
         let offer = [
-            ("VCPU", Inventory::of(64)),
-            ("MEMORY_MB", Inventory::of(262_144)),
+            ("VCPU", Inventory::with_total(64)),
+            ("MEMORY_MB", Inventory::with_total(262_144)),
         ];
         self.nova()
             .replace_inventories(uuid, 0, offer)
@@ -165,7 +165,7 @@ fn class_of(reservation: Uuid) -> String {
 fn reserved(instances: u64) -> Inventory {
     Inventory {
         max_unit: 1,
-        ..Inventory::of(instances)
+        ..Inventory::with_total(instances)
     }
 }
 

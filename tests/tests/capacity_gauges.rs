@@ -91,7 +91,7 @@ async fn fill(client: &Client) -> Vec<String> {
         ("over", 100, 1.0, 0),
     ] {
         let host = create(client, name).await;
-        let of = |total| Inventory::of(total).ratio(ratio).reserved(reserved);
+        let of = |total| Inventory::with_total(total).ratio(ratio).reserved(reserved);
         let offer = [("VCPU", of(total)), ("MEMORY_MB", of(1_000 * total))];
         client.replace_inventories(host, 0, offer).await.unwrap();
         for _ in 0..3 {
@@ -99,7 +99,7 @@ async fn fill(client: &Client) -> Vec<String> {
         }
         if name == "over" {
             let generation = client.provider(host).await.unwrap().generation;
-            let less = [("VCPU", Inventory::of(2)), ("MEMORY_MB", of(1))];
+            let less = [("VCPU", Inventory::with_total(2)), ("MEMORY_MB", of(1))];
             client
                 .replace_inventories(host, generation, less)
                 .await
@@ -114,7 +114,7 @@ async fn fill(client: &Client) -> Vec<String> {
     let offer = classes
         .iter()
         .enumerate()
-        .map(|(nth, class)| (class.as_str(), Inventory::of(10 + nth as u64)));
+        .map(|(nth, class)| (class.as_str(), Inventory::with_total(10 + nth as u64)));
     client.replace_inventories(host, 0, offer).await.unwrap();
     let claim = Claim::by("project", "user").and(host, &[("CUSTOM_00", 2)]);
     client
@@ -131,7 +131,7 @@ async fn inventory_gauges_equal_sums_over_the_api() {
     let classes = fill(&client).await;
     let untyped = ApiRequest::put(&format!("/allocations/{}", Uuid::new_v4()));
     let provider = create(&client, "old").await;
-    let offer = [("VCPU", Inventory::of(4))];
+    let offer = [("VCPU", Inventory::with_total(4))];
     client
         .replace_inventories(provider, 0, offer)
         .await
@@ -199,7 +199,7 @@ async fn slow_reader_of_provider_metrics_blocks_others_for_a_limited_time() {
         let host = create(&client, &format!("{number:0>200}")).await;
         let offer = classes
             .iter()
-            .map(|class| (class.as_str(), Inventory::of(1)));
+            .map(|class| (class.as_str(), Inventory::with_total(1)));
         client.replace_inventories(host, 0, offer).await.unwrap();
     }
     let path = "/metrics/providers";

@@ -95,7 +95,7 @@ async fn watcher_continues_at_another_node_and_sees_each_allocation_once() {
     let client = cluster.client();
     let new = NewProvider::named("cmp-0");
     let host = client.create_provider(&new).await.unwrap().uuid;
-    let stock = [("VCPU", Inventory::of(1000))];
+    let stock = [("VCPU", Inventory::with_total(1000))];
     client.replace_inventories(host, 0, stock).await.unwrap();
 
     let mut claimed = Vec::new();
@@ -150,7 +150,7 @@ async fn earlier_states_are_readable_after_a_restart() {
         .await
         .unwrap()
         .uuid;
-    let stock = [("VCPU", Inventory::of(8))];
+    let stock = [("VCPU", Inventory::with_total(8))];
     client.replace_inventories(host, 0, stock).await.unwrap();
     let used = async |client: &Client, as_of: &str| {
         let path = format!("/resource_providers/{host}/usages");

@@ -110,7 +110,7 @@ async fn cloud() -> Nova {
                 .uuid(device(number, of))
                 .child_of(numa.uuid);
             nova.api().create_provider(&below).await.unwrap();
-            let one = [("PCPU", Inventory::of(1))];
+            let one = [("PCPU", Inventory::with_total(1))];
             let api = nova.api();
             let stocked = api.replace_inventories(device(number, of), 0, one);
             stocked.await.unwrap();
@@ -119,7 +119,7 @@ async fn cloud() -> Nova {
             nova.write(ApiRequest::put(&path).json(&body)).await;
         }
     }
-    nova.inventory(Inventory::of(8)).await;
+    nova.inventory(Inventory::with_total(8)).await;
     nova.traits(&["CUSTOM_FAST"]).await;
     nova
 }
@@ -144,26 +144,26 @@ async fn each_of_twelve_causes_of_no_valid_host_is_named_first() {
         .await;
     // 4. and 5. The allocation ratio, and the reserved amount.
     let room: &[_] = &["with VCPU:2 in place of 4: 3 trees"];
-    nova.inventory(Inventory::of(8).ratio(0.25)).await;
+    nova.inventory(Inventory::with_total(8).ratio(0.25)).await;
     nova.search(SEARCHED, room).await;
-    nova.inventory(Inventory::of(8).reserved(6)).await;
+    nova.inventory(Inventory::with_total(8).reserved(6)).await;
     nova.search(SEARCHED, room).await;
     // 6. and 7. The largest unit, and the step size.
     let largest = Inventory {
         max_unit: 3,
-        ..Inventory::of(8)
+        ..Inventory::with_total(8)
     };
     nova.inventory(largest).await;
     let units: &[_] = &["with VCPU:3 in place of 4 (max_unit is 3): 3 trees"];
     nova.search(SEARCHED, units).await;
     let steps = Inventory {
         step_size: 3,
-        ..Inventory::of(8)
+        ..Inventory::with_total(8)
     };
     nova.inventory(steps).await;
     let steps: &[_] = &["with VCPU:3 in place of 4 (step_size is 3): 3 trees"];
     nova.search(SEARCHED, steps).await;
-    nova.inventory(Inventory::of(8)).await;
+    nova.inventory(Inventory::with_total(8)).await;
     // 8. Each host has a leaked consumer.
     let leaked: Vec<_> = (0..HOSTS).map(|_| Uuid::new_v4()).collect();
     for (number, consumer) in (0..).zip(&leaked) {

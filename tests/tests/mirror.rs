@@ -37,7 +37,7 @@ async fn churn(api: &Client, class: &str, round: usize) -> Result<(), Error> {
     let new = NewProvider::named(&format!("host {}", Uuid::new_v4()));
     let host = api.create_provider(&new).await?.uuid;
     let at = |what: &str| format!("/resource_providers/{host}/{what}");
-    let offer = ["VCPU", "DISK_GB", class].map(|class| (class, Inventory::of(500)));
+    let offer = ["VCPU", "DISK_GB", class].map(|class| (class, Inventory::with_total(500)));
     api.replace_inventories(host, 0, offer).await?;
     let traits =
         json!({"resource_provider_generation": 1, "traits": ["HW_CPU_X86_AVX2", "HW_CPU_X86_VMX"]});

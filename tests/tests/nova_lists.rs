@@ -109,7 +109,7 @@ async fn cloud(cluster: &Cluster) -> [Uuid; 5] {
     {
         *provider = host::create(&client, name).await;
         let class = if name == "nfs" { "DISK_GB" } else { "VCPU" };
-        let offer = [(class, Inventory::of(1000))];
+        let offer = [(class, Inventory::with_total(1000))];
         client
             .replace_inventories(*provider, 0, offer)
             .await

@@ -28,7 +28,7 @@ fn operator(cluster: &Cluster, node: u64) -> Admin {
 async fn through(admin: &Admin, node: u64) -> Admin {
     let members = admin.status().await.unwrap().members;
     let member = members.iter().find(|member| member.id == node).unwrap();
-    admin.of(member, Duration::from_secs(20)).unwrap()
+    admin.for_member(member, Duration::from_secs(20)).unwrap()
 }
 
 /// Creates a provider, with retries: a new cluster may have no leader for a moment.

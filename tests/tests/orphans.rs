@@ -48,7 +48,7 @@ impl Cloud {
         let mut hosts = [Uuid::nil(); 3];
         for (host, name) in hosts.iter_mut().zip(["cmp-1", "cmp-2", "cmp-3"]) {
             *host = host::create(&client, name).await;
-            let offer = [("VCPU", Inventory::of(100))];
+            let offer = [("VCPU", Inventory::with_total(100))];
             client.replace_inventories(*host, 0, offer).await.unwrap();
         }
         let [one, two, three] = hosts;
@@ -71,7 +71,7 @@ impl Cloud {
         let request = ApiRequest::post("/allocations").json(&claims);
         client.call(request.microversion(version)).await.unwrap();
         let generation = client.provider(three).await.unwrap().generation;
-        let less = [("VCPU", Inventory::of(4))];
+        let less = [("VCPU", Inventory::with_total(4))];
         let shrunk = client.replace_inventories(three, generation, less).await;
         let generation = shrunk.unwrap().resource_provider_generation;
         let disabled = ["COMPUTE_STATUS_DISABLED"];

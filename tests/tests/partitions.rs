@@ -447,7 +447,7 @@ async fn cloud_has_its_own_policy_limits_listener_and_audit_records() {
         .await
         .unwrap();
     patient
-        .replace_inventories(HOST, 0, [("VCPU", Inventory::of(1))])
+        .replace_inventories(HOST, 0, [("VCPU", Inventory::with_total(1))])
         .await
         .unwrap();
     default

@@ -381,7 +381,7 @@ async fn requests_continue_without_a_collector() {
     let before = dropped(&cluster, 1).await;
     let begun = Instant::now();
     let host = create(&client, "while it hangs").await;
-    let stocked = client.replace_inventories(host, 0, [("VCPU", Inventory::of(4))]);
+    let stocked = client.replace_inventories(host, 0, [("VCPU", Inventory::with_total(4))]);
     stocked.await.unwrap();
     assert!(begun.elapsed() < FLUSH_MAX);
     until("dropped spans", async || {

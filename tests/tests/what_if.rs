@@ -185,7 +185,7 @@ async fn hosts_without_children_take_exactly_the_predicted_claims() {
     for (index, vcpus) in [7, 8, 3, 16].into_iter().enumerate() {
         let new = NewProvider::named(&format!("cmp-{index}"));
         let uuid = client.create_provider(&new).await.unwrap().uuid;
-        let offer = [("VCPU", Inventory::of(vcpus).reserved(1))];
+        let offer = [("VCPU", Inventory::with_total(vcpus).reserved(1))];
         client.replace_inventories(uuid, 0, offer).await.unwrap();
     }
     let body = json!({"ask": [{"fit": {"query": "resources=VCPU:3", "at_most": 1000}}]});

@@ -29,7 +29,7 @@ pub struct Inventory {
 
 impl Inventory {
     /// An inventory without overcommitment that allows any amount up to `total`.
-    pub fn of(total: u64) -> Self {
+    pub fn with_total(total: u64) -> Self {
         Self {
             total,
             reserved: 0,

@@ -53,14 +53,14 @@ pub enum Question {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Outcome<'a, B> {
     /// Responses to the writes, in their order.
-    pub changes: Vec<Changed<B>>,
+    pub changes: Vec<WriteResponse<B>>,
     /// Answers to the questions, in their order.
     pub answers: Vec<WhatIfAnswer<'a>>,
 }
 
 /// Response to a write.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Changed<B> {
+pub struct WriteResponse<B> {
     /// HTTP status of the response.
     pub status: u16,
     /// Body of the response, if any.

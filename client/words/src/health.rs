@@ -157,14 +157,14 @@ pub struct Health {
 
 impl Health {
     /// Judges the health of a cluster.
-    pub fn of(survey: &Survey) -> Self {
+    pub fn from_survey(survey: &Survey) -> Self {
         let mut problems = Vec::new();
         let (mut voters, mut ready) = (0, 0);
         for (member, status) in &survey.members {
             let is_voter = member.role == MemberRole::Voter;
             voters += usize::from(is_voter);
-            let is_of_it = |status: &&NodeStatus| status.ready && !is_foreign(status, survey);
-            ready += usize::from(is_voter && status.as_ref().is_some_and(|one| is_of_it(&one)));
+            let is_ready = |status: &&NodeStatus| status.ready && !is_foreign(status, survey);
+            ready += usize::from(is_voter && status.as_ref().is_some_and(|one| is_ready(&one)));
             // Its successor already has its vote.
             let is_leaving = !is_voter && member.replaced_by.is_some_and(|by| survey.is_voter(by));
             let why = problem(member, status.as_ref(), survey);
@@ -251,11 +251,11 @@ fn differences(answers: &[&NodeStatus]) -> Vec<String> {
     for key in keys {
         // A whole `partitions` table may be missing. Other settings are not reported where they
         // have no effect.
-        let is_of_partition = key.starts_with("partitions.");
+        let is_partition_setting = key.starts_with("partitions.");
         let mut values: BTreeMap<&str, Vec<u64>> = BTreeMap::new();
         for status in known() {
             let value = status.settings.get(key).map(String::as_str);
-            if let Some(value) = value.or(is_of_partition.then_some("not set")) {
+            if let Some(value) = value.or(is_partition_setting.then_some("not set")) {
                 values.entry(value).or_default().push(status.node_id);
             }
         }

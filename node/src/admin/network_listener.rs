@@ -12,7 +12,7 @@ use http::uri::Authority;
 use http::{Method, Request, StatusCode};
 
 use super::{Failed, HandlerResult, failed, media_type};
-use placement_peer::tls::Shown;
+use placement_peer::tls::PeerCertificate;
 
 /// Access control of the admin listener.
 #[derive(Clone)]
@@ -38,8 +38,8 @@ impl NetworkListener {
 
     /// Checks that a request is authorized; the error is the response.
     fn admit<T>(&self, request: &Request<T>) -> Result<(), Failed> {
-        let shown = request.extensions().get::<Shown>();
-        if self.is_tls && !shown.is_some_and(Shown::is_of_an_operator) {
+        let certificate = request.extensions().get::<PeerCertificate>();
+        if self.is_tls && !certificate.is_some_and(PeerCertificate::belongs_to_operator) {
             let detail = "the certificate does not belong to an operator: it must be for \
                 admin.placement.internal";
             return Err(failed(StatusCode::FORBIDDEN, detail));

@@ -24,7 +24,7 @@ use placement_api::http::WEB;
 use placement_api::keystone::Token;
 use placement_audit::access::Peer;
 use placement_base::runtime;
-use placement_peer::tls::Shown;
+use placement_peer::tls::PeerCertificate;
 use placement_policy::{Policy, Target};
 
 /// Deadline of a request by a page: longer than a request waits for a leader by default.
@@ -126,7 +126,7 @@ pub(crate) fn pages(routes: Router) -> Router {
 /// Responds with the page at this path.
 async fn page(State(pages): State<Pages>, request: Request) -> Response {
     let (mut caller, given) = (Extensions::new(), request.extensions());
-    copy::<Shown>(given, &mut caller);
+    copy::<PeerCertificate>(given, &mut caller);
     copy::<Peer>(given, &mut caller);
     copy::<User>(given, &mut caller);
     let user: Option<&User> = given.get();

@@ -36,7 +36,7 @@ impl AdminSection {
     ) -> Result<Option<CertificateFiles>, Invalid> {
         let is_local = self.listen.is_empty() || is_loopback(&self.listen);
         match self.tls {
-            AdminTls::Require => tls.of_the_cluster().map(Some),
+            AdminTls::Require => tls.cluster_files().map(Some),
             AdminTls::Off if is_local || self.plain_beyond_loopback => Ok(None),
             AdminTls::Off => Err(Invalid::new(
                 "admin.listen",

@@ -15,7 +15,7 @@ use placement_audit::access::{NamedClient, Recorded};
 use placement_audit::{Audit, Caller, Listener, Origin, Outcome, Record, RequestTarget};
 use placement_base::world::UuidSource;
 use placement_cluster::internal_actions::{ActionLog, InternalAction};
-use placement_peer::tls::Shown;
+use placement_peer::tls::PeerCertificate;
 
 /// Requests that change nothing but return the cluster's state, names from this node's log, or its
 /// configuration: they are recorded.
@@ -122,7 +122,7 @@ pub(super) fn operator(request: &Request) -> Option<String> {
         return Some(token.identity.user_id.clone());
     }
     match extensions.get() {
-        None => extensions.get().and_then(Shown::owner),
+        None => extensions.get().and_then(PeerCertificate::owner),
         Some(Relayed { by, operator }) => Some(match operator {
             // The reported name comes last, so that it cannot pass for another one.
             Some(operator) => format!("node {by} for {operator}"),

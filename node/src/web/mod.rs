@@ -30,7 +30,7 @@ use tokio::time::sleep;
 
 use self::form::Form;
 use self::refusal::Refusal;
-use self::sessions::{Session, Sessions, forgotten};
+use self::sessions::{Session, Sessions, deletion_cookie};
 pub(crate) use self::settings::WebSection;
 use crate::admin::{self, Admin, Detail, User};
 use crate::serve::connections::Connections;
@@ -89,11 +89,11 @@ pub(crate) fn router(
         async move { (HEADERS, only_tls, response) }
     });
     Router::new()
-        .route("/", get(|| async { to("/web/") }))
+        .route("/", get(|| async { redirect("/web/") }))
         .route("/login", get(form).post(log_in))
         .route("/logout", post(log_out))
         .with_state(site.clone())
-        .merge(pages.layer(from_fn_with_state(site, enter)))
+        .merge(pages.layer(from_fn_with_state(site, require_session)))
         .route(STYLE_PATH, get(admin::style))
         .fallback(|| async { (StatusCode::NOT_FOUND, "The pages begin at /web/.\n") })
         .layer(secured)
@@ -139,7 +139,7 @@ async fn log_out(State(site): State<Arc<Site>>, request: Request) -> Response {
     if let Err(refusal) = site.check_origin(headers) {
         return refusal.page(None);
     }
-    let mut response = ([(SET_COOKIE, forgotten())], to("/login")).into_response();
+    let mut response = ([(SET_COOKIE, deletion_cookie())], redirect("/login")).into_response();
     if let Some(session) = site.sessions.end(headers) {
         // For the audit record, if it is still known.
         if let Ok(user) = site.user(&session).await {
@@ -154,9 +154,13 @@ async fn log_out(State(site): State<Arc<Site>>, request: Request) -> Response {
 }
 
 /// Middleware that shows pages to browsers with a session.
-async fn enter(State(site): State<Arc<Site>>, mut request: Request, next: Next) -> Response {
+async fn require_session(
+    State(site): State<Arc<Site>>,
+    mut request: Request,
+    next: Next,
+) -> Response {
     let Some(session) = site.session(request.headers()) else {
-        return to("/login");
+        return redirect("/login");
     };
     match site.user(&session).await {
         Ok(user) => {
@@ -168,7 +172,7 @@ async fn enter(State(site): State<Arc<Site>>, mut request: Request, next: Next) 
         }
         Err(refusal) if refusal.status == StatusCode::UNAUTHORIZED => {
             site.sessions.end(request.headers());
-            to("/login")
+            redirect("/login")
         }
         Err(refusal) => refusal.page(Some(&session.name)),
     }
@@ -233,7 +237,7 @@ impl Site {
         };
         let user_id = &user.token.identity.user_id;
         let (cookie, ended) = self.sessions.begin(&parts.headers, user_id, session);
-        let mut response = ([(SET_COOKIE, cookie)], to("/web/")).into_response();
+        let mut response = ([(SET_COOKIE, cookie)], redirect("/web/")).into_response();
         response.extensions_mut().insert(user);
         Ok((response, ended))
     }
@@ -304,6 +308,6 @@ fn single_header<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a st
 }
 
 /// Redirects a browser, by GET.
-fn to(path: &'static str) -> Response {
+fn redirect(path: &'static str) -> Response {
     (StatusCode::SEE_OTHER, [(LOCATION, path)]).into_response()
 }

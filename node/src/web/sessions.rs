@@ -35,10 +35,10 @@ pub(super) struct Sessions {
     clock: Arc<dyn Clock>,
     ids: Arc<dyn UuidSource>,
     /// Open sessions, the oldest first.
-    open: Mutex<VecDeque<Open>>,
+    open: Mutex<VecDeque<OpenSession>>,
 }
 
-struct Open {
+struct OpenSession {
     id: Vec<u8>,
     user_id: String,
     ends: Duration,
@@ -64,14 +64,14 @@ impl Sessions {
             .concat();
         let mut ended = Vec::from_iter(self.end(headers));
         let mut open = self.current();
-        let own = |one: &Open| one.user_id == user_id;
+        let own = |one: &OpenSession| one.user_id == user_id;
         let surplus = match open.iter().filter(|one| own(one)).count() {
             SESSIONS_PER_USER_MAX.. => open.iter().position(own),
             _ => (open.len() >= SESSIONS_MAX).then_some(0),
         };
         let surplus = surplus.and_then(|at| open.remove(at));
         ended.extend(surplus.map(|one| one.session));
-        open.push_back(Open {
+        open.push_back(OpenSession {
             id: hash(&id),
             user_id: user_id.to_owned(),
             ends: self.clock.monotonic() + LASTS,
@@ -82,7 +82,7 @@ impl Sessions {
 
     /// The session of the cookie that a browser sends.
     pub(super) fn find(&self, headers: &HeaderMap) -> Option<Arc<Session>> {
-        let id = sent(headers)?;
+        let id = cookie_hash(headers)?;
         let open = self.current();
         let found = open.iter().find(|one| one.id == id)?;
         Some(found.session.clone())
@@ -90,14 +90,14 @@ impl Sessions {
 
     /// Ends the session of the cookie that a browser sends.
     pub(super) fn end(&self, headers: &HeaderMap) -> Option<Arc<Session>> {
-        let id = sent(headers)?;
+        let id = cookie_hash(headers)?;
         let mut open = self.current();
         let at = open.iter().position(|one| one.id == id)?;
         Some(open.remove(at)?.session)
     }
 
     /// Removes expired sessions and returns the others.
-    fn current(&self) -> MutexGuard<'_, VecDeque<Open>> {
+    fn current(&self) -> MutexGuard<'_, VecDeque<OpenSession>> {
         let now = self.clock.monotonic();
         let mut open = self.open.lock();
         while open.front().is_some_and(|oldest| oldest.ends <= now) {
@@ -108,7 +108,7 @@ impl Sessions {
 }
 
 /// For `Set-Cookie`: makes a browser delete its cookie.
-pub(super) fn forgotten() -> String {
+pub(super) fn deletion_cookie() -> String {
     cookie("", "; Max-Age=0")
 }
 
@@ -117,7 +117,7 @@ fn cookie(id: &str, more: &str) -> String {
 }
 
 /// The hash of the id in the cookie.
-fn sent(headers: &HeaderMap) -> Option<Vec<u8>> {
+fn cookie_hash(headers: &HeaderMap) -> Option<Vec<u8>> {
     let mut all = headers
         .get_all(COOKIE)
         .iter()

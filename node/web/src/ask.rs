@@ -75,7 +75,7 @@ impl<'a> Questions<'a> {
     }
 
     /// Whether a logged-in user asks, not an operator.
-    pub(crate) fn are_of_a_user(&self) -> bool {
+    pub(crate) fn is_user_session(&self) -> bool {
         self.api.user().is_some()
     }
 

@@ -5,7 +5,7 @@ use maud::{DOCTYPE, Markup, html};
 use placement_wire::microversion::NEWEST_HEADER;
 
 use crate::STYLE_PATH;
-use crate::parts::Room;
+use crate::parts::RowBudget;
 use crate::target::Partition;
 use crate::words::{cut, quoted};
 
@@ -110,7 +110,7 @@ fn same_question(view: &View, asked: &[String], is_local: bool) -> Markup {
         .cloned()
         .chain(asked.iter().map(curl))
         .map(|line| html! { (line) "\n" });
-    let lines = Room(COMMANDS_BYTES).take(lines);
+    let lines = RowBudget(COMMANDS_BYTES).take(lines);
     html! {
         @if !lines.is_empty() {
             details {

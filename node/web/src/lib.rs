@@ -16,7 +16,7 @@ pub use login::login;
 use ask::{Failure, Questions};
 use frame::{Frame, View};
 use maud::html;
-use target::{Partition, Target};
+use target::{PageAddress, Partition};
 
 /// Maximum length of a path with its query, in bytes.
 const TARGET_BYTES_MAX: usize = 4096;
@@ -76,8 +76,8 @@ pub fn style() -> Page {
 
 /// Renders the page at a path below `/web`, given with its undecoded query.
 pub async fn respond(target: &str, api: &dyn Ask) -> Page {
-    let read = Target::parse(target).filter(|_| target.len() <= TARGET_BYTES_MAX);
-    let is_local = read.as_ref().is_some_and(Target::is_local);
+    let read = PageAddress::parse(target).filter(|_| target.len() <= TARGET_BYTES_MAX);
+    let is_local = read.as_ref().is_some_and(PageAddress::is_local);
     let mut questions = Questions::new(api, is_local);
     let partition = partition_of(read.as_ref());
     let shown = match &read {
@@ -101,7 +101,7 @@ pub async fn respond(target: &str, api: &dyn Ask) -> Page {
 }
 
 /// The partition of a page. Names of partitions are shorter than the cut.
-fn partition_of(target: Option<&Target>) -> Partition {
+fn partition_of(target: Option<&PageAddress>) -> Partition {
     match target.map(|target| target.segments.as_slice()) {
         Some([place, name, ..]) if place == "placement" => Partition(words::cut(name)),
         _ => Partition(DEFAULT.to_owned()),

@@ -10,15 +10,15 @@ use crate::words::word;
 pub(crate) const ROWS_MAX: usize = 100;
 
 /// Remaining size of the rows of a page, in bytes.
-pub(crate) struct Room(pub(crate) usize);
+pub(crate) struct RowBudget(pub(crate) usize);
 
-impl Default for Room {
+impl Default for RowBudget {
     fn default() -> Self {
         Self(90 * 1024)
     }
 }
 
-impl Room {
+impl RowBudget {
     /// The first rows that fit into the remaining size.
     pub(crate) fn take(&mut self, rows: impl IntoIterator<Item = Markup>) -> Vec<Markup> {
         let mut taken = Vec::new();

@@ -15,13 +15,13 @@ const IN_QUERIES: &AsciiSet = &(IN_PARAMETERS.remove(b'=').remove(b'&'))
 
 /// Parsed address of a page.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(crate) struct Target {
+pub(crate) struct PageAddress {
     /// Decoded path segments below `/web`.
     pub(crate) segments: Vec<String>,
     parameters: Vec<(String, String)>,
 }
 
-impl Target {
+impl PageAddress {
     /// Parses a path with its query; `None` if it is not below `/web`.
     pub(crate) fn parse(target: &str) -> Option<Self> {
         let (path, query) = target.split_once('?').unwrap_or((target, ""));
@@ -128,13 +128,13 @@ mod tests {
 
     #[test]
     fn targets_are_decoded_once() {
-        let target = Target::parse("/web/placement/a%2Fb/providers?name=c+d%252B&x&name=e")
+        let target = PageAddress::parse("/web/placement/a%2Fb/providers?name=c+d%252B&x&name=e")
             .expect("it is below /web");
         assert_eq!(target.segments, ["placement", "a/b", "providers"]);
         assert_eq!(target.parameter("name"), "c d%2B");
         assert_eq!((target.parameter("x"), target.parameter("y")), ("", ""));
         for other in ["/", "/webs", "/v1/status", ""] {
-            assert_eq!(Target::parse(other), None, "{other}");
+            assert_eq!(PageAddress::parse(other), None, "{other}");
         }
     }
 

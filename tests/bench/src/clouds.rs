@@ -138,7 +138,7 @@ impl Cloud {
             parent: parent.map(|node| uuid(nth, node)),
             inventories: stock
                 .iter()
-                .map(|(class, total)| (*class, Inventory::of(*total)))
+                .map(|(class, total)| (*class, Inventory::with_total(*total)))
                 .collect(),
             traits: Vec::new(),
         };
@@ -204,7 +204,7 @@ pub(crate) async fn boundless(client: &Client) -> anyhow::Result<Vec<Uuid>> {
         uuid: Uuid::from_u128(number),
         name: format!("boundless-{number}"),
         parent: None,
-        inventories: (stock.map(|(class, total)| (class, Inventory::of(total)))).into(),
+        inventories: (stock.map(|(class, total)| (class, Inventory::with_total(total)))).into(),
         traits: Vec::new(),
     };
     let uuids: Vec<Uuid> = (1..=IN_TURN).map(Uuid::from_u128).collect();

@@ -69,8 +69,8 @@ async fn compute_node(client: &Client, nth: u128) -> Result<(), Error> {
             .child_of(root);
         provider(client, below).await?;
         let offer = [
-            ("VCPU", Inventory::of(16).ratio(4.0)),
-            ("MEMORY_MB", Inventory::of(65_536).reserved(1024)),
+            ("VCPU", Inventory::with_total(16).ratio(4.0)),
+            ("MEMORY_MB", Inventory::with_total(65_536).reserved(1024)),
         ];
         inventories(client, child, offer).await?;
         traits(client, child, ["HW_NUMA_ROOT", "HW_CPU_X86_AVX2"]).await?;
@@ -82,9 +82,9 @@ async fn pci_host(client: &Client) -> Result<(), Error> {
     let root = Uuid::from_u128(PCI_HOST);
     provider(client, NewProvider::named("pci-host").uuid(root)).await?;
     let offer = [
-        ("VCPU", Inventory::of(32)),
-        ("MEMORY_MB", Inventory::of(131_072)),
-        ("DISK_GB", Inventory::of(2_000)),
+        ("VCPU", Inventory::with_total(32)),
+        ("MEMORY_MB", Inventory::with_total(131_072)),
+        ("DISK_GB", Inventory::with_total(2_000)),
     ];
     inventories(client, root, offer).await?;
     for device in 0..PCI_DEVICES {
@@ -93,14 +93,19 @@ async fn pci_host(client: &Client) -> Result<(), Error> {
             .uuid(child)
             .child_of(root);
         provider(client, below).await?;
-        inventories(client, child, [(PCI_CLASS, Inventory::of(1))]).await?;
+        inventories(client, child, [(PCI_CLASS, Inventory::with_total(1))]).await?;
     }
     Ok(())
 }
 
 async fn shared_storage(client: &Client) -> Result<(), Error> {
     provider(client, NewProvider::named("shared-storage").uuid(STORAGE)).await?;
-    inventories(client, STORAGE, [("DISK_GB", Inventory::of(100_000))]).await?;
+    inventories(
+        client,
+        STORAGE,
+        [("DISK_GB", Inventory::with_total(100_000))],
+    )
+    .await?;
     traits(client, STORAGE, ["MISC_SHARES_VIA_AGGREGATE"]).await?;
     aggregates(client, STORAGE).await
 }

@@ -162,7 +162,7 @@ async fn providers(cluster: &Cluster) -> anyhow::Result<Vec<Uuid>> {
         let uuid = Uuid::from_u128(nth);
         let new = NewProvider::named(&format!("provider-{nth}")).uuid(uuid);
         client.create_provider(&new).await?;
-        let offer = [("VCPU", Inventory::of(1_000_000_000))];
+        let offer = [("VCPU", Inventory::with_total(1_000_000_000))];
         client.replace_inventories(uuid, 0, offer).await?;
         providers.push(uuid);
     }

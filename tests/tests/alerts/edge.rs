@@ -150,7 +150,7 @@ impl Stage {
     async fn full_class(&self, story: &Story<'_>) {
         let client = self.cluster.client();
         let provider = host::create(&client, "full").await;
-        let offer = [("MEMORY_MB", Inventory::of(100))];
+        let offer = [("MEMORY_MB", Inventory::with_total(100))];
         client
             .replace_inventories(provider, 0, offer)
             .await
@@ -165,7 +165,7 @@ impl Stage {
 
     async fn class_that_ends(&self, story: &Story<'_>) {
         let client = self.cluster.client();
-        let offer = |total| [("DISK_GB", Inventory::of(total))];
+        let offer = |total| [("DISK_GB", Inventory::with_total(total))];
         let provider = host::create(&client, "shrinking").await;
         let stocked = client.replace_inventories(provider, 0, offer(1_000_000));
         stocked.await.unwrap();

@@ -13,7 +13,7 @@ use crate::files::read;
 use crate::render::NO_ROWS;
 
 #[derive(Args)]
-pub(crate) struct Which {
+pub(crate) struct ApiArgs {
     /// HTTP method of the request.
     #[arg(value_parser = ["GET", "PUT", "POST", "DELETE"])]
     method: String,
@@ -25,14 +25,14 @@ pub(crate) struct Which {
     data: Option<PathBuf>,
 }
 
-pub(crate) async fn send(content: &Content, which: Which) -> anyhow::Result<String> {
-    let path = &which.path;
+pub(crate) async fn send(content: &Content, args: ApiArgs) -> anyhow::Result<String> {
+    let path = &args.path;
     ensure!(
         path.starts_with('/'),
         "the path {path:?} must begin with a slash"
     );
-    let mut request = ApiRequest::new(Method::from_bytes(which.method.as_bytes())?, path);
-    if let Some(file) = which.data {
+    let mut request = ApiRequest::new(Method::from_bytes(args.method.as_bytes())?, path);
+    if let Some(file) = args.data {
         let body = read(&file)?;
         request = request
             .body(body)

@@ -45,7 +45,7 @@ const INCOMPLETE: u8 = 2;
     after_help = "Exit codes: 0 = nothing found; 3 = findings; 2 = Nova's lists are incomplete, or no node answers; \
                   1 = other error."
 )]
-pub(crate) struct Which {
+pub(crate) struct AuditArgs {
     #[command(flatten)]
     lists: Lists,
     /// Minimum age of an orphan: consumers that changed more recently are neither reported as
@@ -61,15 +61,15 @@ pub(crate) struct Which {
     plan: Option<PathBuf>,
 }
 
-pub(crate) async fn run(content: &Content, which: Which) -> anyhow::Result<ExitCode> {
+pub(crate) async fn run(content: &Content, args: AuditArgs) -> anyhow::Result<ExitCode> {
     // Nova records an instance before it claims resources in Placement, so a consumer that is read
     // here and missing from the later list of Nova is an orphan.
     let placement = Placement::read(content).await?;
-    let nova = which.lists.read(SystemTime::now(), which.older_than)?;
+    let nova = args.lists.read(SystemTime::now(), args.older_than)?;
     let mut audit = Audit::default();
-    let ages = (which.older_than, which.migrations_older_than);
+    let ages = (args.older_than, args.migrations_older_than);
     audit.judge(&placement, &nova, ages, OffsetDateTime::now_utc());
-    if let Some(plan) = &which.plan {
+    if let Some(plan) = &args.plan {
         let lines = audit
             .planned
             .iter()
@@ -177,7 +177,7 @@ type Migrating<'a> = BTreeMap<&'a str, Vec<(Option<Uuid>, &'a str)>>;
 /// Result of an audit.
 #[derive(Default)]
 struct Audit {
-    findings: Vec<Found>,
+    findings: Vec<AuditFinding>,
     planned: Vec<Planned>,
     /// Notes about the audit as a whole, printed on standard error.
     notes: Vec<String>,
@@ -264,7 +264,7 @@ impl Audit {
         let mut resources = Amounts::new();
         add_held(&mut resources, consumer);
         let held = || consumer.allocations.iter();
-        self.findings.push(Found {
+        self.findings.push(AuditFinding {
             consumer: Some(consumer.clone()),
             finding,
             why: why.to_owned(),
@@ -334,7 +334,8 @@ impl Audit {
                 let host = placement.host(one);
                 host.is_none_or(|host| host.uuid == *live)
             };
-            self.planned.extend(Planned::of(consumer, &why, is_kept));
+            self.planned
+                .extend(Planned::from_listed(consumer, &why, is_kept));
         }
     }
 
@@ -360,7 +361,8 @@ impl Audit {
             servers.down == 0 || are_named
         });
         if is_up && !consumer.allocations.is_empty() {
-            self.planned.extend(Planned::of(consumer, why, |_| false));
+            self.planned
+                .extend(Planned::from_listed(consumer, why, |_| false));
         }
     }
 
@@ -371,7 +373,7 @@ impl Audit {
                 for (class, inventory) in &one.inventories {
                     let (used, capacity) = (inventory.used, inventory.capacity);
                     if capacity.is_exceeded_by(used) {
-                        self.findings.push(Found {
+                        self.findings.push(AuditFinding {
                             consumer: None,
                             finding: "over_capacity",
                             why: format!("{used} of {capacity} used"),
@@ -389,7 +391,7 @@ impl Audit {
 
 /// Something that an operator is to look at.
 #[derive(Serialize)]
-struct Found {
+struct AuditFinding {
     #[serde(flatten)]
     consumer: Option<Consumer<'static>>,
     finding: &'static str,
@@ -403,28 +405,32 @@ struct Found {
     roots: BTreeSet<String>,
 }
 
-impl Found {
-    fn of<T>(&self, of: impl FnOnce(&Consumer<'static>) -> T) -> Option<T> {
-        self.consumer.as_ref().map(of)
+impl AuditFinding {
+    fn map_consumer<T>(&self, map: impl FnOnce(&Consumer<'static>) -> T) -> Option<T> {
+        self.consumer.as_ref().map(map)
     }
 }
 
 /// A row for each finding.
-fn listed(findings: Vec<Found>) -> Rows<Found> {
-    Rows::of(findings)
+fn listed(findings: Vec<AuditFinding>) -> Rows<AuditFinding> {
+    Rows::new(findings)
         .column("finding", |row| row.finding)
-        .column("consumer", |row| row.of(|one| one.uuid.clone()))
-        .column("type", |row| row.of(|one| one.r#type.clone()).flatten())
+        .column("consumer", |row| row.map_consumer(|one| one.uuid.clone()))
+        .column("type", |row| {
+            row.map_consumer(|one| one.r#type.clone()).flatten()
+        })
         .column("age", |row| row.age.clone())
         .column("resources", |row| row.resources.clone())
         .column("providers", |row| row.providers.clone())
         .column("roots", |row| row.roots.clone())
         .column("why", |row| row.why.clone())
-        .wide("project", |row| row.of(|one| one.project_id.clone()))
-        .wide("user", |row| row.of(|one| one.user_id.clone()))
-        .wide("generation", |row| row.of(|one| one.generation))
+        .wide("project", |row| {
+            row.map_consumer(|one| one.project_id.clone())
+        })
+        .wide("user", |row| row.map_consumer(|one| one.user_id.clone()))
+        .wide("generation", |row| row.map_consumer(|one| one.generation))
         .wide("updated_at", |row| {
-            row.of(|one| one.updated_at.clone()).flatten()
+            row.map_consumer(|one| one.updated_at.clone()).flatten()
         })
 }
 

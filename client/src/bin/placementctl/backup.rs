@@ -39,7 +39,7 @@ async fn take_into(
         eprintln!("{}\nbytes: {}", stream.report, stream.bytes());
         return Ok(());
     }
-    let mut draft = Draft::of(target)?;
+    let mut draft = Draft::create(target)?;
     let mut stream = BackupStream::begin(endpoints, trust, patience).await?;
     let cannot = || format!("cannot write {}", target.display());
     copy(&mut stream, &mut draft.file)

@@ -49,11 +49,11 @@ pub(crate) enum DebugAction {
                       The nodes verify their states one after the other; during the check a node needs as much memory \
                       again as its state."
     )]
-    Bundle(Which),
+    Bundle(BundleArgs),
 }
 
 #[derive(Args)]
-pub(crate) struct Which {
+pub(crate) struct BundleArgs {
     /// File to create; it must not exist. Default: placementd-bundle-CLUSTER-TIME.tar.gz in the
     /// current directory.
     #[arg(long, value_name = "FILE")]
@@ -141,7 +141,7 @@ impl Entry {
 /// Collects and writes a bundle.
 pub(crate) async fn make(
     client: &Client,
-    which: Which,
+    args: BundleArgs,
     limit: Duration,
 ) -> anyhow::Result<ExitCode> {
     let survey = survey(&Admin::new(client.clone()), limit).await?;
@@ -152,8 +152,8 @@ pub(crate) async fn make(
     let form = format_description!("[year][month][day]T[hour][minute][second]Z");
     let root = format!("placementd-bundle-{cluster}-{}", made_at.format(form)?);
     let name = || format!("{root}.tar.gz").into();
-    let target = which.output.unwrap_or_else(name);
-    let mut draft = Draft::of(&target)?;
+    let target = args.output.unwrap_or_else(name);
+    let mut draft = Draft::create(&target)?;
 
     let once = Admin::new(client.clone().with_patience(Duration::ZERO));
     let mut files = gather(&once, &survey, limit).await;
@@ -206,7 +206,7 @@ async fn gather(admin: &Admin, survey: &Survey, limit: Duration) -> Vec<Entry> {
         .take(PARTITIONS_MAX)
         .map(String::as_str);
     let partitions: Vec<&str> = named.chain(["default"]).collect();
-    let of = |member: &Member| Some((member.id, admin.of(member, limit).ok()?));
+    let of = |member: &Member| Some((member.id, admin.for_member(member, limit).ok()?));
     let members = survey.members.iter();
     let mut nodes: Vec<_> = members.filter_map(|(member, _)| of(member)).collect();
     let asked = survey.asked.node_id;

@@ -11,14 +11,14 @@ use crate::content::{Content, query};
 use crate::render::{Rows, cell, text, warn, word};
 
 #[derive(Args)]
-pub(crate) struct Which {
+pub(crate) struct CandidatesArgs {
     /// Query of `GET /allocation_candidates`, such as `resources=VCPU:8&required=HW_CPU_X86_AVX2`,
     /// or a complete URI from an access log.
     query: String,
 }
 
-pub(crate) async fn show(content: &Content, which: Which) -> anyhow::Result<String> {
-    let (output, mut asked) = (&content.source.output, query(&which.query));
+pub(crate) async fn show(content: &Content, args: CandidatesArgs) -> anyhow::Result<String> {
+    let (output, mut asked) = (&content.source.output, query(&args.query));
     let own = asked.split('&').find_map(|one| one.strip_prefix("limit="));
     let limit = own.map_or(output.limit, |limit| limit.parse().ok());
     if let (Some(limit), None) = (output.limit, own) {
@@ -70,7 +70,7 @@ fn listed(answer: &Candidates, providers: &[Provider]) -> Rows<Listed> {
         }
     };
     let items = answer.allocation_requests.iter().map(row);
-    Rows::of(items.collect())
+    Rows::new(items.collect())
         .column("root", |row| row.root.clone())
         .column("takes", |row| row.takes.clone())
 }

@@ -9,7 +9,7 @@ use crate::render::Rows;
 
 /// Query parameters of `GET /placementd/v1/capacity`.
 #[derive(Args, Serialize)]
-pub(crate) struct Which {
+pub(crate) struct CapacityArgs {
     /// Show only this resource class.
     #[arg(long)]
     class: Option<String>,
@@ -19,10 +19,10 @@ pub(crate) struct Which {
     by: String,
 }
 
-pub(crate) async fn show(content: &Content, which: Which) -> anyhow::Result<String> {
+pub(crate) async fn show(content: &Content, args: CapacityArgs) -> anyhow::Result<String> {
     let request = filtered(
         &format!("{EXTENSIONS}/capacity"),
-        &serde_json::to_value(which)?,
+        &serde_json::to_value(args)?,
     );
     let answer: CapacityReport<'_> = content.ask(request).await?;
     if content.source.as_of.is_some() && answer.capacity.is_empty() {
@@ -35,7 +35,7 @@ pub(crate) async fn show(content: &Content, which: Which) -> anyhow::Result<Stri
 
 /// A row for each class, or for each class and aggregate or trait.
 pub(crate) fn summed(answer: CapacityReport<'static>) -> Rows<ClassCapacity<'static>> {
-    let rows = Rows::of(answer.capacity).column("class", |row| row.class.clone());
+    let rows = Rows::new(answer.capacity).column("class", |row| row.class.clone());
     let rows = match answer.by {
         CapacityBy::Class => rows,
         CapacityBy::Aggregate => rows.column("aggregate", |row| row.aggregate.clone()),

@@ -118,7 +118,7 @@ pub(crate) struct Listed {
 
 /// A row for each change.
 fn listed(entries: &[AnyEntry]) -> Rows<Listed> {
-    Rows::of(entries.iter().flat_map(changes).collect())
+    Rows::new(entries.iter().flat_map(changes).collect())
         .column("at", |row| row.at.clone())
         .column("index", |row| row.index.clone())
         .column("verb", |row| row.verb.clone())

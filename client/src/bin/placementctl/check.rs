@@ -55,7 +55,7 @@ pub(crate) async fn run(admin: &Admin, timeout: Duration) -> anyhow::Result<Exit
 }
 
 async fn check(admin: &Admin, member: &Member) -> Result<CheckReport, Error> {
-    admin.of(member, CHECK_LIMIT)?.check().await
+    admin.for_member(member, CHECK_LIMIT)?.check().await
 }
 
 fn words(report: &CheckReport) -> String {

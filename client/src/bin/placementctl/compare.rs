@@ -38,7 +38,7 @@ const PARTS: [&str; 6] = [
 ];
 
 #[derive(Args)]
-pub(crate) struct Which {
+pub(crate) struct CompareArgs {
     /// First service: `http://host:port/path` as in the Keystone catalog, or `unix:/path` of a
     /// node's admin listener, for the partition `default`.
     #[arg(value_name = "URL-A")]
@@ -57,14 +57,14 @@ pub(crate) struct Which {
 }
 
 /// Prints the differences. `client` provides the trusted authorities and the timeout.
-pub(crate) async fn run(client: &Client, which: Which) -> anyhow::Result<ExitCode> {
+pub(crate) async fn run(client: &Client, args: CompareArgs) -> anyhow::Result<ExitCode> {
     let service = |name, url: &str| {
-        let client = service(client, url, &which.token)
+        let client = service(client, url, &args.token)
             .with_context(|| format!("{url:?} is not a valid service URL"))?;
         let name = format!("{name} ({url})");
         anyhow::Ok(Service { name, client })
     };
-    let mut comparison = Comparison::of([service("A", &which.a)?, service("B", &which.b)?]);
+    let mut comparison = Comparison::new([service("A", &args.a)?, service("B", &args.b)?]);
     let differences = comparison.differences(is_printed).await?;
     let answers = comparison.answers;
     is_printed(format!("{differences} differences in {answers} answers\n").as_bytes())?;
@@ -162,7 +162,7 @@ struct Comparison {
 }
 
 impl Comparison {
-    fn of(services: [Service; 2]) -> Self {
+    fn new(services: [Service; 2]) -> Self {
         Self {
             services,
             answers: 0,

@@ -17,7 +17,7 @@ use crate::render::{Rows, cell, print, word};
 use crate::{audit, release};
 
 #[derive(Args)]
-pub(crate) struct Which {
+pub(crate) struct ConsumersArgs {
     #[command(subcommand)]
     action: Action,
 }
@@ -32,9 +32,9 @@ enum Action {
         uuid: String,
     },
     /// Find leaked allocations, and plan the release of those that Nova does not know.
-    Audit(audit::Which),
+    Audit(audit::AuditArgs),
     /// Release the consumers of a plan, or restore them.
-    Release(release::Which),
+    Release(release::ReleaseArgs),
 }
 
 /// Query parameters of `GET /placementd/v1/consumers`.
@@ -64,15 +64,15 @@ struct Filters {
     several_trees: bool,
 }
 
-pub(crate) async fn run(content: &Content, which: Which) -> anyhow::Result<ExitCode> {
-    let mut filters = match which.action {
+pub(crate) async fn run(content: &Content, args: ConsumersArgs) -> anyhow::Result<ExitCode> {
+    let mut filters = match args.action {
         Action::List(filters) => filters,
         Action::Show { uuid } => {
             print(&show(content, &uuid).await?)?;
             return Ok(ExitCode::SUCCESS);
         }
-        Action::Audit(which) => return audit::run(content, which).await,
-        Action::Release(which) => return release::run(content, which).await,
+        Action::Audit(args) => return audit::run(content, args).await,
+        Action::Release(args) => return release::run(content, args).await,
     };
     if let Some(provider) = &mut filters.provider {
         *provider = content.provider(provider).await?;
@@ -109,7 +109,7 @@ fn listed(consumers: Vec<Consumer<'static>>) -> Rows<Listed> {
             resources,
         }
     });
-    Rows::of(rows.collect())
+    Rows::new(rows.collect())
         .column("uuid", |row| row.consumer.uuid.clone())
         .column("type", |row| row.consumer.r#type.clone())
         .column("project", |row| row.consumer.project_id.clone())
@@ -156,7 +156,7 @@ async fn show(content: &Content, uuid: &str) -> anyhow::Result<String> {
         word(&answer.user_id),
         word(answer.consumer_generation)
     );
-    let rows = Rows::of(items)
+    let rows = Rows::new(items)
         .column("provider", |held| held.provider.name.clone())
         .column("uuid", |held| held.provider.uuid.clone())
         .column("class", |held| held.class.clone())

@@ -64,7 +64,7 @@ impl Content {
         timeout: Duration,
     ) -> anyhow::Result<Self> {
         let asked = match &source.node {
-            Some(node) => admin.of(&node.member(&admin).await?, timeout)?,
+            Some(node) => admin.for_member(&node.member(&admin).await?, timeout)?,
             None => admin.clone(),
         };
         let mut api = asked.placement(&source.partition);

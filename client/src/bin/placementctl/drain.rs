@@ -13,7 +13,7 @@ use crate::survey::survey;
 /// One node, or all nodes of a region.
 #[derive(Debug, Args)]
 #[group(required = true, multiple = false)]
-pub(crate) struct Which {
+pub(crate) struct DrainArgs {
     /// Node, by number or name.
     #[arg(value_name = "NODE")]
     node: Option<Named>,
@@ -23,8 +23,12 @@ pub(crate) struct Which {
 }
 
 /// Makes balancers avoid the nodes, and moves leadership away from them.
-pub(crate) async fn drain(admin: &Admin, which: &Which, timeout: Duration) -> anyhow::Result<()> {
-    each(admin, which, timeout, async |node, id| {
+pub(crate) async fn drain(
+    admin: &Admin,
+    args: &DrainArgs,
+    timeout: Duration,
+) -> anyhow::Result<()> {
+    each(admin, args, timeout, async |node, id| {
         let leads = match node.drain().await? {
             Some(leader) if leader == id => {
                 "it still leads because no other node can: stopping it stops the cluster".to_owned()
@@ -40,8 +44,12 @@ pub(crate) async fn drain(admin: &Admin, which: &Which, timeout: Duration) -> an
     .await
 }
 
-pub(crate) async fn undrain(admin: &Admin, which: &Which, timeout: Duration) -> anyhow::Result<()> {
-    each(admin, which, timeout, async |node, id| {
+pub(crate) async fn undrain(
+    admin: &Admin,
+    args: &DrainArgs,
+    timeout: Duration,
+) -> anyhow::Result<()> {
+    each(admin, args, timeout, async |node, id| {
         node.undrain().await?;
         Ok(format!(
             "node {id} takes requests again as soon as its /readyz returns 200"
@@ -54,14 +62,14 @@ pub(crate) async fn undrain(admin: &Admin, which: &Which, timeout: Duration) -> 
 /// not stop the others.
 async fn each(
     admin: &Admin,
-    which: &Which,
+    args: &DrainArgs,
     timeout: Duration,
     ask: impl AsyncFn(&Admin, u64) -> anyhow::Result<String>,
 ) -> anyhow::Result<()> {
     let mut failed = Vec::new();
-    for member in meant(admin, which, timeout).await? {
+    for member in meant(admin, args, timeout).await? {
         let id = member.id;
-        let asked = async { ask(&admin.of(&member, timeout)?, id).await };
+        let asked = async { ask(&admin.for_member(&member, timeout)?, id).await };
         match asked.await {
             Ok(words) => print(&(words + "\n"))?,
             Err(error) => failed.push(format!("node {id}: {error}")),
@@ -73,17 +81,17 @@ async fn each(
 
 /// The selected members. The leader comes last, so that leadership does not move to a node that is
 /// drained next.
-async fn meant(admin: &Admin, which: &Which, timeout: Duration) -> anyhow::Result<Vec<Member>> {
+async fn meant(admin: &Admin, args: &DrainArgs, timeout: Duration) -> anyhow::Result<Vec<Member>> {
     let found = survey(admin, timeout).await?;
     let leader = found.asked.leader;
     let members = found.members.into_iter().map(|(member, _)| member);
-    let region = which.region.as_deref().unwrap_or_default();
-    let is_meant = |member: &Member| match &which.node {
+    let region = args.region.as_deref().unwrap_or_default();
+    let is_meant = |member: &Member| match &args.node {
         Some(node) => node.is(member),
         None => member.region == region,
     };
     let mut meant: Vec<Member> = members.filter(is_meant).collect();
-    match &which.node {
+    match &args.node {
         Some(node) if meant.is_empty() => bail!("{node} is not a member of the cluster"),
         None if meant.is_empty() => bail!("no member is in region {region:?}"),
         _ => {}

@@ -19,7 +19,7 @@ use crate::watch::{Event, follow};
 const APART: Duration = Duration::from_secs(5);
 
 #[derive(Args)]
-pub(crate) struct Which {
+pub(crate) struct EventsArgs {
     /// Print SQL for this database: for `mysql --skip-reconnect`, `psql`, or `sqlite3 -bail`.
     #[arg(long, value_name = "DIALECT", value_parser = PossibleValuesParser::new(Dialect::ALL.map(Dialect::name))
         .try_map(|name| name.parse::<Dialect>()))]
@@ -29,17 +29,17 @@ pub(crate) struct Which {
     after: String,
 }
 
-pub(crate) async fn run(content: &Content, which: Which) -> anyhow::Result<()> {
+pub(crate) async fn run(content: &Content, args: EventsArgs) -> anyhow::Result<()> {
     // `rewritten` reports unchanged writes, too: they change timestamps and the roots of children.
     let request = ApiRequest::get(&format!("{EXTENSIONS}/events?rewritten=true"));
     let mut database = Database {
-        dialect: which.sql,
-        position: which.after.clone(),
+        dialect: args.sql,
+        position: args.after.clone(),
         written: Instant::now(),
     };
-    print(&session(which.sql))?;
+    print(&session(args.sql))?;
     let take = |_: &[u8], event: &Event| database.take(event).map(|()| true);
-    let ended = follow(content, &request, which.after, take).await;
+    let ended = follow(content, &request, args.after, take).await;
     let is_elsewhere = |error: &anyhow::Error| {
         let error = error.downcast_ref::<Error>().and_then(Error::status);
         error.is_some_and(|status| [410, 412].contains(&status.as_u16()))

@@ -12,17 +12,20 @@ use serde_json::json;
 
 use crate::content::{Content, EXTENSIONS, query};
 use crate::render::{NO_ROWS, Output, Rows, cell, some, text, warn, word};
-use crate::searches::{Kept, on_all_nodes};
+use crate::searches::{NodeSearch, on_all_nodes};
 
 #[derive(Args)]
-pub(crate) struct Which {
+pub(crate) struct ExplainArgs {
     /// Query of `GET /allocation_candidates`, a complete URI from an access log, or a request id
     /// (`req-…`), whose searches are looked up on all nodes.
     #[arg(value_name = "QUERY|REQUEST_ID")]
     what: String,
 }
 
-pub(crate) async fn run(content: &Content, Which { what }: Which) -> anyhow::Result<String> {
+pub(crate) async fn run(
+    content: &Content,
+    ExplainArgs { what }: ExplainArgs,
+) -> anyhow::Result<String> {
     let output = &content.source.output;
     if !what.starts_with("req-") {
         let answer = now(content, &what, MICROVERSION_DEFAULT).await?;
@@ -46,7 +49,7 @@ pub(crate) async fn run(content: &Content, Which { what }: Which) -> anyhow::Res
     searches.reverse();
     let mut looked_up = Vec::new();
     for kept in searches {
-        looked_up.push(LookedUp::of(content, kept).await);
+        looked_up.push(LookedUp::explain(content, kept).await);
     }
     let text = || text_of(&looked_up, output.is_wide());
     output.report(&cell(&looked_up), NO_ROWS, |_| text())
@@ -59,12 +62,12 @@ struct LookedUp {
     #[serde(skip_serializing_if = "Option::is_none")]
     explained_now: Option<bool>,
     #[serde(flatten)]
-    kept: Kept,
+    kept: NodeSearch,
 }
 
 impl LookedUp {
     /// Explains a search without candidates on the present state, where no explanation was kept.
-    async fn of(content: &Content, mut kept: Kept) -> Self {
+    async fn explain(content: &Content, mut kept: NodeSearch) -> Self {
         let search = &mut kept.search;
         let mut explained_now = None;
         if search.candidates == 0 && search.explanation.is_none() {
@@ -218,7 +221,7 @@ fn funnel(answer: &Explanation<'_>, is_wide: bool) -> String {
         what: format!("{others} more conditions (-o wide shows them)"),
         examples: String::new(),
     });
-    let rows = Rows::of(once(start).chain(steps).chain(others).collect())
+    let rows = Rows::new(once(start).chain(steps).chain(others).collect())
         .column("remaining", |step| step.left)
         .column("removed", |step| step.gone)
         .column("condition", |step| step.what.clone())

@@ -58,7 +58,7 @@ pub(crate) struct Draft<'a> {
 
 impl<'a> Draft<'a> {
     /// Begins a file. Fails if the target exists.
-    pub(crate) fn of(target: &'a Path) -> anyhow::Result<Self> {
+    pub(crate) fn create(target: &'a Path) -> anyhow::Result<Self> {
         if target.exists() {
             bail!("{} exists already; nothing was changed", target.display());
         }

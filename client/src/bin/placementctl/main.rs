@@ -154,9 +154,9 @@ enum Action {
     },
     /// Prepare a node for a stop: `/readyz` returns 503, so that balancers use other nodes, and
     /// leadership moves away. The node still answers requests.
-    Drain(drain::Which),
+    Drain(drain::DrainArgs),
     /// Revert `drain`: the node takes requests again.
-    Undrain(drain::Which),
+    Undrain(drain::DrainArgs),
     /// Verify the state of each member, one after the other, and compare all states.
     #[command(
         after_help = "Exit codes: 0 = all members are sound; 1 = a check failed; 2 = no check failed, but a \
@@ -170,7 +170,7 @@ enum Action {
         after_help = "Exit codes: 0 = no differences; 1 = differences; 2 = a service cannot be read. Differing data is \
                       read a second time before it is reported."
     )]
-    Compare(compare::Which),
+    Compare(compare::CompareArgs),
     /// Collect data for the analysis of an incident.
     #[command(subcommand)]
     Debug(DebugAction),
@@ -179,7 +179,7 @@ enum Action {
     Compact,
     /// Serve the read-only web pages of the cluster to a browser on this machine. Prints an address
     /// that works once.
-    Web(web::Which),
+    Web(web::WebArgs),
     /// Create the certificate authority of a cluster, and certificates.
     #[command(subcommand)]
     Tls(TlsAction),
@@ -247,8 +247,8 @@ async fn ask(command: Command, timeout: Duration) -> anyhow::Result<ExitCode> {
     let client = Client::trusting(&command.endpoint, trust.clone())?
         .with_patience(timeout)
         .with_attempt_timeout(timeout);
-    if let Action::Compare(which) = command.action {
-        return compare::run(&client, which).await;
+    if let Action::Compare(args) = command.action {
+        return compare::run(&client, args).await;
     }
     let endpoints = client.endpoints().to_vec();
     let admin = Admin::new(client.clone());
@@ -266,11 +266,11 @@ async fn ask(command: Command, timeout: Duration) -> anyhow::Result<ExitCode> {
             let leader = (admin.transfer_leader(named::number(to, &admin).await?)).await?;
             println!("node {leader} leads");
         }
-        Action::Drain(which) => drain::drain(&admin, &which, timeout).await?,
-        Action::Undrain(which) => drain::undrain(&admin, &which, timeout).await?,
-        Action::Web(which) => web::serve(&client, which).await?,
-        Action::Debug(DebugAction::Bundle(which)) => {
-            let made = bundle::make(&client, which, timeout);
+        Action::Drain(args) => drain::drain(&admin, &args, timeout).await?,
+        Action::Undrain(args) => drain::undrain(&admin, &args, timeout).await?,
+        Action::Web(args) => web::serve(&client, args).await?,
+        Action::Debug(DebugAction::Bundle(args)) => {
+            let made = bundle::make(&client, args, timeout);
             return files::unless_interrupted(made, "no bundle was written").await;
         }
         Action::Check => return check::run(&admin, timeout).await,

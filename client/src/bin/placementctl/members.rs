@@ -93,7 +93,7 @@ fn losses_left(mut survey: Survey, id: u64) -> Option<usize> {
     let had_vote = gone
         .iter()
         .any(|(member, _)| member.role == MemberRole::Voter);
-    had_vote.then(|| Health::of(&survey).can_lose)
+    had_vote.then(|| Health::from_survey(&survey).can_lose)
 }
 
 /// Asks for confirmation on the terminal; fails without one.

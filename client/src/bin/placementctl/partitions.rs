@@ -167,7 +167,7 @@ async fn list(admin: &Admin) -> anyhow::Result<Rows<Listed>> {
             requests,
         }
     });
-    Ok(Rows::of(rows.collect())
+    Ok(Rows::new(rows.collect())
         .column("name", |row| row.partition.name.clone())
         .column("providers", |row| row.partition.providers)
         .column("consumers", |row| row.partition.consumers)

@@ -17,7 +17,7 @@ use crate::render::{Rows, cell, text, word};
 /// Width of a bar in characters.
 const BAR_WIDTH: usize = 20;
 #[derive(Args)]
-pub(crate) struct Which {
+pub(crate) struct ProvidersArgs {
     #[command(subcommand)]
     action: Action,
 }
@@ -63,14 +63,14 @@ struct Named {
     provider: String,
 }
 
-pub(crate) async fn run(content: &Content, which: Which) -> anyhow::Result<String> {
+pub(crate) async fn run(content: &Content, args: ProvidersArgs) -> anyhow::Result<String> {
     let output = &content.source.output;
-    match which.action {
+    match args.action {
         Action::List(filters) => {
             let found = content.providers(filters.json()).await?;
             let found = named(found, &filters.name.unwrap_or_default());
             output.rows(
-                Rows::of(found)
+                Rows::new(found)
                     .column("name", |one| one.name.clone())
                     .column("uuid", |one| one.uuid.clone())
                     .column("generation", |one| one.generation)
@@ -167,7 +167,7 @@ fn inventories(providers: &[TreeProvider<'_>]) -> Rows<Listed> {
             inventory: *inventory,
         }));
     }
-    Rows::of(items)
+    Rows::new(items)
         .wide("provider", |row| row.provider.clone())
         .wide("uuid", |row| row.uuid.clone())
         .column("class", |row| row.class.clone())
@@ -264,7 +264,7 @@ fn holders(
     };
     let mut holders: Vec<_> = consumers.into_iter().map(holder).collect();
     holders.sort_by(|one, other| other.percent.total_cmp(&one.percent));
-    Rows::of(holders)
+    Rows::new(holders)
         .column("consumer", |one| one.consumer.uuid.clone())
         .column("type", |one| one.consumer.r#type.clone())
         .column("project", |one| one.consumer.project_id.clone())

@@ -33,7 +33,7 @@ const BEFORE_TYPES: &str = "1.37";
 
 #[derive(Args)]
 #[command(after_help = "Exit codes: 0 = all consumers were processed; 3 = some were skipped.")]
-pub(crate) struct Which {
+pub(crate) struct ReleaseArgs {
     /// Release the consumers of this plan that have not changed since.
     #[arg(
         long,
@@ -75,19 +75,19 @@ pub(crate) struct Held {
     resources: Amounts,
 }
 
-pub(crate) async fn run(content: &Content, which: Which) -> anyhow::Result<ExitCode> {
-    let file = which.apply.or(which.undo_from);
+pub(crate) async fn run(content: &Content, args: ReleaseArgs) -> anyhow::Result<ExitCode> {
+    let file = args.apply.or(args.undo_from);
     let all = parse(&file.context("neither a plan nor an undo file is given")?)?;
     let mut undo = None;
     let (mut done, mut left) = ("restored", "not restored");
-    if let Some(path) = which.undo {
+    if let Some(path) = args.undo {
         undo = Some(create(&path, PRIVATE).context("nothing was changed")?);
         sync_dir(&path).context("nothing was changed")?;
         (done, left) = ("released", "refused");
     }
     let mut count = 0;
     for one in &all {
-        if undo.is_some() && count == which.max {
+        if undo.is_some() && count == args.max {
             print(&format!("stopped: --max {count} is reached\n"))?;
             break;
         }
@@ -115,9 +115,10 @@ fn parse(file: &Path) -> anyhow::Result<Vec<Planned>> {
         }
         let place = || format!("line {} of {}", at + 1, file.display());
         let one: Planned = serde_json::from_slice(line).with_context(place)?;
-        let is_of_nova = [None, Some(INSTANCE), Some(MIGRATION)].contains(&one.r#type.as_deref());
+        let belongs_to_nova =
+            [None, Some(INSTANCE), Some(MIGRATION)].contains(&one.r#type.as_deref());
         ensure!(
-            is_of_nova,
+            belongs_to_nova,
             "{}: only consumers of Nova can be released",
             place()
         );
@@ -163,7 +164,7 @@ struct Claim<'a> {
 impl Planned {
     /// The plan for a listed consumer. `is_kept` selects the allocations that stay. `None` if its
     /// id is not a UUID: then it does not belong to Nova.
-    pub(crate) fn of(
+    pub(crate) fn from_listed(
         listed: &Consumer<'_>,
         reason: &str,
         is_kept: impl Fn(&ConsumerAllocation<'_>) -> bool,
@@ -222,8 +223,8 @@ impl Planned {
         }
         // The undo file records the planned allocations, so they must be the current ones.
         let consumer_type = self.r#type.as_deref().unwrap_or(NO_TYPE);
-        let is_of_type = now.consumer_type.as_deref() == Some(consumer_type);
-        let is_the_same = is_of_type && now.generation == Some(self.generation);
+        let has_same_type = now.consumer_type.as_deref() == Some(consumer_type);
+        let is_the_same = has_same_type && now.generation == Some(self.generation);
         if !is_the_same || now.allocations != self.allocations {
             return Ok(Some(CHANGED.to_owned()));
         }

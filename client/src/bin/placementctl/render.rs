@@ -150,7 +150,7 @@ pub(crate) const NO_ROWS: Option<Rows<()>> = None;
 
 impl<T> Rows<T> {
     /// Rows without columns yet.
-    pub(crate) fn of(items: Vec<T>) -> Self {
+    pub(crate) fn new(items: Vec<T>) -> Self {
         let columns = Vec::new();
         Self { columns, items }
     }
@@ -386,7 +386,7 @@ mod tests {
             host("host\u{1b}[2J", Some(10), Value::Null),
             host("cafe\u{301}\nx", None, json!(["A", "B"])),
         ];
-        Rows::of(items)
+        Rows::new(items)
             .column("name", |host| host.name)
             .column("used", |host| host.used)
             .wide("resources", |host| host.held.clone())

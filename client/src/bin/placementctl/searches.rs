@@ -17,7 +17,7 @@ use crate::render::{Cell, Rows, cell, cut, warn};
 
 /// Query parameters of `GET /placementd/v1/searches`.
 #[derive(Args, Serialize)]
-pub(crate) struct Which {
+pub(crate) struct SearchesArgs {
     /// Show only searches of this period, such as 90s, 15m, 12h or 7d.
     #[arg(long, value_name = "AGE", value_parser = seconds)]
     since: Option<u64>,
@@ -32,7 +32,7 @@ pub(crate) struct Which {
 #[derive(Serialize)]
 struct Limited {
     #[serde(flatten)]
-    which: Which,
+    which: SearchesArgs,
     limit: usize,
 }
 
@@ -41,7 +41,7 @@ const LIMIT_USUAL: usize = 100;
 /// Maximum number of searches per response.
 const LIMIT_MAX: usize = 1000;
 
-pub(crate) async fn show(content: &Content, which: Which) -> anyhow::Result<String> {
+pub(crate) async fn show(content: &Content, which: SearchesArgs) -> anyhow::Result<String> {
     let output = &content.source.output;
     // The newest `limit` searches of the cluster are among the newest `limit` of each node.
     let limit = output.limit.unwrap_or(LIMIT_USUAL).clamp(1, LIMIT_MAX);
@@ -59,7 +59,7 @@ pub(crate) async fn show(content: &Content, which: Which) -> anyhow::Result<Stri
 
 /// A search, and the node that keeps it.
 #[derive(Clone, Default, Serialize)]
-pub(crate) struct Kept {
+pub(crate) struct NodeSearch {
     pub(crate) node: u64,
     #[serde(flatten)]
     pub(crate) search: Search<'static, Explained<'static>>,
@@ -70,14 +70,14 @@ pub(crate) struct Kept {
 pub(crate) async fn on_all_nodes(
     content: &Content,
     filters: &Value,
-) -> anyhow::Result<(Vec<Kept>, u64)> {
+) -> anyhow::Result<(Vec<NodeSearch>, u64)> {
     let request =
         filtered(&format!("{EXTENSIONS}/searches"), filters).consistency(Consistency::Local);
     let Content { admin, source, .. } = content;
     let mut asked = Vec::new();
     for member in admin.status().await?.members {
         if source.node.as_ref().is_none_or(|node| node.is(&member)) {
-            let node = admin.of(&member, content.timeout)?;
+            let node = admin.for_member(&member, content.timeout)?;
             let (api, request) = (node.placement(&source.partition), request.clone());
             let answer = async move {
                 let answer: Result<SearchList<'static, Explained<'static>>, _> =
@@ -95,7 +95,7 @@ pub(crate) async fn on_all_nodes(
             Ok(answer) => {
                 left_out += answer.left_out;
                 let searches = answer.searches.into_iter();
-                found.extend(searches.map(|search| Kept { node, search }));
+                found.extend(searches.map(|search| NodeSearch { node, search }));
             }
         }
     }
@@ -120,7 +120,7 @@ fn at(text: Option<&str>) -> Option<OffsetDateTime> {
 #[derive(Serialize)]
 struct Listed {
     #[serde(flatten)]
-    kept: Kept,
+    kept: NodeSearch,
     /// The global request id, which a caller such as Nova sends, or else the id of the request, as
     /// in `history`.
     traced_by: String,
@@ -128,7 +128,7 @@ struct Listed {
 }
 
 /// A row for each search.
-fn listed(searches: Vec<Kept>) -> Rows<Listed> {
+fn listed(searches: Vec<NodeSearch>) -> Rows<Listed> {
     let rows = searches.into_iter().map(|kept| {
         let search = &kept.search;
         let id = search.global_request_id.as_ref();
@@ -142,7 +142,7 @@ fn listed(searches: Vec<Kept>) -> Rows<Listed> {
             kept,
         }
     });
-    Rows::of(rows.collect())
+    Rows::new(rows.collect())
         .column("request_id", |row| row.traced_by.clone())
         .column("at", |row| row.kept.search.at.clone())
         .column("node", |row| row.kept.node)
@@ -180,7 +180,7 @@ mod tests {
             reason: Some("unknown_name".into()),
             ..search()
         };
-        let printed = Format::Table.printed(listed(vec![Kept { node: 3, search }]));
+        let printed = Format::Table.printed(listed(vec![NodeSearch { node: 3, search }]));
         assert_eq!(
             printed.lines().last(),
             Some("req-1       2026-11-26T20:00:00Z     3           0  1.5  unknown_name")
@@ -196,7 +196,7 @@ mod tests {
             query: "resources=VCPU:1&limit=1".into(),
             ..search()
         };
-        let kept = Kept { node: 3, search };
+        let kept = NodeSearch { node: 3, search };
         let printed = Format::Table.printed(listed(vec![kept.clone()]));
         assert_eq!(
             printed.lines().last(),

@@ -60,7 +60,7 @@ impl ClusterReport {
             leader: newest.leader,
             term: newest.term,
             level: newest.level,
-            health: Health::of(survey),
+            health: Health::from_survey(survey),
             partitions: newest.partitions.clone(),
             members: members.collect(),
             warnings: survey.warnings(true),
@@ -73,7 +73,7 @@ impl ClusterReport {
 
     /// A row for each member.
     fn rows(&self) -> Rows<Row> {
-        Rows::of(self.members.iter().map(Row::of).collect())
+        Rows::new(self.members.iter().map(Row::new).collect())
             .column("node", |row| row.member.id)
             .column("name", |row| row.member.name.clone())
             .column("site", |row| row.site.clone())
@@ -249,7 +249,7 @@ struct Row {
 }
 
 impl Row {
-    fn of(member: &MemberReport) -> Self {
+    fn new(member: &MemberReport) -> Self {
         let mark = match (member.reachable, &member.storage_failure) {
             (false, _) => " (unreachable)",
             (true, None) => "",

@@ -31,7 +31,8 @@ async fn probe_all(
     timeout: Duration,
 ) -> Vec<(Member, Option<NodeStatus>)> {
     let probe = |member: &Member| {
-        let (id, node) = (member.id, admin.of(member, PROBE_LIMIT.min(timeout)));
+        let id = member.id;
+        let node = admin.for_member(member, PROBE_LIMIT.min(timeout));
         tokio::spawn(async move {
             let status = node.ok()?.status().await.ok();
             // A different node at this address does not count.

@@ -50,12 +50,12 @@ pub(crate) enum TlsAction {
     },
     /// Create a certificate and its key in the directory of the authority.
     #[command(subcommand)]
-    Issue(Whose<Hosts>),
+    Issue(CertificateOwner<Hosts>),
     /// Replace a certificate and its key in the directory of the authority by new ones with the
     /// same names. Then copy both over the files that the node or the operator uses; a running node
     /// reloads them within seconds.
     #[command(subcommand)]
-    Renew(Whose<SameHosts>),
+    Renew(CertificateOwner<SameHosts>),
     /// Show the content of certificate files.
     Show {
         /// PEM files to show.
@@ -65,7 +65,7 @@ pub(crate) enum TlsAction {
 }
 
 #[derive(Subcommand)]
-pub(crate) enum Whose<H: Args> {
+pub(crate) enum CertificateOwner<H: Args> {
     /// Certificate of a node: `node-ID.pem` and `node-ID-key.pem`.
     Node {
         /// Number of the node. The certificate is valid for this node only.
@@ -110,19 +110,23 @@ pub(crate) struct From {
 pub(crate) fn run(action: TlsAction) -> anyhow::Result<()> {
     match action {
         TlsAction::Init { dir, name, days } => init(&dir, &name, days),
-        TlsAction::Issue(Whose::Node { id, hosts, from }) => {
+        TlsAction::Issue(CertificateOwner::Node { id, hosts, from }) => {
             let name = format!("node-{id}");
             let mut names = vec![format!("{name}.placement.internal")];
             names.push("peer.placement.internal".to_owned());
             names.extend(hosts.hosts);
             issue(&from, &name, &names, NODE, put_new)
         }
-        TlsAction::Issue(Whose::Admin { name, from }) => {
+        TlsAction::Issue(CertificateOwner::Admin { name, from }) => {
             let names = ["admin.placement.internal".to_owned()];
             issue(&from, &of_admin(&name)?, &names, ADMIN, put_new)
         }
-        TlsAction::Renew(Whose::Node { id, from, .. }) => renew(&from, &format!("node-{id}"), NODE),
-        TlsAction::Renew(Whose::Admin { name, from }) => renew(&from, &of_admin(&name)?, ADMIN),
+        TlsAction::Renew(CertificateOwner::Node { id, from, .. }) => {
+            renew(&from, &format!("node-{id}"), NODE)
+        }
+        TlsAction::Renew(CertificateOwner::Admin { name, from }) => {
+            renew(&from, &of_admin(&name)?, ADMIN)
+        }
         TlsAction::Show { files } => {
             for file in files {
                 print!("{}", show(&file, OffsetDateTime::now_utc())?);

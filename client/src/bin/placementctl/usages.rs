@@ -13,7 +13,7 @@ use crate::held::{Amounts, add_held};
 use crate::render::Rows;
 
 #[derive(Args)]
-pub(crate) struct Which {
+pub(crate) struct UsagesArgs {
     /// Show only this project.
     #[arg(long)]
     project: Option<String>,
@@ -25,8 +25,8 @@ const COUNT: &str = "consumer_count";
 /// Amounts and number of consumers by project and consumer type.
 type Sums = BTreeMap<(String, String), Amounts>;
 
-pub(crate) async fn show(content: &Content, which: Which) -> anyhow::Result<String> {
-    let filters = json!({ "project": which.project });
+pub(crate) async fn show(content: &Content, args: UsagesArgs) -> anyhow::Result<String> {
+    let filters = json!({ "project": args.project });
     let mut sums = Sums::new();
     let add = |consumer| {
         take(&mut sums, &consumer);
@@ -63,7 +63,7 @@ fn listed(sums: Sums) -> Rows<Usage> {
         r#type: kind,
         amounts,
     });
-    let rows = Rows::of(usages.collect())
+    let rows = Rows::new(usages.collect())
         .column("project", |usage| usage.project.clone())
         .column("type", |usage| usage.r#type.clone())
         .column("consumers", amount(COUNT));

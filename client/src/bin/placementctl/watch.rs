@@ -19,7 +19,7 @@ use crate::render::{is_printed, warn, word};
 const PAUSE: Duration = Duration::from_secs(1);
 
 #[derive(Args)]
-pub(crate) struct Which {
+pub(crate) struct WatchArgs {
     /// Start after this token instead of now: a `progress`, the `snapshot_end` of `bulk`, or the
     /// index of a change.
     #[arg(long, value_name = "TOKEN")]
@@ -28,14 +28,14 @@ pub(crate) struct Which {
     filters: Filters,
 }
 
-pub(crate) async fn watch(content: &Content, which: Which) -> anyhow::Result<()> {
+pub(crate) async fn watch(content: &Content, args: WatchArgs) -> anyhow::Result<()> {
     let raw = content.source.output.is_raw()?;
     let path = "events?or_snapshot=true";
-    let request = which.filters.request(content, path).await?;
+    let request = args.filters.request(content, path).await?;
     // Any response has the current token.
     let now = content.send(ApiRequest::get("/resource_classes")).await?;
     let now = now.position().index.map(|now| now.as_str().to_owned());
-    let after = which.after.or(now).unwrap_or_default();
+    let after = args.after.or(now).unwrap_or_default();
     let print = |line: &[u8], event: &Event| {
         let text = if raw {
             [line, b"\n"].concat()

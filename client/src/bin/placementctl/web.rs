@@ -42,7 +42,7 @@ const PASSED: [&str; 7] = [
 ];
 
 #[derive(Args)]
-pub(crate) struct Which {
+pub(crate) struct WebArgs {
     /// Loopback address to listen on. Port 0 chooses a free port.
     #[arg(long, value_name = "IP:PORT", default_value = "127.0.0.1:0")]
     listen: SocketAddr,
@@ -56,7 +56,7 @@ struct Site {
 }
 
 /// Serves the pages until Ctrl-C.
-pub(crate) async fn serve(client: &Client, Which { listen }: Which) -> anyhow::Result<()> {
+pub(crate) async fn serve(client: &Client, WebArgs { listen }: WebArgs) -> anyhow::Result<()> {
     ensure!(
         listen.ip().is_loopback(),
         "{listen} is not a loopback address, and pages show everything that operators see. Listen on loopback, such as \

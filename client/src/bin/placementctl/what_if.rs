@@ -18,12 +18,15 @@ use crate::files::read;
 use crate::render::{NO_ROWS, Output, cell, word};
 
 #[derive(Args)]
-pub(crate) struct Which {
+pub(crate) struct WhatIfArgs {
     /// File with changes and questions in JSON, see docs/placementctl.md; `-` reads standard input.
     file: PathBuf,
 }
 
-pub(crate) async fn ask(content: &Content, Which { file }: Which) -> anyhow::Result<String> {
+pub(crate) async fn ask(
+    content: &Content,
+    WhatIfArgs { file }: WhatIfArgs,
+) -> anyhow::Result<String> {
     let question: Value = serde_json::from_slice(&read(&file)?)
         .with_context(|| format!("{} is not JSON", file.display()))?;
     let mut request = ApiRequest::post(&format!("{EXTENSIONS}/what-if")).json(&question);

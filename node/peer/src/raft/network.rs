@@ -30,7 +30,7 @@ use super::messages::{
 };
 use super::peers::Peers;
 use super::snapshots::{Sending, Unsent};
-use crate::transport::channel::{Answer, CallError, Channel};
+use crate::transport::channel::{CallError, Channel, PendingCall};
 use crate::transport::log_throttle::LogThrottle;
 use crate::transport::method::{Lane, Method};
 
@@ -412,7 +412,7 @@ struct Appends<'s, S> {
 
 /// An append that was sent.
 struct UnderWay {
-    answer: Answer,
+    answer: PendingCall,
     bytes: usize,
 }
 

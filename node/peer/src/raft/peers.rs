@@ -63,7 +63,7 @@ fn plain(error: &io::Error) -> String {
 type Attempt = watch::Receiver<Option<Result<Channel, CallError>>>;
 
 /// Whether a connection works or is being opened.
-fn is_of_use(attempt: &Attempt) -> bool {
+fn is_usable(attempt: &Attempt) -> bool {
     match &*attempt.borrow() {
         None => attempt.has_changed().is_ok(),
         Some(connected) => (connected.as_ref()).is_ok_and(|channel| !channel.is_closed()),
@@ -149,7 +149,7 @@ impl Peers {
         let mut attempt = {
             let mut slots = self.slots.lock();
             match slots.get(&(to, lane)) {
-                Some((at, attempt)) if at == address && is_of_use(attempt) => attempt.clone(),
+                Some((at, attempt)) if at == address && is_usable(attempt) => attempt.clone(),
                 _ => {
                     let attempt = self.begin(to, address.to_owned(), lane);
                     slots.insert((to, lane), (address.to_owned(), attempt.clone()));
@@ -265,7 +265,7 @@ impl Peers {
     ) -> Result<Channel, CallError> {
         let not_sent =
             |reason: String| CallError::NotSent(format!("cannot connect to {address}{reason}"));
-        let (stream, shown) = timeout(self.connect, self.link.connect(address, to))
+        let (stream, certificate) = timeout(self.connect, self.link.connect(address, to))
             .await
             .map_err(|_| not_sent(format!(" within {:?}", self.connect)))?
             .map_err(|error| not_sent(format!(": {}", plain(&error))))?;
@@ -288,7 +288,7 @@ impl Peers {
         };
         let opened = Channel::open(stream, &hello, self.silence, extras, &self.tasks);
         let (channel, welcome) = opened.await?;
-        if shown.is_some_and(|shown| !shown.is_of_node(welcome.node)) {
+        if certificate.is_some_and(|certificate| !certificate.belongs_to_node(welcome.node)) {
             let reason = format!(
                 "it claims to be node {}, but its certificate does not",
                 welcome.node

@@ -30,11 +30,11 @@ pub struct Sending {
     room: SpaceCheck,
     /// Maximum rate, in bytes per second; 0: no fixed limit.
     bytes_per_s: u64,
-    targets: Mutex<BTreeMap<u64, Target>>,
+    recipients: Mutex<BTreeMap<u64, Recipient>>,
 }
 
 /// A node that needs a snapshot.
-struct Target {
+struct Recipient {
     /// The last log entry that its snapshot covers.
     covers: Option<LogId>,
     begun: Instant,
@@ -69,14 +69,16 @@ impl Sending {
             drafts,
             room,
             bytes_per_s,
-            targets: Mutex::default(),
+            recipients: Mutex::default(),
         }
     }
 
     /// The node to which a snapshot is being sent, if there is one.
     pub fn under_way(&self) -> Option<u64> {
-        let targets = self.targets.lock();
-        let mut under_way = targets.iter().filter(|(_, target)| target.is_under_way());
+        let recipients = self.recipients.lock();
+        let mut under_way = recipients
+            .iter()
+            .filter(|(_, recipient)| recipient.is_under_way());
         under_way.next().map(|(id, _)| *id)
     }
 
@@ -92,9 +94,9 @@ impl Sending {
         if let Some(until) = self.begin(to, snapshot.meta.last_log_id) {
             sleep_until(until).await;
         }
-        self.change(to, |target| target.at_work = true);
+        self.change(to, |recipient| recipient.at_work = true);
         let written = self.write_down(snapshot).await;
-        self.change(to, |target| target.at_work = false);
+        self.change(to, |recipient| recipient.at_work = false);
         let file = match written {
             Ok(file) => file,
             Err(error) => {
@@ -115,9 +117,9 @@ impl Sending {
             offset,
             data: Blob(data.into()),
         };
-        self.change(to, Target::asked);
+        self.change(to, Recipient::asked);
         let mut reply = call(part(0, Vec::new())).await.map_err(|error| {
-            self.change(to, Target::unanswered);
+            self.change(to, Recipient::unanswered);
             Unsent::Call(error)
         })?;
         if matches!(reply, SnapshotReply::From { offset: 1.. }) {
@@ -128,7 +130,7 @@ impl Sending {
             let offset = match reply {
                 SnapshotReply::From { offset } => offset,
                 SnapshotReply::Done(vote) => {
-                    self.targets.lock().remove(&to);
+                    self.recipients.lock().remove(&to);
                     return Ok(vote.into());
                 }
                 SnapshotReply::NotNow(reason) => return Err(self.put_off(to, reason)),
@@ -137,9 +139,9 @@ impl Sending {
                 }
             };
             if offset >= bytes {
-                self.change(to, |target| target.at_work = true);
+                self.change(to, |recipient| recipient.at_work = true);
                 reply = (call(part(bytes, Vec::new())).await).map_err(Unsent::Call)?;
-                self.change(to, |target| target.at_work = false);
+                self.change(to, |recipient| recipient.at_work = false);
                 if matches!(reply, SnapshotReply::From { .. }) {
                     return Err(Unsent::Again("it was not installed".to_owned()));
                 }
@@ -171,27 +173,27 @@ impl Sending {
 
     /// Notes the snapshot for a node. Returns when the node may be asked, if not at once.
     fn begin(&self, to: u64, covers: Option<LogId>) -> Option<Instant> {
-        let mut targets = self.targets.lock();
-        let target = (targets.entry(to)).or_insert_with(|| Target::new(covers, None));
-        if target.covers != covers {
-            *target = Target::new(covers, target.put_off.take());
+        let mut recipients = self.recipients.lock();
+        let recipient = (recipients.entry(to)).or_insert_with(|| Recipient::new(covers, None));
+        if recipient.covers != covers {
+            *recipient = Recipient::new(covers, recipient.put_off.take());
         }
         // The previous call may have been given up.
-        target.at_work = false;
-        target.put_off.as_ref().map(|put_off| put_off.until)
+        recipient.at_work = false;
+        recipient.put_off.as_ref().map(|put_off| put_off.until)
     }
 
-    fn change(&self, to: u64, change: impl FnOnce(&mut Target)) {
-        if let Some(target) = self.targets.lock().get_mut(&to) {
-            change(target);
+    fn change(&self, to: u64, change: impl FnOnce(&mut Recipient)) {
+        if let Some(recipient) = self.recipients.lock().get_mut(&to) {
+            change(recipient);
         }
     }
 
     fn moved(&self, to: u64) {
-        self.change(to, |target| {
-            target.moved = Some(Instant::now());
-            target.has_some = true;
-            if target.put_off.take().is_some() {
+        self.change(to, |recipient| {
+            recipient.moved = Some(Instant::now());
+            recipient.has_some = true;
+            if recipient.put_off.take().is_some() {
                 tracing::info!(target_node = to, "the node accepts the snapshot now");
             }
         });
@@ -200,8 +202,8 @@ impl Sending {
     /// Leaves a node alone for a while, longer each time. The reason is logged once: either side
     /// may lack room.
     fn put_off<E>(&self, to: u64, reason: String) -> Unsent<E> {
-        if let Some(target) = self.targets.lock().get_mut(&to) {
-            let pause = match &target.put_off {
+        if let Some(recipient) = self.recipients.lock().get_mut(&to) {
+            let pause = match &recipient.put_off {
                 Some(before) => (before.pause * 2).min(AGAIN_MAX),
                 None => {
                     tracing::warn!(
@@ -213,8 +215,8 @@ impl Sending {
                 }
             };
             RarePath::SnapshotPutOff.ran();
-            target.moved = None;
-            target.put_off = Some(PutOff {
+            recipient.moved = None;
+            recipient.put_off = Some(PutOff {
                 pause,
                 until: Instant::now() + pause,
             });
@@ -245,7 +247,7 @@ impl Sending {
     }
 }
 
-impl Target {
+impl Recipient {
     fn new(covers: Option<LogId>, put_off: Option<PutOff>) -> Self {
         let now = Instant::now();
         Self {

@@ -18,7 +18,7 @@ use tokio_rustls::rustls::{self, ClientConfig, RootCertStore, ServerConfig};
 use x509_parser::prelude::{FromDer, X509Certificate};
 
 use super::CertificateFiles;
-use super::Shown;
+use super::PeerCertificate;
 use placement_base::world::Clock;
 
 /// How often the files are checked for changes.
@@ -308,7 +308,8 @@ impl Source {
         let in_certificate = |error: rustls::Error| wrong(&files.certificate, error);
         let own = chain(&files.certificate, &contents.certificate)?;
         if let Some(name) = &self.name
-            && !Shown::first(Some(&own)).is_some_and(|shown| shown.bears(name.clone()))
+            && !PeerCertificate::first(Some(&own))
+                .is_some_and(|certificate| certificate.has_name(name.clone()))
         {
             let reason = format!("is no certificate for {name}");
             return Err(wrong(&files.certificate, reason));

@@ -7,7 +7,7 @@ use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::{self, AlertDescription, CertificateError};
 
-use super::Shown;
+use super::PeerCertificate;
 use super::certificates::Certificates;
 use placement_base::net::BoxStream;
 
@@ -32,7 +32,7 @@ pub enum Gate {
 pub struct Admitted {
     pub stream: BoxStream,
     /// The certificate of the client, if it presented one.
-    pub shown: Option<Shown>,
+    pub certificate: Option<PeerCertificate>,
     /// Whether it is encrypted.
     pub is_tls: bool,
     /// Whether HTTP/2 was negotiated.
@@ -86,7 +86,7 @@ impl Gate {
         let stream = acceptor.accept(stream).await?;
         let (_, session) = stream.get_ref();
         Ok(Admitted {
-            shown: Shown::first(session.peer_certificates()),
+            certificate: PeerCertificate::first(session.peer_certificates()),
             is_tls: true,
             is_http2: session.alpn_protocol() == Some(b"h2"),
             stream: Box::new(stream),
@@ -98,7 +98,7 @@ impl Admitted {
     fn plain(stream: BoxStream) -> Self {
         Self {
             stream,
-            shown: None,
+            certificate: None,
             is_tls: false,
             is_http2: false,
         }

@@ -8,7 +8,7 @@ use tokio_rustls::rustls::pki_types::ServerName;
 
 use super::certificates::Certificates;
 use super::gate::reason;
-use super::{PEER, Shown, node_name};
+use super::{PEER, PeerCertificate, node_name};
 use placement_base::net::{BoxStream, Net};
 
 /// How this node connects to the others.
@@ -31,7 +31,7 @@ impl Link {
         &self,
         address: &str,
         to: Option<u64>,
-    ) -> io::Result<(BoxStream, Option<Shown>)> {
+    ) -> io::Result<(BoxStream, Option<PeerCertificate>)> {
         let stream = self.net.connect(address).await?;
         let Some(certificates) = &self.certificates else {
             return Ok((stream, None));
@@ -43,7 +43,7 @@ impl Link {
             .ok_or_else(|| io::Error::other("no authority for other nodes is configured"))?;
         let secured = TlsConnector::from(client).connect(name, stream).await;
         let stream = secured.map_err(|error| io::Error::new(error.kind(), reason(&error)))?;
-        let shown = Shown::first(stream.get_ref().1.peer_certificates());
-        Ok((Box::new(stream), shown))
+        let certificate = PeerCertificate::first(stream.get_ref().1.peer_certificates());
+        Ok((Box::new(stream), certificate))
     }
 }

@@ -1,7 +1,7 @@
 //! TLS on this node's listeners, and on its connections to other nodes.
 //!
-//! The names in a certificate identify a node or an operator: [`Shown`]. The cluster's authority
-//! signs certificates of its nodes and operators only.
+//! The names in a certificate identify a node or an operator: [`PeerCertificate`]. The
+//! cluster's authority signs certificates of its nodes and operators only.
 
 mod certificates;
 #[cfg(test)]
@@ -14,7 +14,7 @@ mod settings;
 pub use certificates::Certificates;
 pub use gate::{Admitted, Gate, Refused};
 pub use link::Link;
-pub use secured::{Gates, NotSecured, Secured, Wanted};
+pub use secured::{Gates, ListenerTls, NotSecured, Secured};
 pub use settings::CertificateFiles;
 pub use settings::{AdminTls, PeerTls, TlsSection};
 
@@ -40,9 +40,9 @@ fn node_name(node: u64) -> String {
 
 /// The verified certificate that the other end has presented.
 #[derive(Debug, Clone)]
-pub struct Shown(Arc<CertificateDer<'static>>);
+pub struct PeerCertificate(Arc<CertificateDer<'static>>);
 
-impl Shown {
+impl PeerCertificate {
     /// The end-entity certificate of a chain.
     fn first(chain: Option<&[CertificateDer<'static>]>) -> Option<Self> {
         let first = chain?.first()?;
@@ -50,13 +50,13 @@ impl Shown {
     }
 
     /// Whether it is the certificate of this node.
-    pub(crate) fn is_of_node(&self, node: u64) -> bool {
-        self.bears(node_name(node))
+    pub(crate) fn belongs_to_node(&self, node: u64) -> bool {
+        self.has_name(node_name(node))
     }
 
     /// Whether it is the certificate of an operator.
-    pub fn is_of_an_operator(&self) -> bool {
-        self.bears(ADMIN.to_owned())
+    pub fn belongs_to_operator(&self) -> bool {
+        self.has_name(ADMIN.to_owned())
     }
 
     /// The owner: the common name of the certificate, such as `admin-alice`.
@@ -66,7 +66,7 @@ impl Shown {
         Some(name.as_str().ok()?.chars().take(OWNER_MAX).collect())
     }
 
-    fn bears(&self, name: String) -> bool {
+    fn has_name(&self, name: String) -> bool {
         let (Ok(certificate), Ok(name)) = (
             ParsedCertificate::try_from(&*self.0),
             ServerName::try_from(name),

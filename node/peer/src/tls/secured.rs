@@ -10,7 +10,7 @@ use placement_base::permissions::{Exposed, check_secret_file};
 
 /// Which listeners use TLS, and with which files. `None`: without TLS.
 #[derive(Debug)]
-pub struct Wanted {
+pub struct ListenerTls {
     pub peer: Option<(PeerTls, CertificateFiles)>,
     pub admin: Option<CertificateFiles>,
     /// The flag: whether plain connections are accepted too.
@@ -48,7 +48,7 @@ pub enum NotSecured {
 
 impl Secured {
     /// Loads the certificates of all listeners that use TLS.
-    pub fn open(wanted: Wanted, node: u64, net: Arc<dyn Net>) -> Result<Self, NotSecured> {
+    pub fn open(wanted: ListenerTls, node: u64, net: Arc<dyn Net>) -> Result<Self, NotSecured> {
         let mut gates = Gates {
             api: Gate::Plain,
             peer: Gate::Plain,

@@ -61,7 +61,7 @@ impl TlsSection {
     ///
     /// # Errors
     /// A file is not set.
-    pub fn of_the_cluster(&self) -> Result<CertificateFiles, Invalid> {
+    pub fn cluster_files(&self) -> Result<CertificateFiles, Invalid> {
         let authorities = required("tls.ca_file", self.ca_file.as_deref())?;
         self.for_clients((None, None), Some(authorities))
     }

@@ -166,7 +166,7 @@ impl Calls {
 }
 
 /// A pending answer. Dropping it gives the call up.
-pub(crate) struct Answer {
+pub(crate) struct PendingCall {
     id: u64,
     answer: oneshot::Receiver<Result<Bytes, CallError>>,
     calls: Arc<Mutex<Calls>>,
@@ -174,7 +174,7 @@ pub(crate) struct Answer {
     gives_up: Option<Arc<Outbox>>,
 }
 
-impl Drop for Answer {
+impl Drop for PendingCall {
     fn drop(&mut self) {
         let waited = self.calls.lock().waiting.remove(&self.id).is_some();
         if let Some(outbox) = self.gives_up.take().filter(|_| waited) {
@@ -183,7 +183,7 @@ impl Drop for Answer {
     }
 }
 
-impl Answer {
+impl PendingCall {
     /// Waits for the answer, possibly as long as the connection lives.
     pub(crate) async fn wait(&mut self) -> Result<Bytes, CallError> {
         match (&mut self.answer).await {
@@ -283,7 +283,7 @@ impl Channel {
     }
 
     /// Sends a call at once. Calls are sent in the order in which they begin.
-    pub(crate) fn begin(&self, method: Method, body: &[u8]) -> Result<Answer, CallError> {
+    pub(crate) fn begin(&self, method: Method, body: &[u8]) -> Result<PendingCall, CallError> {
         let bytes = [&[method as u8], body].concat();
         let (sender, answer) = oneshot::channel();
         let id = {
@@ -297,7 +297,7 @@ impl Channel {
             calls.quiet_since.get_or_insert_with(Instant::now);
             id
         };
-        Ok(Answer {
+        Ok(PendingCall {
             id,
             answer,
             calls: self.calls.clone(),

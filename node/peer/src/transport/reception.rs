@@ -24,7 +24,7 @@ use super::handler::{Caller, Connection, Handler};
 use super::joiner::Joiner;
 use super::log_throttle::LogThrottle;
 use super::wire_io::{outbox, read_frame, read_some, write_frame, write_frames};
-use crate::tls::{Admitted, Gate, Refused, Shown};
+use crate::tls::{Admitted, Gate, PeerCertificate, Refused};
 
 /// Deadline of an unauthenticated peer's hello.
 const HELLO: Duration = Duration::from_secs(5);
@@ -39,7 +39,7 @@ const INTRODUCTIONS_MAX: usize = 64;
 const MEMBERS_MAX: usize = 512;
 
 /// A connection whose hello was answered.
-struct Met {
+struct GreetedConnection {
     stream: BoxStream,
     /// Bytes that followed the hello.
     buffer: BytesMut,
@@ -113,20 +113,20 @@ impl Reception {
         address: SocketAddr,
         permit: Arc<CancellationToken>,
     ) -> io::Result<()> {
-        let met = permit.run_until_cancelled(self.meet(stream, address));
-        let met = timeout(HELLO, met).await?.ok_or_else(crowded)??;
-        let Some(met) = met else {
+        let greeted = permit.run_until_cancelled(self.meet(stream, address));
+        let greeted = timeout(HELLO, greeted).await?.ok_or_else(crowded)??;
+        let Some(greeted) = greeted else {
             return Ok(());
         };
         drop(permit);
-        let from = met.hello.from;
-        let served = if met.hello.introduction {
+        let from = greeted.hello.from;
+        let served = if greeted.hello.introduction {
             let permit = self.introductions.permit();
-            let served = permit.run_until_cancelled(self.serve(met));
+            let served = permit.run_until_cancelled(self.serve(greeted));
             timeout(INTRODUCTION, served).await?
         } else {
             let permit = self.members.permit();
-            permit.run_until_cancelled(self.serve(met)).await
+            permit.run_until_cancelled(self.serve(greeted)).await
         };
         served
             .ok_or_else(crowded)?
@@ -134,9 +134,17 @@ impl Reception {
     }
 
     /// Secures a connection and answers its hello; `None` if it is rejected.
-    async fn meet(&self, stream: BoxStream, address: SocketAddr) -> io::Result<Option<Met>> {
-        let (mut stream, shown) = match self.gate.admit(stream).await {
-            Ok(Admitted { stream, shown, .. }) => (stream, shown),
+    async fn meet(
+        &self,
+        stream: BoxStream,
+        address: SocketAddr,
+    ) -> io::Result<Option<GreetedConnection>> {
+        let (mut stream, certificate) = match self.gate.admit(stream).await {
+            Ok(Admitted {
+                stream,
+                certificate,
+                ..
+            }) => (stream, certificate),
             Err(Refused { reason, plain }) => {
                 // A peer rejected here is unauthenticated, whatever its number.
                 if self.logged.is_due(0, &reason) {
@@ -155,7 +163,7 @@ impl Reception {
             Some(frame) if frame.kind == Kind::Hello => record::decode::<Hello>(&frame.body)?,
             _ => return Err(io::Error::other("the first message is not a hello")),
         };
-        let welcome = match self.greet(&hello, shown) {
+        let welcome = match self.greet(&hello, certificate) {
             Ok(welcome) => welcome,
             Err(denied) => {
                 let (peer, reason) = (hello.from, denied.to_string());
@@ -169,7 +177,7 @@ impl Reception {
         };
         let body = record::encode_named(&welcome);
         write_frame(&mut stream, &Frame::new(Kind::Welcome, 0, body)).await?;
-        Ok(Some(Met {
+        Ok(Some(GreetedConnection {
             stream,
             buffer,
             hello,
@@ -178,8 +186,12 @@ impl Reception {
     }
 
     /// Welcomes a node with the negotiated version.
-    fn greet(&self, hello: &Hello, shown: Option<Shown>) -> Result<Welcome, Denied> {
-        if shown.is_some_and(|shown| !shown.is_of_node(hello.from)) {
+    fn greet(
+        &self,
+        hello: &Hello,
+        certificate: Option<PeerCertificate>,
+    ) -> Result<Welcome, Denied> {
+        if certificate.is_some_and(|certificate| !certificate.belongs_to_node(hello.from)) {
             let reason = format!("the certificate does not belong to node {}", hello.from);
             return Err(Denied::Refused(reason));
         }
@@ -199,9 +211,9 @@ impl Reception {
     }
 
     /// Answers the calls of one connection until it ends.
-    async fn serve(&self, mut met: Met) -> io::Result<()> {
-        let is_introduction = met.hello.introduction;
-        let (mut read, write) = tokio::io::split(met.stream);
+    async fn serve(&self, mut greeted: GreetedConnection) -> io::Result<()> {
+        let is_introduction = greeted.hello.introduction;
+        let (mut read, write) = tokio::io::split(greeted.stream);
         let (outbox, queued) = outbox();
         let piece_bytes = piece_bytes(is_introduction);
         let (stopped, written) = (CancellationToken::new(), CancellationToken::new());
@@ -215,8 +227,8 @@ impl Reception {
         let end = CancellationToken::new();
         let connection = Arc::new(Connection {
             caller: Caller {
-                node: met.hello.from,
-                records: records(met.version),
+                node: greeted.hello.from,
+                records: records(greeted.version),
             },
             is_introduction,
             handler: self.handler.clone(),
@@ -229,7 +241,7 @@ impl Reception {
         let begun = Instant::now();
         let (mut alive, mut has_called) = (begun, false);
         loop {
-            while let Some(message) = joiner.next(&mut met.buffer)? {
+            while let Some(message) = joiner.next(&mut greeted.buffer)? {
                 has_called |= message.kind == Kind::Request;
                 calls.take(message).await?;
             }
@@ -238,7 +250,7 @@ impl Reception {
             } else {
                 IDLE_MAX.saturating_sub(alive.elapsed())
             };
-            let more = end.run_until_cancelled(read_some(&mut read, &mut met.buffer));
+            let more = end.run_until_cancelled(read_some(&mut read, &mut greeted.buffer));
             let Some(true) = timeout(patience, more).await?.transpose()? else {
                 break;
             };

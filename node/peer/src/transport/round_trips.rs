@@ -27,10 +27,10 @@ pub struct RoundTrip {
 /// Round trips to all measured nodes.
 #[derive(Default)]
 pub struct RoundTrips {
-    known: Mutex<BTreeMap<u64, Known>>,
+    measured: Mutex<BTreeMap<u64, PeerMeasurements>>,
 }
 
-struct Known {
+struct PeerMeasurements {
     mean: Duration,
     least: Duration,
     least_before: Duration,
@@ -43,34 +43,34 @@ impl RoundTrips {
     /// Notes a measurement that has just ended, and the other clock at its middle.
     pub(super) fn note(&self, node: u64, took: Duration, shown: Option<i64>) {
         let now = Instant::now();
-        let mut known = self.known.lock();
-        let known = known.entry(node).or_insert_with(|| Known {
+        let mut measured = self.measured.lock();
+        let measured = measured.entry(node).or_insert_with(|| PeerMeasurements {
             mean: took,
             least: took,
             least_before: took,
             since: now,
             clock: None,
         });
-        if known.since.elapsed() >= RECENT {
-            known.since = now;
-            known.least_before = known.least;
-            known.least = took;
+        if measured.since.elapsed() >= RECENT {
+            measured.since = now;
+            measured.least_before = measured.least;
+            measured.least = took;
         }
-        known.least = known.least.min(took);
-        known.mean = (known.mean * (WEIGHT - 1) + took) / WEIGHT;
+        measured.least = measured.least.min(took);
+        measured.mean = (measured.mean * (WEIGHT - 1) + took) / WEIGHT;
         let shown = shown.map(|shown| (shown, now.checked_sub(took / 2).unwrap_or(now)));
-        known.clock = shown.or(known.clock);
+        measured.clock = shown.or(measured.clock);
     }
 
     /// The round trip to one node, if it was measured.
     pub fn to(&self, node: u64) -> Option<RoundTrip> {
-        self.known.lock().get(&node).map(Known::read)
+        self.measured.lock().get(&node).map(PeerMeasurements::read)
     }
 
     /// The round trips to all measured nodes.
     pub fn all(&self) -> BTreeMap<u64, RoundTrip> {
-        let known = self.known.lock();
-        known
+        let measured = self.measured.lock();
+        measured
             .iter()
             .map(|(node, way)| (*node, way.read()))
             .collect()
@@ -78,19 +78,19 @@ impl RoundTrips {
 
     /// The current wall clock of a node, in microseconds since 1970, if it was reported recently.
     pub fn clock_of(&self, node: u64) -> Option<i64> {
-        let (shown, at) = self.known.lock().get(&node)?.clock?;
+        let (shown, at) = self.measured.lock().get(&node)?.clock?;
         let since = at.elapsed();
         let micros = i64::try_from(since.as_micros()).unwrap_or(i64::MAX);
         (since <= CLOCK_RECENT).then(|| shown.saturating_add(micros))
     }
 
-    /// Forgets all nodes except those for which `is_of_use` holds.
-    pub fn keep(&self, is_of_use: impl Fn(u64) -> bool) {
-        self.known.lock().retain(|node, _| is_of_use(*node));
+    /// Forgets all nodes except those for which `is_kept` holds.
+    pub fn keep(&self, is_kept: impl Fn(u64) -> bool) {
+        self.measured.lock().retain(|node, _| is_kept(*node));
     }
 }
 
-impl Known {
+impl PeerMeasurements {
     fn read(&self) -> RoundTrip {
         RoundTrip {
             least: self.least.min(self.least_before),

@@ -22,18 +22,18 @@ const GATHER_MAX: usize = 256;
 pub(super) struct Outbox {
     frames: mpsc::UnboundedSender<(Frame, Instant)>,
     urgent: mpsc::UnboundedSender<Frame>,
-    waiting: Arc<Waiting>,
+    waiting: Arc<QueueState>,
 }
 
 /// State of the frames that are not written yet.
 #[derive(Default)]
-struct Waiting {
+struct QueueState {
     bytes: AtomicUsize,
     /// When the frame that is being written was queued.
     since: Mutex<Option<Instant>>,
 }
 
-impl Waiting {
+impl QueueState {
     /// Notes that a frame is being written.
     fn has_begun(&self, frame: &Frame) {
         self.bytes
@@ -45,14 +45,14 @@ impl Waiting {
 pub(super) struct Queued {
     frames: mpsc::UnboundedReceiver<(Frame, Instant)>,
     urgent: mpsc::UnboundedReceiver<Frame>,
-    waiting: Arc<Waiting>,
+    waiting: Arc<QueueState>,
 }
 
 /// Creates a queue of frames.
 pub(super) fn outbox() -> (Arc<Outbox>, Queued) {
     let (frames, queued_frames) = mpsc::unbounded_channel();
     let (urgent, queued_urgent) = mpsc::unbounded_channel();
-    let waiting = Arc::<Waiting>::default();
+    let waiting = Arc::<QueueState>::default();
     let queued = Queued {
         frames: queued_frames,
         urgent: queued_urgent,

@@ -12,8 +12,8 @@ use super::explanation::explained as explanation;
 use super::lists::provider;
 use crate::ask::{Failure, Questions};
 use crate::frame::View;
-use crate::parts::{Field, ROWS_MAX, Room, Table, form};
-use crate::target::{Target, whole_query, with_query};
+use crate::parts::{Field, ROWS_MAX, RowBudget, Table, form};
+use crate::target::{PageAddress, whole_query, with_query};
 use crate::words::{command, word};
 
 /// Default limit of candidates.
@@ -24,7 +24,7 @@ const PARTS_MAX: usize = 8;
 const TREES_MAX: usize = 100;
 
 /// Fields of the form: parameter, label, example, and value.
-pub(super) fn fields(target: &Target) -> [Field<'_>; 4] {
+pub(super) fn fields(target: &PageAddress) -> [Field<'_>; 4] {
     [
         ("resources", "Resources", "VCPU:8,MEMORY_MB:32768"),
         ("required", "Traits", "HW_CPU_X86_AVX2,!CUSTOM_OLD"),
@@ -58,7 +58,7 @@ pub(super) async fn show(questions: &mut Questions<'_>, of: &Content<'_>) -> Res
 }
 
 /// The query from the fields; empty if no field is set.
-pub(super) fn asked(target: &Target) -> String {
+pub(super) fn asked(target: &PageAddress) -> String {
     let fields = fields(target).map(|(name, .., value)| (name, value));
     with_query("", &fields).trim_start_matches('?').to_owned()
 }
@@ -113,7 +113,7 @@ async fn result(
                 @if more > 0 { "and " (more) " more" }
             }
         });
-    let rows = Room::default().take(all.iter().map(|one| table.row(one)));
+    let rows = RowBudget::default().take(all.iter().map(|one| table.row(one)));
     // Truncated by the limit of the query or of the page.
     let limit = asked.split('&').find_map(|one| one.strip_prefix("limit="));
     let limit = limit.unwrap_or(LIMIT).parse().unwrap_or(usize::MAX);

@@ -11,7 +11,7 @@ use super::lists::CAPACITY;
 use crate::ask::{Failure, Questions};
 use crate::charts::{BARS_MAX, bars};
 use crate::frame::View;
-use crate::parts::{Room, cut_to, form, link};
+use crate::parts::{RowBudget, cut_to, form, link};
 use crate::words::{counted, cut, word};
 
 /// Maximum size of the charts of a page, in bytes.
@@ -23,7 +23,7 @@ pub(super) async fn show(questions: &mut Questions<'_>, of: &Content<'_>) -> Res
     let mut view = CAPACITY.view(of, &answer);
     let all: Vec<_> = answer.capacity.iter().filter_map(chart).collect();
     let count = all.len();
-    let charts = Room(CHARTS_BYTES).take(all);
+    let charts = RowBudget(CHARTS_BYTES).take(all);
     view.body = html! {
         (view.body)
         @if !charts.is_empty() {

@@ -10,7 +10,7 @@ use super::Content;
 use super::lists::provider;
 use crate::ask::{Failure, Questions};
 use crate::frame::View;
-use crate::parts::{Room, Table, cell, cut_to, facts, link};
+use crate::parts::{RowBudget, Table, cell, cut_to, facts, link};
 use crate::target::encoded;
 use crate::words::{command, word};
 
@@ -45,7 +45,7 @@ pub(super) async fn show(
             provider(of, uuid, names.get(*uuid).unwrap_or(uuid))
         })
         .column("Resources", |(_, one)| cell(&one.resources));
-    let rows = Room::default().take(held.iter().map(|one| table.row(&one)));
+    let rows = RowBudget::default().take(held.iter().map(|one| table.row(&one)));
     let history = of.partition.page("history", &[("consumer", uuid)]);
     let facts = facts(&[
         ("consumer type", word(&answer.consumer_type)),

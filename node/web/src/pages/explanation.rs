@@ -6,7 +6,7 @@ use placement_words::{Folded, Words};
 
 use super::Content;
 use super::lists::provider;
-use crate::parts::{Room, Table, cell, link, row};
+use crate::parts::{RowBudget, Table, cell, link, row};
 use crate::words::{cut, text, word};
 
 /// Maximum number of shown entries of each part.
@@ -15,13 +15,13 @@ const SHOWN_MAX: usize = 20;
 const WORDS: Words = Words(text);
 
 pub(super) fn explained(of: &Content<'_>, answer: &Explanation<'_>) -> Markup {
-    let mut room = Room::default();
+    let mut budget = RowBudget::default();
     // The first absent name is in the first line.
     let names = WORDS.absent_names(answer).skip(1).take(SHOWN_MAX);
-    let names = room.take(names.map(|name| html! { li { (sentence(&name)) } }));
+    let names = budget.take(names.map(|name| html! { li { (sentence(&name)) } }));
     let less = WORDS.relaxations(answer);
-    let less = some(&mut room, less.iter(), |one| relaxation(of, one));
-    let nearest = some(&mut room, answer.nearest.iter(), |one| near(of, one));
+    let less = some(&mut budget, less.iter(), |one| relaxation(of, one));
+    let nearest = some(&mut budget, answer.nearest.iter(), |one| near(of, one));
     let (stages, others) = WORDS.stages(answer);
     let table = Table::new()
         .column(
@@ -34,7 +34,7 @@ pub(super) fn explained(of: &Content<'_>, answer: &Explanation<'_>) -> Markup {
             let gone = one.examples.iter().take(SHOWN_MAX);
             html! { @for one in gone { (provider(of, &one.uuid, &one.name)) " " } }
         });
-    let (mut steps, left_out) = some(&mut room, stages.into_iter(), |one| table.row(one));
+    let (mut steps, left_out) = some(&mut budget, stages.into_iter(), |one| table.row(one));
     let none = || html! { "–" };
     for (count, removed) in [(left_out, none()), (others, html! { "0" })] {
         if count > 0 {
@@ -61,12 +61,12 @@ pub(super) fn explained(of: &Content<'_>, answer: &Explanation<'_>) -> Markup {
 
 /// The first entries, and the number of further ones.
 fn some<'a, T: 'a>(
-    room: &mut Room,
+    budget: &mut RowBudget,
     all: impl ExactSizeIterator<Item = &'a T>,
     shown: impl FnMut(&'a T) -> Markup,
 ) -> (Vec<Markup>, usize) {
     let count = all.len();
-    let shown = room.take(all.take(SHOWN_MAX).map(shown));
+    let shown = budget.take(all.take(SHOWN_MAX).map(shown));
     let more = count - shown.len();
     (shown, more)
 }

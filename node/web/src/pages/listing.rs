@@ -5,7 +5,7 @@ use maud::{Markup, html};
 use super::Content;
 use crate::ask::{Answer, Failure, Questions};
 use crate::frame::View;
-use crate::parts::{Field, Room, Table, form, pager, pages};
+use crate::parts::{Field, RowBudget, Table, form, pager, pages};
 
 /// Page size, where the API returns pages.
 const LIMIT: (&str, &str) = ("limit", "100");
@@ -116,7 +116,7 @@ impl<A: Answer, T: 'static> Listing<A, T> {
         }
         all.drain(..from.min(all.len()));
         let table = (self.table)(of);
-        let rows = Room::default().take(all.iter().map(|one| table.row(one)));
+        let rows = RowBudget::default().take(all.iter().map(|one| table.row(one)));
         let others = match &self.order {
             Order::Given | Order::ByName(_) => {
                 let left = all.len();

@@ -13,13 +13,13 @@ mod topology;
 
 use crate::ask::{Failure, Questions};
 use crate::frame::View;
-use crate::target::{Partition, Target};
+use crate::target::{PageAddress, Partition};
 use crate::words::command;
 
 /// Renders the page of an address.
 pub(crate) async fn show(
     questions: &mut Questions<'_>,
-    target: &Target,
+    target: &PageAddress,
     partition: &Partition,
 ) -> Result<View, Failure> {
     let segments: Vec<&str> = target.segments.iter().map(String::as_str).collect();
@@ -46,7 +46,7 @@ pub(crate) async fn show(
 /// Partition and address of a page.
 pub(crate) struct Content<'a> {
     pub(crate) partition: &'a Partition,
-    pub(crate) target: &'a Target,
+    pub(crate) target: &'a PageAddress,
 }
 
 impl Content<'_> {

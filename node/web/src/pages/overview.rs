@@ -7,7 +7,7 @@ use placement_words::{Condition, Health, Survey};
 use crate::ask::{Failure, Questions};
 use crate::charts::bars;
 use crate::frame::View;
-use crate::parts::{Room, Table, cell, facts, link};
+use crate::parts::{RowBudget, Table, cell, facts, link};
 use crate::target;
 use crate::words::{bytes, cut, date, site, word};
 
@@ -35,25 +35,25 @@ pub(super) async fn show(questions: &mut Questions<'_>) -> Result<View, Failure>
             head,
         })
         .collect();
-    let mut room = Room::default();
+    let mut budget = RowBudget::default();
     let mut survey = survey(&asked, &answers);
-    if questions.are_of_a_user() {
+    if questions.is_user_session() {
         // The reason contains addresses.
         let members = survey.members.iter_mut();
         members.for_each(|(member, _)| member.unreachable = None);
     }
-    let health = Health::of(&survey);
-    let warnings = survey.warnings(!questions.are_of_a_user());
+    let health = Health::from_survey(&survey);
+    let warnings = survey.warnings(!questions.is_user_session());
     let warnings = health.problems.iter().chain(&warnings);
-    let warnings = room.take(warnings.map(|one| html! { li { (cut(one)) } }));
+    let warnings = budget.take(warnings.map(|one| html! { li { (cut(one)) } }));
     let (reported, answered, expiring) = (reported(), answered(), expiring());
-    let rows = room.take(members.iter().map(|one| reported.row(one)));
-    let requests = members.iter().filter_map(Requests::of);
-    let requests = room.take(requests.map(|one| answered.row(&one)));
+    let rows = budget.take(members.iter().map(|one| reported.row(one)));
+    let requests = members.iter().filter_map(Requests::from_report);
+    let requests = budget.take(requests.map(|one| answered.row(&one)));
     let certificates = members.iter().flat_map(certificates);
-    let certificates = room.take(certificates.map(|one| expiring.row(&one)));
+    let certificates = budget.take(certificates.map(|one| expiring.row(&one)));
     let held = held();
-    let partitions = room.take(partitions.iter().map(|one| held.row(one)));
+    let partitions = budget.take(partitions.iter().map(|one| held.row(one)));
     let facts = facts(&[
         ("cluster id", word(&asked.cluster_id)),
         ("leader", word(asked.leader)),
@@ -160,7 +160,7 @@ struct Requests {
 }
 
 impl Requests {
-    fn of(member: &Reported<'_>) -> Option<Self> {
+    fn from_report(member: &Reported<'_>) -> Option<Self> {
         let minutes = member.status?.requests.iter().take(60).copied();
         let (all, failed): (Vec<_>, Vec<_>) = minutes.unzip();
         (!all.is_empty()).then(|| Self {

@@ -8,7 +8,7 @@ use super::Content;
 use super::lists::{self, provider};
 use crate::ask::{Failure, Questions};
 use crate::frame::View;
-use crate::parts::{Room, Table, bar, cell, cut_to, facts, link, pages};
+use crate::parts::{RowBudget, Table, bar, cell, cut_to, facts, link, pages};
 use crate::target::encoded;
 use crate::words::{command, word};
 
@@ -31,12 +31,12 @@ pub(super) async fn show(
     let all = &tree.providers;
     let named = all.iter().find(|one| one.uuid == uuid);
     let title = named.map_or(uuid.to_owned(), |one| word(&one.name));
-    let mut room = Room::default();
+    let mut budget = RowBudget::default();
     let table = lists::consumers(of);
-    let holders = room.take(consumers.consumers.iter().map(|one| table.row(one)));
+    let holders = budget.take(consumers.consumers.iter().map(|one| table.row(one)));
     let is_cut = consumers.next.is_some() || holders.len() < consumers.consumers.len();
     let from = of.target.offset();
-    let shown = room.take(all.iter().skip(from).map(|one| section(of, all, one)));
+    let shown = budget.take(all.iter().skip(from).map(|one| section(of, all, one)));
     let left = all.len().saturating_sub(from);
     let href = |from: &str| partition.page(&own, &[("from", from)]);
     let [all_consumers, history] =

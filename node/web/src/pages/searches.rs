@@ -10,7 +10,7 @@ use serde::de::IgnoredAny;
 use super::Content;
 use crate::ask::{Failure, Questions};
 use crate::frame::View;
-use crate::parts::{Room, Table, cell, link, pages};
+use crate::parts::{RowBudget, Table, cell, link, pages};
 
 /// Maximum number of searches per node.
 const LIMIT: &str = "1000";
@@ -20,7 +20,10 @@ pub(super) async fn show(questions: &mut Questions<'_>, of: &Content<'_>) -> Res
     let from = of.target.offset();
     let table = table(of);
     let rows = all.iter().skip(from).map(|one| table.row(one));
-    let (rows, left) = (Room::default().take(rows), all.len().saturating_sub(from));
+    let (rows, left) = (
+        RowBudget::default().take(rows),
+        all.len().saturating_sub(from),
+    );
     let href = |from: &str| of.partition.page("searches", &[("from", from)]);
     let body = html! {
         p { "Searches without candidates come first; otherwise newest first." }
@@ -37,7 +40,7 @@ pub(super) async fn show(questions: &mut Questions<'_>, of: &Content<'_>) -> Res
 }
 
 /// A search, and the node that keeps it.
-struct Kept {
+struct NodeSearch {
     node: u64,
     search: Search<'static, IgnoredAny>,
 }
@@ -47,7 +50,7 @@ struct Kept {
 async fn on_all_nodes(
     questions: &mut Questions<'_>,
     of: &Content<'_>,
-) -> Result<(Vec<Kept>, Vec<String>, u64), Failure> {
+) -> Result<(Vec<NodeSearch>, Vec<String>, u64), Failure> {
     let status: NodeStatus = questions.get("/v1/status".to_owned()).await?;
     let nodes: Vec<u64> = status.members.iter().map(|one| one.id).collect();
     let path = "/placementd/v1/searches";
@@ -62,14 +65,14 @@ async fn on_all_nodes(
             Ok(answer) => {
                 left_out = left_out.saturating_add(answer.left_out);
                 let kept = answer.searches.into_iter();
-                found.extend(kept.map(|search| Kept { node, search }));
+                found.extend(kept.map(|search| NodeSearch { node, search }));
             }
             // A request that one node refuses is refused by all.
             Err(refused) if refused.status < 500 => return Err(refused),
             Err(_) => silent.push(node.to_string()),
         }
     }
-    found.sort_by_cached_key(|Kept { search, .. }| {
+    found.sort_by_cached_key(|NodeSearch { search, .. }| {
         // RFC 3339 texts sort by time, except for the final `Z`, which would sort after a fraction.
         let at = search
             .at
@@ -82,9 +85,9 @@ async fn on_all_nodes(
     Ok((found, silent, left_out))
 }
 
-fn table<'a>(of: &'a Content<'a>) -> Table<'a, Kept> {
+fn table<'a>(of: &'a Content<'a>) -> Table<'a, NodeSearch> {
     Table::new()
-        .column("Time", |one: &Kept| cell(&one.search.at))
+        .column("Time", |one: &NodeSearch| cell(&one.search.at))
         .column("Candidates", |one| {
             let more = if one.search.limited { " or more" } else { "" };
             html! { (one.search.candidates) (more) }

@@ -5,7 +5,7 @@ use placement_wire::{FailureDomain, Loss, MemberStanding, RoundTrip, SiteCosts, 
 
 use crate::ask::{Failure, Questions};
 use crate::frame::View;
-use crate::parts::{Room, Table, cell};
+use crate::parts::{RowBudget, Table, cell};
 use crate::words::{cut, site, word};
 
 /// Maximum number of sites in a row.
@@ -13,22 +13,22 @@ const SITES_MAX: usize = 10;
 
 pub(super) async fn show(questions: &mut Questions<'_>) -> Result<View, Failure> {
     let topology: Topology = questions.get("/v1/topology".to_owned()).await?;
-    let mut room = Room::default();
+    let mut budget = RowBudget::default();
     Ok(View {
         title: "Topology".to_owned(),
         body: html! {
             p class="verdict" { (summary(&topology)) }
-            (shown(&mut room, "Failures", &losses(), &topology.losses))
-            (shown(&mut room, "Sites", &sites(), &topology.sites))
-            (shown(&mut room, "Members", &members(), &topology.members))
-            (shown(&mut room, "Round trips", &round_trips(), &topology.round_trips))
+            (shown(&mut budget, "Failures", &losses(), &topology.losses))
+            (shown(&mut budget, "Sites", &sites(), &topology.sites))
+            (shown(&mut budget, "Members", &members(), &topology.members))
+            (shown(&mut budget, "Round trips", &round_trips(), &topology.round_trips))
         },
         commands: vec!["placementctl topology".to_owned()],
     })
 }
 
-fn shown<T>(room: &mut Room, caption: &str, table: &Table<'_, T>, all: &[T]) -> Markup {
-    let rows = room.take(all.iter().map(|one| table.row(one)));
+fn shown<T>(budget: &mut RowBudget, caption: &str, table: &Table<'_, T>, all: &[T]) -> Markup {
+    let rows = budget.take(all.iter().map(|one| table.row(one)));
     table.with(caption, &rows)
 }
 

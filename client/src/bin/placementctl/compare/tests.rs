@@ -98,7 +98,7 @@ async fn compare(a: Answers, b: Answers, once: Answers) -> anyhow::Result<Vec<St
         client: service(&client, url, "secret").unwrap(),
     };
     let services = [at("A", "http://a"), at("B", "https://b/placement/")];
-    let (mut comparison, mut lines) = (Comparison::of(services), Vec::new());
+    let (mut comparison, mut lines) = (Comparison::new(services), Vec::new());
     let print = |line: &[u8]| {
         lines.push(String::from_utf8(line.to_vec())?);
         Ok(true)

@@ -186,7 +186,7 @@ fn equal_groups_are_merged() {
 fn a_search_with_candidates_is_not_the_cause() {
     let search = |candidates: u64, explanation: Option<&Value>| LookedUp {
         explained_now: None,
-        kept: Kept {
+        kept: NodeSearch {
             node: 1,
             search: Search {
                 at: Some("2026-11-26T20:00:00Z".into()),

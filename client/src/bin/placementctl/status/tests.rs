@@ -213,7 +213,7 @@ fn a_member_with_a_nearly_full_disk_is_a_degradation() {
     if let Some(status) = &mut answers[2] {
         status.disk_problem = Some("the disk is nearly full".to_owned());
     }
-    let health = Health::of(&survey(answers));
+    let health = Health::from_survey(&survey(answers));
     assert_eq!(
         health.text(),
         "degraded: 3 of 3, can lose 1\n  node 3 refuses additions: the disk is nearly full\n"
@@ -224,7 +224,7 @@ fn a_member_with_a_nearly_full_disk_is_a_degradation() {
 fn the_newest_member_reports_why_a_member_is_unreachable() {
     let mut survey = survey([leader(), follower(2), None]);
     survey.members[2].0.unreachable = Some("its certificate has expired".to_owned());
-    let text = Health::of(&survey).text();
+    let text = Health::from_survey(&survey).text();
     let reason = "\n  node 3 does not answer: its certificate has expired\n";
     assert!(text.ends_with(reason), "{text}");
 }
@@ -236,7 +236,7 @@ fn a_node_of_another_cluster_does_not_count() {
         status.cluster_id = Some("d".to_owned());
     }
     assert_eq!(
-        Health::of(&survey(answers)).text(),
+        Health::from_survey(&survey(answers)).text(),
         "degraded: 2 of 3, can lose 0\n  node 3 belongs to another cluster, d\n"
     );
 }
@@ -250,14 +250,14 @@ fn a_replaced_learner_does_not_degrade_the_cluster() {
     survey.members.push((successor, Some(ready)));
     let lost = &mut survey.members[2].0;
     lost.replaced_by = Some(4);
-    let condition = Health::of(&survey).condition;
+    let condition = Health::from_survey(&survey).condition;
     assert_eq!(condition, Condition::Degraded, "it has its vote");
     survey.members[2].0.role = MemberRole::Learner;
     survey.members[3].0.role = MemberRole::Learner;
-    let condition = Health::of(&survey).condition;
+    let condition = Health::from_survey(&survey).condition;
     assert_eq!(condition, Condition::Degraded, "no node has its vote");
     survey.members[3].0.role = MemberRole::Voter;
-    let text = Health::of(&survey).text();
+    let text = Health::from_survey(&survey).text();
     assert_eq!(text, "healthy: 3 of 3, can lose 1\n");
 }
 
@@ -288,7 +288,7 @@ fn health_counts_the_members_that_may_be_lost() {
              node 2 is not ready: no leader is known\n",
         ),
     ] {
-        let health = Health::of(&survey(answers));
+        let health = Health::from_survey(&survey(answers));
         assert_eq!(health.condition, condition);
         assert!(health.text().starts_with(words), "{}", health.text());
     }

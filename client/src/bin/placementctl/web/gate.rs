@@ -64,7 +64,7 @@ impl Gate {
         if uri.authority().is_some() || !only(headers, HOST.as_str()).is_some_and(is_own) {
             return Verdict::Refuse(StatusCode::MISDIRECTED_REQUEST, FOREIGN_HOST);
         }
-        if is_of_another_page(headers, is_own) {
+        if comes_from_another_page(headers, is_own) {
             return Verdict::Refuse(StatusCode::FORBIDDEN, FOREIGN_PAGE);
         }
         if uri.path() == "/"
@@ -132,7 +132,7 @@ fn only<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
 
 /// Whether a page of another origin, such as another port of this machine, caused the request. Only
 /// old browsers send neither header.
-fn is_of_another_page(headers: &HeaderMap, is_own: impl Fn(&str) -> bool) -> bool {
+fn comes_from_another_page(headers: &HeaderMap, is_own: impl Fn(&str) -> bool) -> bool {
     let site = headers.get("sec-fetch-site").map(|site| site.as_bytes());
     let is_foreign = site.is_some_and(|site| ![&b"none"[..], b"same-origin"].contains(&site));
     let is_own = |origin: &str| origin.strip_prefix("http://").is_some_and(&is_own);

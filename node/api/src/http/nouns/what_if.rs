@@ -10,7 +10,7 @@ use percent_encoding::percent_decode_str;
 use placement_model::query::candidates::CandidateRequest;
 use placement_model::query::capacity::{CapacityBy, CapacityReport};
 use placement_model::query::what_if::Fit;
-use placement_wire::what_if::{self as wire, Change, Changed, Question};
+use placement_wire::what_if::{self as wire, Change, Question, WriteResponse};
 use serde_json::value::RawValue;
 
 use super::{CONTENT_ROWS_MAX, capacity, explain, unknown_name};
@@ -216,7 +216,7 @@ fn parse(
     })
 }
 
-async fn changed(response: Response<Body>) -> Result<Changed<Box<RawValue>>, ApiError> {
+async fn changed(response: Response<Body>) -> Result<WriteResponse<Box<RawValue>>, ApiError> {
     let status = response.status().as_u16();
     let body = response
         .into_body()
@@ -226,7 +226,7 @@ async fn changed(response: Response<Body>) -> Result<Changed<Box<RawValue>>, Api
         .to_bytes();
     // Errors may be in HTML.
     let body = serde_json::from_slice(&body).ok();
-    Ok(Changed { status, body })
+    Ok(WriteResponse { status, body })
 }
 
 /// Builds the request to the API for a write.

@@ -1,5 +1,6 @@
 //! Scenarios worth a test of their own, and one test for every bug that a simulation found.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use placement_base::coverage::RarePath;
@@ -125,8 +126,24 @@ fn linearizable_reads_refused(report: &Report, cut: &FaultRecord) -> usize {
     refused.count()
 }
 
-/// Runs with one power failure of a node at each of these points.
-fn loses_power_at(seed: u64, points: &[&str], away_before: u64) -> Report {
+/// Runs with one power failure of a node at each of these points. Most runs reach all of them in
+/// the time that the plan gives; the points that a run misses are left to the next seed.
+fn loses_power_at(first_seed: u64, points: &[&str], away_before: u64) -> Vec<Report> {
+    const SEEDS: u64 = 4;
+    let mut missed: BTreeSet<&str> = points.iter().copied().collect();
+    let mut reports = Vec::new();
+    for seed in first_seed..first_seed + SEEDS {
+        let report = with_power_failures(seed, points, away_before);
+        missed.retain(|point| !report.points.contains(point));
+        reports.push(report);
+        if missed.is_empty() {
+            return reports;
+        }
+    }
+    panic!("no power was lost in {SEEDS} runs when {missed:?}");
+}
+
+fn with_power_failures(seed: u64, points: &[&str], away_before: u64) -> Report {
     let parameters = Parameters {
         snapshot_every: 10,
         keep_in_log: 0,
@@ -141,16 +158,7 @@ fn loses_power_at(seed: u64, points: &[&str], away_before: u64) -> Report {
         let cut = Planned::new(begins + away_before, 1000, Fault::PowerCutAt(1, point));
         away.into_iter().chain([cut])
     });
-    let report = run_without_violations(parameters, faults.collect());
-    for point in points {
-        assert!(
-            report.points.contains(point),
-            "no power was lost when {point}, but at {:?}; {:?}",
-            report.points,
-            report.counts
-        );
-    }
-    report
+    run_without_violations(parameters, faults.collect())
 }
 
 #[test]
@@ -175,9 +183,10 @@ fn power_may_fail_in_the_middle_of_an_installation() {
         "a snapshot is about to be installed",
         "the rows are about to be replaced",
     ];
-    let report = loses_power_at(243, &points, 2500);
+    let reports = loses_power_at(24, &points, 2500);
     for path in [RarePath::ReceivedInstalled, RarePath::InstallRepeated] {
-        assert!(report.rare.contains_key(&path), "{:?}", report.rare);
+        let ran = reports.iter().any(|report| report.rare.contains_key(&path));
+        assert!(ran, "{path:?} did not run");
     }
     let points = [
         "a snapshot is renamed",

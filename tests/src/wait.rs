@@ -43,8 +43,8 @@ pub async fn until_ok<T, E: Debug>(what: &str, attempt: impl AsyncFnMut() -> Res
     ended.unwrap_or_else(|error| panic!("waiting for {what}: {error:#?}"))
 }
 
-/// Waits for the end of a new certificate with a validity of 0 days, which is valid through its last
-/// second.
+/// Waits for the end of a new certificate with a validity of 0 days, which is valid through its
+/// last second.
 pub async fn until_expired() {
     tokio::time::sleep(Duration::from_millis(2_100)).await;
 }

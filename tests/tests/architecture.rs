@@ -33,7 +33,7 @@ const MUST_NOT_REACH: [(&str, &[&str]); 12] = [
     ("placement-audit", &["openraft", "rocksdb", "placement-api"]),
     (
         "placement-policy",
-        &["openraft", "rocksdb", "placement-api", "placement-model"],
+        &["openraft", "rocksdb", "placement-api"],
     ),
     (
         "placement-peer",

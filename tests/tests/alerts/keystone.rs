@@ -32,7 +32,7 @@ pub(super) struct Stage {
 
 fn config(keystone: &StandIn, level: &str) -> String {
     let keystone = keystone.config();
-    format!("[log]\nlevel = {level:?}\n[callers]\naddress_in_flight = 200\n{keystone}")
+    format!("[log]\nlevel = {level:?}\n[callers]\naddress_in_flight = 100\n{keystone}")
 }
 
 impl Stage {

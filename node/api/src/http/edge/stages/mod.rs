@@ -98,9 +98,9 @@ pub static STAGES: [Stage; 12] = [
     },
     Stage {
         name: "room for a write",
-        does: "Checks, for writes, that this node can queue another write and keep an audit \
-               record.",
-        refuses_with: &[503],
+        does: "Checks, for writes, that this node takes writes (a replayed backup does not), can \
+               queue another one and keep an audit record.",
+        refuses_with: &[403, 503],
         check: Check::Now(checks::check_room),
     },
 ];

@@ -391,7 +391,7 @@ async fn a_failing_store_causes_a_warning_and_copies_are_made_later() {
             Mood::Forbids,
             ["does not permit this with these credentials"].as_slice(),
         ),
-        (Mood::Hangs, &["has not answered within 60 s"]),
+        (Mood::Hangs, &["no answer within 60 s"]),
         (Mood::IsDown, &[down, broke_off]),
         (Mood::BreaksOff, &[broke_off]),
     ] {

@@ -188,7 +188,7 @@ async fn drained_node_serves_requests_and_undrain_makes_it_ready() {
     cluster.ctl(&["undrain", "1"]);
     cluster.wait_ready(1).await.unwrap();
     cluster
-        .until_shown(&["drain", "7"], 1, &["no member"])
+        .until_shown(&["drain", "7"], 1, &["is not a member"])
         .await;
 }
 

@@ -385,7 +385,7 @@ async fn a_failing_store_causes_a_warning_and_copies_are_made_later() {
     drill.all_is_there(1).await;
     drill.warning(|words| words.is_none()).await;
     // A reset may hit the connection while it is established or later.
-    let (down, broke_off) = ("cannot connect to", "broke off");
+    let (down, broke_off) = ("cannot connect to", "the connection failed");
     for (mood, expected) in [
         (
             Mood::Forbids,

@@ -251,7 +251,7 @@ async fn consumers_without_a_type_are_released_and_restored_without_one() {
     let all = cloud.servers("all", &cloud.known, None);
     let by_servers = ["--servers-command", &all];
     let (found, notes) = cloud.audit(3, &[&by_servers[..], &["--plan", &none]].concat());
-    assert!(notes.contains("21 without a type"), "{notes}");
+    assert!(notes.contains("21 consumers without a type"), "{notes}");
     assert!(!found.contains_key("orphan") && lines(&none) == 0);
 
     let migrations = cloud.migrations(&[cloud.migration]);

@@ -90,7 +90,7 @@ async fn sighup_re_reads_the_policy_and_the_log_level() {
     story
         .reload(
             other,
-            "only after a restart settings=\"api.max_connections\"",
+            "take effect after a restart settings=\"api.max_connections\"",
         )
         .await;
     story.cluster.stop_node(1).await.unwrap();

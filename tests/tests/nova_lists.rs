@@ -147,7 +147,7 @@ async fn instance_claimed_on_two_hosts_releases_the_wrong_one() {
     let [nfs, one, two, ..] = cloud(&cluster).await;
     let file = |name: &str| cluster.directory().join(name).display().to_string();
     let environment = format!(
-        "export PATH={}:$PATH OS_AUTH_URL={}/v3 OS_USERNAME=u OS_PASSWORD=p OS_PROJECT_NAME=p \
+        "export PATH={}:$PATH OS_AUTH_URL=http://{}/v3 OS_USERNAME=u OS_PASSWORD=p OS_PROJECT_NAME=p \
          OS_USER_DOMAIN_ID=default OS_PROJECT_DOMAIN_ID=default OS_IDENTITY_API_VERSION=3\n",
         openstack.display(),
         nova.address()

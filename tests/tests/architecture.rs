@@ -148,7 +148,7 @@ fn lines_with(directory: &Path, words: &[&str]) -> Vec<String> {
 /// Lines of an inline `mod tests`; a longer one has a file `tests.rs` of its own.
 const INLINE_TESTS_LINES_MAX: usize = 150;
 
-/// Lines of the module `tests` inside a file; 0 if there is none.
+/// Number of lines of the module `tests` inside a file; 0 without such a module.
 fn inline_tests_lines(text: &str) -> usize {
     let lines = text
         .lines()

@@ -37,8 +37,8 @@ pub(crate) async fn watch(node: Arc<Running>) {
     // The last entry with durable rows that no snapshot covers.
     let mut flushed = 0;
     loop {
-        // The moment depends on the members, which a new node does not know at first: it is
-        // computed again after the first wait.
+        // The members decide whose turn it is. They are read only after the first wait, as a new
+        // node does not know them before.
         for due in [Running::is_due_after, Running::is_due_at] {
             if (node.replica.views.wait_applied(due(&node, flushed)).await).is_err() {
                 return;
@@ -53,8 +53,8 @@ pub(crate) async fn watch(node: Arc<Running>) {
         while node.sending.under_way().is_some() {
             sleep(SENDING).await;
             if node.sending.under_way().is_none() {
-                // openraft notices the end of the transfer later, and must keep the entries that it
-                // still sends.
+                // openraft notices the end of the transfer a little later, and then itself keeps
+                // the entries that it goes on to send.
                 sleep(SENDING).await;
             }
         }

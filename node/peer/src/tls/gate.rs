@@ -105,7 +105,7 @@ impl Admitted {
     }
 }
 
-/// Why a handshake failed, in words for operators.
+/// The reason of a failed handshake, as text for operators.
 pub(super) fn reason(error: &io::Error) -> String {
     let tls = (error.get_ref()).and_then(|inner| inner.downcast_ref::<rustls::Error>());
     let Some(tls) = tls else {

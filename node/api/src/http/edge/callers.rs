@@ -124,8 +124,8 @@ impl Exceeded {
     }
 }
 
-/// The callers of one kind with requests in flight. It has at most as many entries
-/// as there are connections.
+/// The callers of one kind with requests in flight. There are at most as many as
+/// connections.
 struct Limited<K> {
     /// 0: no limit.
     in_flight_max: usize,

@@ -546,12 +546,20 @@ async fn refused_logins_are_recorded_and_limited_per_proxied_client() {
         detail.starts_with(beginning) && detail.len() < 200,
         "{detail}"
     );
-    let log = cluster.log(1, usize::MAX);
-    let mut access = log
-        .lines()
-        .filter(|line| line.contains("placement::access"));
-    let is_named = |line: &str| line.contains("/login") && line.contains("203.0.113.7");
-    assert!(access.any(is_named), "{log}");
+    // The node writes its access line after the audit record.
+    let log = until_ok("an access line with the client's address", async || {
+        let log = cluster.log(1, usize::MAX);
+        let mut access = log
+            .lines()
+            .filter(|line| line.contains("placement::access"));
+        let is_named = |line: &str| line.contains("/login") && line.contains("203.0.113.7");
+        if access.any(is_named) {
+            Ok(log)
+        } else {
+            Err(log)
+        }
+    })
+    .await;
     assert!(
         !log.contains("a guess at") && !log.contains('\u{1b}'),
         "{log}"

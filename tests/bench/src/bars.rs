@@ -85,13 +85,16 @@ impl Bars {
 
     /// Prints the table. Fails if a bar was missed.
     pub(crate) fn report(&self) -> anyhow::Result<()> {
-        println!("\n| bar | median | rounds | demanded | |\n|---|---:|---:|---:|---|");
+        println!(
+            "\n| measurement | median | lowest to highest round | target | verdict |\n\
+             |---|---:|---:|---:|---|"
+        );
         println!("{}", self.lines.join("\n"));
         let Self {
             missed, undecided, ..
         } = self;
-        println!("\n{missed} bars missed, {undecided} undecided.");
-        ensure!(*missed == 0, "{missed} bars missed or not measured");
+        println!("\n{missed} targets missed, {undecided} undecided.");
+        ensure!(*missed == 0, "{missed} targets missed or not measured");
         Ok(())
     }
 }

@@ -51,8 +51,8 @@ pub(crate) async fn run(options: &Options) -> anyhow::Result<()> {
         Load::on(&urls(&cluster, 1..=VOTERS), writes(), WRITERS).seconds(options.seconds);
     load.pause_ms = options.pause_ms;
 
-    let mut text = "| learners | writes/s | the leader's processor time per write | of it for each learner | bytes per \
-                    write to each learner |\n|---:|---:|---:|---:|---:|\n"
+    let mut text = "| learners | writes/s | the leader's CPU per write | CPU per write and learner | bytes per write \
+                    and learner |\n|---:|---:|---:|---:|---:|\n"
         .to_owned();
     let mut without = None;
     for learners in [0].into_iter().chain(options.learners.iter().copied()) {

@@ -131,7 +131,7 @@ async fn costs(
     providers: &[Uuid],
 ) -> anyhow::Result<String> {
     let mut text = "Latencies are medians of one client, in milliseconds; the leader is in the north.\n\n\
-                    | round trip | asked at | local read | session read | linearizable read | write |\n\
+                    | round trip | queried site | local read | session read | linearizable read | write |\n\
                     |---:|---|---:|---:|---:|---:|\n"
         .to_owned();
     let mut lan: Vec<(&str, [f64; 4])> = Vec::new();
@@ -171,8 +171,8 @@ async fn throughput(
     options: &Options,
     round_trips: &[u64],
 ) -> anyhow::Result<(String, Vec<(String, f64, f64)>)> {
-    let mut text = "\n| round trip | clients in the leader's region | writes/s | against the LAN's | most that so many \
-                    clients can ask |\n|---:|---:|---:|---:|---:|\n"
+    let mut text = "\n| round trip | clients in the leader's region | writes/s | relative to 0 ms | clients divided by \
+                    the round trip, per s |\n|---:|---:|---:|---:|---:|\n"
         .to_owned();
     let mut points = Vec::new();
     let mut lan = Vec::new();
@@ -211,9 +211,9 @@ async fn losses(
     providers: &[Uuid],
 ) -> anyhow::Result<String> {
     let mut text = format!(
-        "\nThe longest silence before an election is {} ms.\n\n\
-         | round trip | writes again after the loss of the leader's region | in elections | \
-         acknowledged writes | of them lost |\n|---:|---:|---:|---:|---:|\n",
+        "\nThe longest election timeout is {} ms.\n\n\
+         | round trip | time from the loss of the leader's region to the next write | in election \
+         timeouts | acknowledged writes | lost writes |\n|---:|---:|---:|---:|---:|\n",
         sites.election_ms
     );
     for &ms in round_trips {
@@ -239,7 +239,7 @@ async fn losses(
 
 /// Measures the gain of compression on thin links.
 async fn thin(options: &Options, bits_per_s: u32) -> anyhow::Result<()> {
-    println!("| clients | writes/s | bytes per write to other regions | before compression |");
+    println!("| clients | writes/s | bytes per write to other regions | bytes before compression |");
     println!("|---:|---:|---:|---:|");
     let sites = Sites::start(options.longest(), Some(bits_per_s)).await?;
     boundless(&sites.cluster.client()).await?;

@@ -12,12 +12,11 @@ use placement_tests::torture::{LATENCY_MAX, Load, MEMORY_MAX, OVERLOADED_LINK, h
 use rustix::process::{Resource, getrlimit, setrlimit};
 
 /// Starts a cluster of three on this machine and attacks it while other clients work on. Prints the
-/// latencies and failures of these clients, and whether the bars are met. The attackers run on the
-/// same processors.
+/// latencies and failures of these clients, and whether they stay within the limits. The attackers
+/// run on the same processors.
 ///
 /// With --minutes, processes are killed, stopped and cut off, lose power and are replaced while
 /// clients use the whole API. Each answer must be consistent with the log that the nodes kept.
-/// while clients use the whole API; each answer must follow from the log that the nodes kept.
 #[derive(Parser)]
 #[command(name = "scripts/torture")]
 struct Command {

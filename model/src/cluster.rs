@@ -21,7 +21,7 @@ pub type ClusterChanges = Vec<(PartitionId, Changes)>;
 #[derive(Clone, Default)]
 pub struct Cluster {
     default: State,
-    /// The partitions that rows of the default one declare as existing.
+    /// The other partitions. Rows of the default partition determine which ones exist.
     others: OrdMap<PartitionId, State>,
     /// The routes of all partitions.
     routes: Arc<RouteTable>,
@@ -145,8 +145,8 @@ impl Cluster {
         self.default.is_retired(origin)
     }
 
-    /// The digest of all rows. With the default partition alone, it equals the digest of that
-    /// partition.
+    /// The digest of all rows. If only the default partition exists, it equals that partition's
+    /// digest.
     pub fn digest(&self) -> Digest {
         digest_of(self.states().map(|(id, state)| (id, state.digest())))
     }
@@ -271,7 +271,7 @@ pub fn digest_of(partitions: impl IntoIterator<Item = (PartitionId, Digest)>) ->
     whole
 }
 
-/// Makes a cluster of the default partition alone.
+/// A cluster with only the default partition.
 impl From<State> for Cluster {
     fn from(default: State) -> Self {
         Self {

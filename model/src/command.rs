@@ -16,7 +16,8 @@ use crate::types::{
 };
 pub use crate::types::{Filled, WriteId};
 
-/// A command as it stands in the Raft log, with everything nondeterministic resolved.
+/// A command as stored in the Raft log. All nondeterministic values, such as the time, are already
+/// chosen.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Stamped {
     /// Time at which the leader proposed the command.
@@ -31,7 +32,7 @@ pub struct Stamped {
     /// Number of route changes of the partition at the time when the request was routed
     /// ([`Destination`](crate::types::Destination)).
     pub routes: u32,
-    /// The id of the client's request, used only by the ledger.
+    /// The id of the client's request. Only the ledger uses it.
     pub request_id: Option<Uuid>,
 }
 
@@ -202,7 +203,7 @@ pub struct ReplaceInventories {
     pub generation: Generation,
     /// The new inventories, which replace all existing ones.
     pub inventories: BTreeMap<Given<ResourceClassName>, Inventory>,
-    /// The capacities that the microversion allows.
+    /// The condition on the capacity, which depends on the microversion.
     pub capacity_rule: CapacityRule,
 }
 
@@ -215,7 +216,7 @@ pub struct CreateInventory {
     pub resource_class: Given<ResourceClassName>,
     /// The inventory record to write.
     pub inventory: Inventory,
-    /// The capacities that the microversion allows.
+    /// The condition on the capacity, which depends on the microversion.
     pub capacity_rule: CapacityRule,
 }
 
@@ -230,7 +231,7 @@ pub struct UpdateInventory {
     pub resource_class: Given<ResourceClassName>,
     /// The inventory record to write.
     pub inventory: Inventory,
-    /// The capacities that the microversion allows.
+    /// The condition on the capacity, which depends on the microversion.
     pub capacity_rule: CapacityRule,
 }
 
@@ -273,8 +274,9 @@ pub struct DeleteProviderTraits {
 pub struct ReplaceProviderAggregates {
     /// The UUID of the provider.
     pub provider: ProviderUuid,
-    /// The generation that the client last saw. From microversion 1.19 on it is checked and always
-    /// raised; `None`, before, does neither.
+    /// The generation that the client last saw. From microversion 1.19 on, it is checked, and the
+    /// provider's generation always rises. Before 1.19 it is `None`: the generation is neither
+    /// checked nor raised.
     pub generation: Option<Generation>,
     /// The new aggregates, which replace all existing ones.
     pub aggregates: BTreeSet<AggregateUuid>,
@@ -294,7 +296,7 @@ pub struct DeleteTrait {
     pub name: TraitName,
 }
 
-/// `POST /resource_classes`: refused if the class exists.
+/// `POST /resource_classes`: creates a custom class. Refused if the class exists.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct CreateResourceClass {
     /// The name of the class.
@@ -308,7 +310,7 @@ pub struct EnsureResourceClass {
     pub name: ResourceClassName,
 }
 
-/// `PUT /resource_classes/{name}` of 1.2 to 1.6.
+/// `PUT /resource_classes/{name}` from 1.2 to 1.6: renames a custom class.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RenameResourceClass {
     /// The current name of the class. Inventories and allocations keep referring to the class.
@@ -355,7 +357,7 @@ pub struct RetireNode {
     pub node: u64,
 }
 
-/// Raises the feature level of the cluster, once every member knows it. It never falls.
+/// Raises the feature level of the cluster, once every member supports it. The level never falls.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RaiseLevel {
     /// The level after the command.
@@ -432,21 +434,21 @@ pub struct DeletePartition {
     pub force: bool,
 }
 
-/// Imports rows of another cluster into a partition that no client uses yet. Generations and times
-/// are kept, and rows are accepted that no client could have written.
+/// Imports rows of another cluster into a partition that no client uses yet. Generations and
+/// timestamps are imported unchanged. Rows that no client could have written are accepted.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct FillPartition {
     /// The number of rows imported by earlier commands. Refused if the partition has other rows.
     pub after: Filled,
-    /// Resource classes in the order of their ids. Existing classes, such as standard ones, take
-    /// over the time.
+    /// Resource classes in the order of their ids. Existing classes, such as standard ones, get the
+    /// imported timestamp.
     pub resource_classes: Vec<NameRow<ResourceClassName>>,
-    /// Traits in the order of their ids. Existing traits take over the time.
+    /// Traits in the order of their ids. Existing traits get the imported timestamp.
     pub traits: Vec<NameRow<TraitName>>,
     /// Providers in the order of their ids.
     pub providers: Vec<FilledProvider>,
-    /// Pairs of a child and a parent that is younger than the child. Until then the child is a
-    /// root.
+    /// Pairs (child, parent) for parents that are imported after their child. The child is a root
+    /// until this command sets its parent.
     pub parents: Vec<(ProviderUuid, ProviderUuid)>,
     /// Consumers with their allocations.
     pub consumers: Vec<FilledConsumer>,
@@ -475,9 +477,10 @@ pub struct FilledProvider {
     pub uuid: ProviderUuid,
     /// The name, unique within the partition.
     pub name: ProviderName,
-    /// The generation to keep.
+    /// The generation in the other cluster, imported unchanged.
     pub generation: Generation,
-    /// The parent, if it is imported earlier.
+    /// The parent, if it is imported before this provider. [`FillPartition::parents`] sets later
+    /// ones.
     pub parent: Option<ProviderUuid>,
     /// Time of the creation.
     pub created_at: Timestamp,
@@ -496,7 +499,7 @@ pub struct FilledProvider {
 pub struct FilledConsumer {
     /// The UUID of the consumer.
     pub uuid: ConsumerUuid,
-    /// The generation to keep.
+    /// The generation in the other cluster, imported unchanged.
     pub generation: Generation,
     /// The project that owns the allocations.
     pub project: ProjectId,
@@ -520,7 +523,7 @@ pub struct Rehearse {
 
 #[cfg(feature = "rehearsal")]
 impl Command {
-    /// Replacement of a command of an earlier version.
+    /// Returns the command that replaces this one at [`Level::REHEARSED`].
     #[must_use]
     pub fn rehearsed(self) -> Self {
         match self {
@@ -560,7 +563,7 @@ pub enum ParentUpdate {
     Set(Given<ProviderUuid>),
 }
 
-/// The capacities that an inventory may have, tested on the truncated value.
+/// The condition on the capacity of an inventory, truncated to whole units.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum CapacityRule {
     /// Below 1.26: the capacity must be positive.

@@ -46,8 +46,9 @@ pub struct LedgerEntry {
     pub names: Names,
 }
 
-/// A row before and after the entry: the change that puts the row, or that deletes it if it does
-/// not exist. A missing set of traits or aggregates is an empty set.
+/// A row before and after the entry. Each side is the change that puts this version of the row, or
+/// deletes the row if it does not exist on that side. A missing set of traits or aggregates is
+/// represented by an empty set.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RowChange {
     /// The row before the entry.
@@ -56,8 +57,8 @@ pub struct RowChange {
     pub after: Change,
 }
 
-/// The names of all dense ids in an entry: the names after the entry, or the names before it for
-/// deleted rows.
+/// The names of all dense ids in an entry. A renamed row has its name after the entry; a deleted
+/// row has its name before the entry.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Names {
     /// UUIDs of the providers.
@@ -96,8 +97,8 @@ impl LedgerEntry {
     /// The changes that undo the entry when [`State::commit`] applies them to the state after it.
     pub fn undo(&self) -> Changes {
         let mut changes: Changes = self.rows.iter().map(|row| row.before.clone()).collect();
-        // The youngest provider comes first: it is usually the last of its tree, so no other node
-        // moves.
+        // The last created provider is cut off first: it is usually the last node of its tree, so
+        // the other nodes keep their indexes.
         changes.extend(self.rows.iter().rev().filter_map(RowChange::cut));
         changes.sort_by_key(rank_in_undo);
         changes
@@ -105,8 +106,8 @@ impl LedgerEntry {
 }
 
 impl RowChange {
-    /// Makes a provider a root if undoing the entry deletes it, since its parent may be deleted
-    /// first.
+    /// If the entry created the provider, returns the change that makes it a root, so that the undo
+    /// can delete its parent before it.
     fn cut(&self) -> Option<Change> {
         match (&self.before, &self.after) {
             (Change::Delete(_), Change::PutProvider(id, row)) if row.parent.is_some() => {
@@ -163,7 +164,7 @@ fn is_placement_row(key: &RowKey) -> bool {
     }
 }
 
-/// Replaces the deletion of a set by an empty set.
+/// Replaces the deletion of a set of traits or aggregates by an empty set.
 fn present(change: Change) -> Change {
     match change {
         Change::Delete(RowKey::ProviderTraits(id)) => Change::PutProviderTraits(id, [].into()),
@@ -207,7 +208,7 @@ impl Names {
         names
     }
 
-    /// Takes the name from a row, unless a later version of the row already gave one.
+    /// Records the name in a row, unless the name of the row after the entry is already recorded.
     fn take(&mut self, change: &Change) {
         match change {
             Change::PutProvider(id, row) => {

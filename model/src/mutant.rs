@@ -1,9 +1,9 @@
 //! Injected bugs, by which simulations prove that their checks can fail.
 //!
-//! Code that can be made wrong tests `mutant!("name")`. In a build without debug assertions, such
-//! as a release, this is the literal `false`, and the binary contains neither the name nor the
-//! faulty code. In other builds a simulation selects the bug for its own thread; no configuration
-//! can select one.
+//! The code checks `mutant!("name")` where a bug can be injected. In a build without debug
+//! assertions, such as a release, the macro expands to `false`, and the binary contains neither the
+//! name nor the faulty code. In other builds a simulation selects the bug for its own thread; no
+//! configuration can select one.
 
 /// Whether the simulation on this thread injects one of these bugs.
 #[cfg(debug_assertions)]
@@ -34,7 +34,7 @@ mod injection {
         static INJECTED: Cell<Option<&'static str>> = const { Cell::new(None) };
     }
 
-    /// Keeps a bug injected until it is dropped.
+    /// Guard of an injected bug. Dropping the guard removes the bug.
     #[derive(Debug)]
     #[must_use]
     pub struct Injection(());
@@ -52,8 +52,8 @@ mod injection {
     }
 
     /// Whether one of these bugs is injected on this thread.
-    // Not inlined, so that a binary that can inject them contains their names, which
-    // `scripts/package` looks for.
+    // Not inlined, so that a binary that can inject bugs contains their names. `scripts/package`
+    // searches for the names.
     #[inline(never)]
     pub fn is_injected(names: &[&str]) -> bool {
         INJECTED.get().is_some_and(|name| names.contains(&name))

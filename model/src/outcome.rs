@@ -23,7 +23,7 @@ pub enum Outcome {
 /// The reply to an applied command.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Reply {
-    /// The command has no further result.
+    /// The command was applied and returns no data.
     Done,
     /// The provider after a create or update.
     Provider(Provider),
@@ -69,8 +69,8 @@ pub enum Refusal {
     /// No provider has this UUID (in a path).
     #[error("no resource provider {0}")]
     ProviderNotFound(ProviderUuid),
-    /// A body refers to a provider that does not exist. New consumers of the request are kept with
-    /// generation 0, as upstream does.
+    /// A body refers to a provider that does not exist. The request's new consumers are still
+    /// created, with generation 0, as in upstream.
     #[error("allocations name an unknown resource provider {0}")]
     AllocationProviderNotFound(Given<ProviderUuid>),
     /// The inventories of a reshape refer to a provider that does not exist.
@@ -191,17 +191,14 @@ pub enum Refusal {
     /// The default partition cannot be deleted.
     #[error("the default partition cannot be deleted")]
     PartitionDefault,
-    /// The limit of partitions is reached, or all partition ids are used up.
+    /// The maximum number of partitions is reached, or all partition ids are used up.
     #[error("the cluster can have no more partitions")]
     PartitionsExhausted,
     /// Another partition has this route or an overlapping one.
     #[error("{0} already belongs to partition {1}")]
     RouteTaken(Route, PartitionName),
     /// If any partition is routed by hosts, the default partition needs hosts of its own.
-    #[error(
-        "the default partition has no host of its own, so its requests could not be distinguished from those of partitions \
-         with hosts"
-    )]
+    #[error("the default partition has no host of its own, so no request would be routed to it")]
     DefaultWithoutHost,
     /// The default partition accepts no path prefix; `[api] prefix` of each node sets its path.
     #[error("the default partition is routed by hosts; its path is [api] prefix of each node")]
@@ -213,7 +210,7 @@ pub enum Refusal {
     /// routes.
     #[error("requests are routed to partition {0}, so its clients would see a partial import")]
     PartitionRouted(PartitionId),
-    /// The partition contains other rows than earlier commands imported.
+    /// The number of rows in the partition differs from the number that earlier commands imported.
     #[error(
         "the partition has {} resource providers and {} consumers, but {} and {} were imported", has.providers,
         has.consumers, expected.providers, expected.consumers

@@ -8,7 +8,8 @@ use crate::command::{Command, SyncStandards};
 use crate::state::State;
 use crate::types::InvalidName;
 
-/// The standard resource classes, in the order of os-resource-classes, which only ever appends.
+/// The standard resource classes, in the order of os-resource-classes, which only appends new
+/// classes.
 pub fn resource_classes() -> impl Iterator<Item = &'static str> {
     include_str!("standard/resource_classes.txt").lines()
 }
@@ -36,7 +37,7 @@ impl SyncStandards {
 }
 
 fn parsed<N: FromStr<Err = InvalidName>>(name: &str) -> N {
-    name.parse().expect("the lists hold valid names only")
+    name.parse().expect("the lists contain only valid names")
 }
 
 /// The command that creates all missing standard names of this binary.

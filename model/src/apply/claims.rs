@@ -1,4 +1,4 @@
-//! Claims: checks amounts against inventories, and computes the changes.
+//! Checks the amounts of claims against inventories, and computes the changes.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,8 +16,8 @@ const FOUND: &str = "the provider of a claim exists";
 /// Units by provider and class.
 type Units = BTreeMap<(ProviderId, ResourceClassId), u64>;
 
-/// Replaces the allocations of the consumers, all or nothing. Checks unknown classes first, then
-/// missing inventories, then units and capacity of each amount.
+/// Replaces the allocations of the consumers, all or nothing. Checks first that all classes exist,
+/// then that the providers have inventories, then each amount against the units and the capacity.
 pub(super) fn claim(
     state: &State,
     at: Timestamp,
@@ -39,8 +39,8 @@ pub(super) fn claim(
     Ok(())
 }
 
-/// The claims of one consumer, which are contiguous. Binary search, since a request may contain
-/// many thousands of claims.
+/// The claims of one consumer, which are contiguous. Uses binary search, since a request may
+/// contain many thousands of claims.
 fn claims_of(claims: &[Claim], index: usize) -> &[Claim] {
     let from = claims.partition_point(|claim| claim.consumer < index);
     let to = claims.partition_point(|claim| claim.consumer <= index);
@@ -87,8 +87,9 @@ fn freed(state: &State, inspected: &Inspected<'_>) -> Units {
     freed
 }
 
-/// Checks each amount against the units, then the sum up to it against the capacity. A sum above
-/// the capacity is accepted if it does not exceed the previous usage.
+/// Checks each amount against min_unit, max_unit and step_size, then the sum of the amounts so far
+/// against the capacity. A sum above the capacity is accepted if it does not exceed the usage
+/// before the request.
 fn check_amounts(state: &State, claims: &[Claim], freed: &Units) -> Result<(), Refusal> {
     let mut asked = Units::new();
     for claim in claims.iter().filter(|claim| claim.amount > 0) {
@@ -104,7 +105,7 @@ fn check_amounts(state: &State, claims: &[Claim], freed: &Units) -> Result<(), R
             .used
             .checked_sub(freed)
             .expect("allocations are part of the usage");
-        // The amount comes from the client and is not checked yet.
+        // The amount comes from the client and is not checked yet, so the sum could overflow.
         let asked = asked.entry(key).or_default();
         *asked = u64::saturating_add(*asked, claim.amount);
         let sum = rest.saturating_add(*asked);

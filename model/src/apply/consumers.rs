@@ -36,7 +36,7 @@ pub(super) struct Inspected<'a> {
     pub(super) consumers: Vec<&'a ConsumerAllocations>,
     /// The claims in the order of the request.
     pub(super) claims: Vec<Claim>,
-    /// The refusal of the first unknown class. Many other checks come before it.
+    /// The refusal of the first unknown class. Many other checks come before this refusal.
     pub(super) unknown_class: Option<Refusal>,
 }
 
@@ -123,8 +123,8 @@ impl Inspected<'_> {
     }
 }
 
-/// The new row of a consumer, except that allocations and generation are the current ones (none and
-/// 0 for a new consumer).
+/// The new row of a consumer, but with its current allocations and generation (no allocations and 0
+/// for a new consumer).
 pub(super) fn row(state: &State, consumer: &ConsumerAllocations, at: Timestamp) -> ConsumerRow {
     let old = state.consumers.row(&consumer.consumer);
     let consumer_type = match &consumer.consumer_type {
@@ -141,7 +141,7 @@ pub(super) fn row(state: &State, consumer: &ConsumerAllocations, at: Timestamp) 
     }
 }
 
-/// Keeps the last of several entries with one key, as in a JSON object.
+/// Keeps the last of several entries with the same key, as a JSON object does.
 fn keep_last_per_key<T, K: Ord>(entries: &[T], key: impl Fn(&T) -> &K) -> Vec<&T> {
     if entries.len() < 2 {
         return entries.iter().collect();

@@ -6,15 +6,16 @@ use crate::state::State;
 use crate::state::tree::NodePlace;
 use crate::types::ConsumerUuid;
 
-/// Fixed steps per claim: its rows are written, and hashed before and after.
+/// Fixed steps per claim, for writing its rows and hashing them before and after.
 const STEPS_OF_ROWS: usize = 8;
-/// With more classes than this, a usage sum of a project may be large, and a claim copies it.
+/// Maximum number of resource classes for an estimate. A claim copies the usage sums of a project,
+/// which grow with the number of classes.
 const CLASSES_MAX: usize = 1024;
 
 impl Cluster {
     /// Estimates the steps to apply and commit a claim or its deletion, about a microsecond each.
     /// Steps are counted for rows, amounts, current allocations, the inventories of affected trees,
-    /// and outcomes to forget. Returns `None` for more than `most` steps, or for another command.
+    /// and outcomes to delete. Returns `None` for more than `most` steps, or for another command.
     pub fn steps_of_claim(&self, stamped: &Stamped, most: usize) -> Option<usize> {
         let state = self.partition(stamped.partition)?;
         let mut steps = Steps { state, left: most };
@@ -57,7 +58,7 @@ impl Steps<'_> {
         self.give_back(&consumer.consumer)
     }
 
-    /// Counts the current allocations of a consumer.
+    /// Counts the current allocations of a consumer, which the claim replaces.
     fn give_back(&mut self, consumer: &ConsumerUuid) -> Option<()> {
         self.take(1)?;
         let Some(row) = self.state.consumers.row(consumer) else {
@@ -77,8 +78,8 @@ impl Steps<'_> {
         nodes.try_for_each(|node| self.take(1 + node.inventories.len()))
     }
 
-    /// Counts the outcomes that are forgotten when a new one is remembered; after a restart of the
-    /// node, all of them.
+    /// Counts the outcomes that are deleted when the new outcome is stored. After a restart of the
+    /// node, these are all its outcomes.
     fn forget(&mut self, of_all: &State, id: &WriteId) -> Option<()> {
         let sessions = &of_all.sessions;
         let new_boot = (sessions.row(id.origin)).is_some_and(|row| row.boot != id.boot);

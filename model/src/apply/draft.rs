@@ -1,11 +1,12 @@
-//! Commands of several steps, each decided on the state after the previous steps.
+//! Support for commands of several steps. Each step is decided on the state after the previous
+//! steps.
 
 use crate::outcome::Refusal;
 use crate::state::change::Changes;
 use crate::state::{Commit, State};
 
-/// Applies the steps to a scratch state in a single commit, which copies each tree once and is
-/// never finished.
+/// Applies the steps to a scratch state in a single commit, so that each tree is copied at most
+/// once. The commit is never finished, since only the changes are used and not the indexes.
 pub(super) struct Draft<'a> {
     commit: Commit<'a>,
     changes: Changes,

@@ -1,4 +1,4 @@
-//! Import of rows of another cluster into a partition that no client uses.
+//! Imports the rows of another cluster into a partition that no client uses.
 //! [`Cluster::apply`](crate::Cluster::apply) checks that no routes lead to the partition.
 
 use std::collections::BTreeSet;
@@ -140,9 +140,9 @@ fn is_in_range(inventory: &Inventory) -> bool {
         && inventory.allocation_ratio.is_finite()
 }
 
-/// Moves a root below a parent of another tree, which cannot create a loop. The root may already be
-/// there: these rows are not counted, so they are sent again if the outcome of a command is
-/// unknown.
+/// Moves a root below a parent in another tree, so that no loop can arise. A child that already has
+/// this parent is accepted: [`Filled`] does not count parents, so the sender repeats them if it
+/// does not know the outcome of a command.
 fn put_below(
     state: &State,
     child: &ProviderUuid,

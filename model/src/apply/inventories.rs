@@ -36,7 +36,7 @@ pub(super) fn check_capacity<'a>(
     Ok(())
 }
 
-/// Resolves the classes of inventories.
+/// Looks up the ids of the classes.
 pub(super) fn stocks(
     state: &State,
     inventories: &BTreeMap<Given<ResourceClassName>, Inventory>,
@@ -47,7 +47,7 @@ pub(super) fn stocks(
         .collect()
 }
 
-/// Puts inventories, new or existing.
+/// Writes inventories, which may be new.
 pub(super) fn put(
     found: &ExistingProvider<'_>,
     stocks: &Stocks,
@@ -85,7 +85,7 @@ pub(super) fn replace(
     Ok(())
 }
 
-/// Writes one inventory, new or existing, and increments the provider's generation.
+/// Writes one inventory, which may be new, and increments the provider's generation.
 fn put_one(
     found: &ExistingProvider<'_>,
     class: ResourceClassId,
@@ -153,7 +153,7 @@ impl Decide for DeleteInventory {
 }
 
 /// `DELETE /resource_providers/{uuid}/inventories`: deletes all inventories. The generation is
-/// incremented even without inventories.
+/// incremented even if the provider has no inventories.
 impl Decide for DeleteInventories {
     fn decide(&self, state: &State, at: Timestamp) -> Decision {
         let found = providers::find(state, &self.provider)?;

@@ -64,7 +64,7 @@ pub(super) fn create<N: Name>(state: &State, at: Timestamp, name: &N) -> Decisio
     Ok((reply(true, at), changes))
 }
 
-/// Keeps an existing name that a client requested.
+/// Returns the reply for an existing name that a client requested.
 pub(super) fn keep(modified: Timestamp) -> Decision {
     Ok((reply(false, modified), Changes::new()))
 }

@@ -9,8 +9,8 @@ use crate::state::State;
 use crate::state::change::{Change, Changes, JoinRow, RowKey, SessionRow};
 use crate::types::Timestamp;
 
-/// From here on, all writes of the node in the log are late duplicates. Its kept outcomes are
-/// deleted, since they are no longer needed.
+/// After this entry, every write of the node counts as a late duplicate and is not applied. The
+/// node's stored outcomes are deleted, since no retry needs them.
 impl Decide for RetireNode {
     fn decide(&self, state: &State, _at: Timestamp) -> Decision {
         let mut changes: Changes = state
@@ -25,11 +25,12 @@ impl Decide for RetireNode {
     }
 }
 
-/// Limit of pending joins; further nodes get no number.
+/// Maximum number of pending joins. At this limit no further node number is reserved.
 const WAITING_MAX: usize = 1000;
 
-/// The number is above all known ones, so it was never used. Rows that are no longer needed are
-/// deleted, because the new row now holds the highest number.
+/// The reserved number is higher than all known ones, so no node has ever used it. Rows that are no
+/// longer needed are deleted. The row with the highest number can be among them, since the new row
+/// has a higher number.
 impl Decide for IssueJoinToken {
     fn decide(&self, state: &State, at: Timestamp) -> Decision {
         let is_known = |row: &JoinRow| row.token == self.token;
@@ -61,7 +62,7 @@ impl Decide for IssueJoinToken {
     }
 }
 
-/// Expires the token, so its number is no longer reserved. A redeemed token cannot be revoked.
+/// Makes the token expire, so no node can join with its number. A redeemed token cannot be revoked.
 impl Decide for RevokeJoinToken {
     fn decide(&self, state: &State, at: Timestamp) -> Decision {
         let unused = state.join(self.node).filter(|row| row.nonce.is_none());
@@ -76,8 +77,8 @@ impl Decide for RevokeJoinToken {
     }
 }
 
-/// A token can be redeemed once: a later node with the same token has another nonce, and finds the
-/// nonce of the first.
+/// A token can be redeemed once: a second node with the same token finds the first node's nonce in
+/// the row instead of its own.
 impl Decide for RedeemJoinToken {
     fn decide(&self, state: &State, at: Timestamp) -> Decision {
         let good = |row: &&JoinRow| {
@@ -130,8 +131,8 @@ impl Decide for SetReplacement {
     }
 }
 
-/// From the next log entry on, all nodes apply the rules of the new level. A level that is already
-/// reached changes nothing.
+/// From the next log entry on, all nodes apply the rules of the new level. The command has no
+/// effect if the cluster already has this level or a higher one.
 impl Decide for RaiseLevel {
     fn decide(&self, state: &State, _at: Timestamp) -> Decision {
         let rises = self.to > state.level();
@@ -139,7 +140,7 @@ impl Decide for RaiseLevel {
     }
 }
 
-/// Returns a decision without a refusal: an impossible request changes nothing.
+/// Returns a decision that is never a refusal. A request that cannot be fulfilled changes nothing.
 fn done(change: Option<Change>) -> Decision {
     Ok((Reply::Done, change.into_iter().collect()))
 }

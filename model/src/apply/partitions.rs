@@ -1,4 +1,5 @@
-//! Creation, deletion and routing of partitions, and the partition of a command.
+//! Creation, deletion and routing of partitions; selection of the partition that a command
+//! concerns.
 //!
 //! Most commands concern one partition and are decided on its state alone. The default partition
 //! contains the rows of the whole cluster, such as outcomes and partitions.
@@ -125,8 +126,8 @@ fn beginning(default: &State, at: Timestamp) -> Changes {
     changes
 }
 
-/// Limit of partitions besides the default one. Each contains the standard names and contributes to
-/// each digest.
+/// Maximum number of partitions in addition to the default one. Each partition takes memory for the
+/// standard names and time whenever a digest is computed.
 const PARTITIONS_MAX: usize = 256;
 
 /// Creates the row of the partition. [`Cluster::apply`] adds its initial rows.
@@ -169,8 +170,8 @@ fn named<'a>(state: &'a State, name: &PartitionName) -> Option<(PartitionId, &'a
     found.map(|(id, row)| (*id, row))
 }
 
-/// Marks the row as deleted, which deletes the partition's content. [`Cluster::apply`] checks for
-/// allocations before.
+/// Marks the row as deleted, which deletes the partition's content. [`Cluster::apply`] checks
+/// before this that no consumer holds allocations.
 impl Decide for DeletePartition {
     fn decide(&self, state: &State, at: Timestamp) -> Decision {
         ensure(!self.name.is_default(), || Refusal::PartitionDefault)?;
@@ -185,7 +186,8 @@ impl Decide for DeletePartition {
     }
 }
 
-/// Setting the same routes again changes nothing, so that writes already routed are still applied.
+/// Setting the current routes again does not count as a change, so that writes already routed are
+/// still applied.
 impl Decide for RoutePartition {
     fn decide(&self, state: &State, at: Timestamp) -> Decision {
         let (id, row) = match named(state, &self.name) {
@@ -210,7 +212,7 @@ impl Decide for RoutePartition {
 }
 
 /// A request must not belong to two partitions. If any partition has a host, the default partition
-/// needs one too; otherwise it would match every other host.
+/// needs one too; otherwise no request would be routed to it.
 fn may_be_routed(state: &State, name: &PartitionName, routes: &Routes) -> Result<(), Refusal> {
     let others = || {
         let rows = state.partitions.values();

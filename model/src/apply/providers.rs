@@ -1,4 +1,4 @@
-//! Commands on resource providers, and helpers for all writes to one.
+//! Commands on resource providers, and helpers for every command that writes to a provider.
 
 use std::collections::BTreeSet;
 
@@ -20,7 +20,7 @@ pub(super) struct ExistingProvider<'a> {
     pub(super) node: &'a Node,
 }
 
-/// Finds the provider of a path.
+/// Finds the provider in the path of a request.
 pub(super) fn find<'a>(
     state: &'a State,
     uuid: &ProviderUuid,
@@ -56,7 +56,7 @@ impl<'a> ExistingProvider<'a> {
 
     fn tree(&self) -> &'a Tree {
         let tree = self.state.tree(self.place.tree);
-        tree.expect("a place names a tree that exists")
+        tree.expect("a place refers to an existing tree")
     }
 
     /// Puts the provider's row with the next generation.
@@ -153,8 +153,8 @@ impl Decide for CreateProvider {
 }
 
 /// `PUT /resource_providers/{uuid}`: renames a provider and moves it with its descendants.
-/// Generations do not change. A provider with a new root counts as modified, since upstream stores
-/// the root in the provider's row. The parent is checked before a duplicate name.
+/// Generations do not change. A provider whose root changes counts as modified, since upstream
+/// stores the root in the provider's row. The parent is checked before a duplicate name.
 impl Decide for UpdateProvider {
     fn decide(&self, state: &State, at: Timestamp) -> Decision {
         let found = find(state, &self.uuid)?;
@@ -195,8 +195,8 @@ impl Decide for UpdateProvider {
 }
 
 impl UpdateProvider {
-    /// The first parent may always be set, and may be changed from 1.37 on. A descendant of the
-    /// provider is never accepted.
+    /// A root may always get a parent. An existing parent may be changed from 1.37 on. The new
+    /// parent must not be a descendant of the provider.
     fn new_parent(
         &self,
         state: &State,
@@ -239,7 +239,8 @@ impl Decide for DeleteProvider {
 }
 
 /// `PUT /resource_providers/{uuid}/aggregates`: replaces the aggregates of a provider. From 1.19 on
-/// the generation is checked and always incremented; before, neither.
+/// the generation is checked and always incremented. Before 1.19 it is neither checked nor
+/// incremented.
 impl Decide for ReplaceProviderAggregates {
     fn decide(&self, state: &State, at: Timestamp) -> Decision {
         let found = find(state, &self.provider)?;

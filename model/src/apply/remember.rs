@@ -5,8 +5,8 @@ use crate::outcome::Outcome;
 use crate::state::State;
 use crate::state::change::{Change, Changes, RowKey, SessionRow};
 
-/// Maximum number of outcomes kept per node, regardless of the outcomes that the node still waits
-/// for. Beyond this limit the oldest outcome is dropped: a retry is still recognized, and returns
+/// Maximum number of stored outcomes per node, even if the node still waits for more. Beyond this
+/// limit the oldest outcome is deleted. A retry of its write is still recognized, and returns
 /// [`Outcome::AnsweredBefore`]. All nodes must use the same value; changing it requires a new
 /// command.
 pub(super) const OUTCOMES_MAX: usize = 16_384;

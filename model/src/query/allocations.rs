@@ -7,7 +7,8 @@ use crate::types::{
     Timestamp, UserId,
 };
 
-/// A consumer and its allocations. `allocations` may be empty: a consumer can outlive them.
+/// A consumer and its allocations. `allocations` may be empty: a consumer can exist without
+/// allocations.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Consumer {
     /// The generation, for optimistic concurrency control.

@@ -8,7 +8,7 @@ use crate::state::indexes::offer;
 use crate::state::tree::{Node, Stock};
 use crate::types::{AggregateUuid, Capacity, ResourceClassName, TraitName};
 
-/// The second key of the sums, next to the class.
+/// The second key by which sums are grouped, in addition to the class.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CapacityBy {
     /// Sums per class only.
@@ -56,7 +56,7 @@ pub struct CapacitySums {
     pub capacity: Capacity,
     /// Sum of the allocated units.
     pub used: u64,
-    /// Sum of the free units. A provider that is used over its capacity counts as 0, not as
+    /// Sum of the free units. A provider whose usage exceeds its capacity counts as 0, not as
     /// negative.
     pub free: u64,
     /// The largest amount that a single provider can give to one request.
@@ -109,7 +109,7 @@ impl CapacitySums {
 /// The second key: an aggregate, a trait or neither.
 type Facet<'a> = (Option<&'a AggregateUuid>, Option<TraitId>);
 
-/// The second keys that the inventories of a provider count towards.
+/// The second keys whose sums include the inventories of a provider.
 fn facets<'a>(by: CapacityBy, root: &'a Node, node: &'a Node) -> Vec<Facet<'a>> {
     match by {
         CapacityBy::Class => vec![(None, None)],
@@ -131,8 +131,7 @@ impl State {
         rows_max: usize,
     ) -> Option<CapacityReport> {
         let only = class.map(|name| self.resource_class_id(name));
-        // Most providers share their facets with many others, so sums are built per set of facets
-        // first.
+        // Many providers have the same set of second keys, so sums are first built per set.
         let mut shared: BTreeMap<_, BTreeMap<_, CapacitySums>> = BTreeMap::new();
         for (_, tree) in self.trees() {
             for node in &tree.nodes {

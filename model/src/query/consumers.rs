@@ -54,7 +54,7 @@ pub struct ListedConsumer {
     pub generation: Generation,
     /// Time of the last write to the allocations.
     pub updated_at: Timestamp,
-    /// Number of trees with allocations of the consumer, without sharing providers.
+    /// Number of trees with allocations of the consumer, not counting sharing providers.
     pub trees: usize,
     /// One entry per provider, in the order of the providers' creation.
     pub allocations: Vec<ListedAllocation>,
@@ -72,8 +72,9 @@ pub struct ListedAllocation {
 }
 
 impl State {
-    /// Returns the first `limit` consumers behind `after` that pass the filter. The page ends early
-    /// after `rows_max` rows: a consumer counts as one row, and so does each of its amounts.
+    /// Returns the first `limit` consumers after `after` that pass the filter. The page ends early
+    /// once `rows_max` rows are examined: a consumer counts as one row, and so does each of its
+    /// amounts.
     pub fn consumers(
         &self,
         filter: &ConsumerFilter,
@@ -137,7 +138,7 @@ impl State {
                 .place_by_id(id)
                 .expect("the provider of an allocation exists");
             let tree = self.tree(place.tree);
-            let tree = tree.expect("a place names a tree that exists");
+            let tree = tree.expect("a place refers to an existing tree");
             ListedAllocation {
                 provider: NamedProvider::from_node(&tree.nodes[place.node as usize]),
                 root: NamedProvider::from_node(tree.root()),

@@ -11,8 +11,8 @@ use crate::state::change::{ConsumerRow, NameRow};
 use crate::state::tree::{NodePlace, Tree, TreeNumber};
 use crate::types::{ConsumerUuid, ProviderUuid, ResourceClassName, Timestamp, TraitName};
 
-/// Limit of steps per command. A step moves a provider in its tree, and the writes of others wait
-/// for it.
+/// Maximum number of steps per command. A step moves one provider in its tree. The limit bounds the
+/// time for which other writes wait.
 const STEPS_MAX: usize = 100_000;
 
 /// A row that cannot be copied.
@@ -32,12 +32,12 @@ enum RowGroup {
     Class(NameRow<ResourceClassName>),
     Trait(NameRow<TraitName>),
     Provider(FilledProvider),
-    /// A child that is older than its parent, followed by the parent.
+    /// A child that was created before its parent, followed by the parent.
     Parent(ProviderUuid, ProviderUuid),
     Consumer(FilledConsumer),
 }
 
-/// An upper bound of the part's bytes in a command, an upper bound of its steps, and the part.
+/// An upper bound of the group's bytes in a command, an upper bound of its steps, and the group.
 type WeighedGroup = (usize, usize, RowGroup);
 
 impl State {
@@ -60,11 +60,11 @@ impl State {
         let mut growth = Growth::default();
         let providers = self.providers.places().map(move |(_, place)| {
             let tree = self.tree(place.tree);
-            let tree = tree.expect("a place names a tree that exists");
+            let tree = tree.expect("a place refers to an existing tree");
             let steps = growth.steps(tree, place);
             (steps, self.provider_part(tree, place))
         });
-        // Parents that are younger than their children are set once all providers exist. Each of
+        // Parents that were created after their children are set once all providers exist. Each of
         // these steps may move all nodes of a tree.
         let older_children = self.trees().flat_map(|(_, tree)| {
             (0..).zip(&tree.nodes).filter_map(move |(index, node)| {
@@ -133,13 +133,13 @@ impl State {
     }
 }
 
-/// The parent of a node if the parent is the older one, so that the node is created below it.
+/// The parent of a node if the parent was created first, so that the node can be created below it.
 fn older_parent(tree: &Tree, node: u32) -> Option<u32> {
     let node = &tree.nodes[node as usize];
     (node.parent).filter(|parent| tree.nodes[*parent as usize].id < node.id)
 }
 
-/// The part of each tree that is created before a provider.
+/// The part of each tree that the commands so far have created.
 #[derive(Default)]
 struct Growth {
     /// Number of nodes created so far, and their highest index.
@@ -150,8 +150,9 @@ struct Growth {
 }
 
 impl Growth {
-    /// Upper bound of the steps to create the next node. Its path to the root changes and the nodes
-    /// behind it move; all nodes are copied if the previous node belongs to another tree.
+    /// Upper bound of the steps to create the next node. The nodes on its path to the root change,
+    /// and the nodes after it move. If the previous node belongs to another tree, all nodes of the
+    /// tree are copied.
     fn steps(&mut self, tree: &Tree, place: NodePlace) -> usize {
         let parent = older_parent(tree, place.node).map(|node| place.tree.node(node));
         let line = 1 + parent.map_or(0, |parent| self.lines[&parent]);
@@ -215,7 +216,7 @@ impl RowGroup {
     }
 }
 
-/// Collects parts into commands.
+/// Combines the groups into commands.
 struct Pieces<I: Iterator> {
     parts: Peekable<I>,
     after: Filled,

@@ -53,7 +53,7 @@ impl State {
         let node = self.node(place);
         let tree = self
             .tree(place.tree)
-            .expect("a place names a tree that exists");
+            .expect("a place refers to an existing tree");
         Provider {
             uuid: node.uuid,
             name: node.name.clone(),
@@ -65,7 +65,7 @@ impl State {
     }
 
     /// Returns all providers that pass the filter, in the order of their creation, or `None` if
-    /// more than `looks_max` providers have to be examined.
+    /// this would require examining more than `looks_max` providers.
     ///
     /// # Errors
     /// The filter contains an unknown resource class or trait. Upstream evaluates the filters in
@@ -209,7 +209,7 @@ struct ResolvedFilter<'a> {
 }
 
 impl ResolvedFilter<'_> {
-    /// The trees in which a provider may satisfy all conditions; unbounded if every tree has to be
+    /// The trees in which a provider may satisfy all conditions; unbounded if every tree must be
     /// examined.
     fn trees<'s>(&self, state: &'s State) -> TreeFilter<'s> {
         let indexes = state.indexes();

@@ -1,5 +1,4 @@
-//! Selects the trees worth searching by bitmaps, which are and-ed chunk by chunk as trees are
-//! requested.
+//! Selects the trees worth searching. Combines bitmaps chunk by chunk, on demand.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -16,8 +15,8 @@ pub(super) type Sets<'a> = Vec<Cow<'a, TreeSet>>;
 /// Number of random trees to try before falling back to a scan.
 const DRAWS_MAX: u32 = 32;
 
-/// Iterates over the trees that pass, by rising number, which is the order in which their roots
-/// were created.
+/// Iterates over the trees that pass, in ascending order of their numbers, which is the order in
+/// which their roots were created.
 #[derive(Default)]
 pub(super) struct TreeFilter<'a> {
     /// A tree must be in one set of each entry. Without entries no tree passes.
@@ -64,8 +63,9 @@ impl<'a> TreeFilter<'a> {
         steps
     }
 
-    /// Begins at a tree that is derived from `seed`, and wraps around. All trees that pass are
-    /// equally likely, unless they are few: then a tree behind a long gap is more likely.
+    /// Starts the iteration at a passing tree that is derived from `seed`; the iteration wraps
+    /// around. Each passing tree is equally likely to be the first. If only few trees pass, a tree
+    /// after a long gap of tree numbers is more likely than others.
     ///
     /// `end` must be larger than any tree number.
     pub(super) fn start_anywhere(&mut self, seed: u64, end: u32) {
@@ -132,8 +132,8 @@ impl<'a> TreeFilter<'a> {
         result.iter().any(|word| *word != 0).then_some(result)
     }
 
-    /// The next chunk of the walk. The chunk in which the walk begins comes twice: first the trees
-    /// from `start` on, at the end the trees before `start`.
+    /// The next chunk of the walk. The chunk in which the walk begins is returned twice: first with
+    /// the trees from `start` on, at the end with the trees before `start`.
     fn go_on(&mut self) -> Option<ChunkTrees> {
         let begun = self.start / CHUNK_TREES;
         let found = self.chunk_from(self.next_chunk);

@@ -11,7 +11,7 @@ use crate::query::candidates::{Amount, Candidate, CandidateRequest, Outline, Wat
 use crate::state::State;
 use crate::types::{ConsumerUuid, Given, PartitionId, Timestamp};
 
-/// Limit of claims per command.
+/// Maximum number of claims per command.
 const TOGETHER_MAX: u64 = 256;
 
 /// The number of times that a request can be claimed.
@@ -101,8 +101,8 @@ impl State {
         rooms.min().unwrap_or(1)
     }
 
-    /// Whether a candidate uses a single provider that has no relatives and shares with no other
-    /// tree.
+    /// Whether a candidate uses only a single provider that is alone in its tree and is not a
+    /// sharing provider.
     fn is_alone(&self, candidate: &Candidate<'_>) -> bool {
         let first = candidate.node(0);
         let tree = self

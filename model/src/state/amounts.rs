@@ -1,6 +1,6 @@
-//! The allocations of a consumer in one flat list, since there may be millions of consumers.
-//! Serialized as a map of maps, which is no longer than a list because it contains each provider
-//! once.
+//! The allocations of a consumer, in one flat list to save memory: there may be millions of
+//! consumers. They are serialized as a map by provider of maps by class. This takes no more bytes
+//! than a list, because each provider occurs only once.
 
 use std::collections::BTreeMap;
 
@@ -31,7 +31,7 @@ impl Amount {
 #[serde(from = "Maps")]
 pub struct Amounts(Box<[Amount]>);
 
-/// The form in serialized rows.
+/// The serialized representation.
 type Maps = BTreeMap<ProviderId, BTreeMap<ResourceClassId, u64>>;
 
 impl Amounts {

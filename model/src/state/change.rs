@@ -41,8 +41,8 @@ pub enum Change {
     PutSession(u64, SessionRow),
     /// Puts the next free ids.
     PutCounters(Counters),
-    /// Puts the outcome of a write, by origin node and sequence. Each outcome is a row of its own,
-    /// since many are kept and every write adds one.
+    /// Puts the outcome of a write, by origin node and sequence. Each outcome is a separate row,
+    /// since a node has many outcomes and every write adds one.
     PutOutcome(u64, u64, Outcome),
     /// Puts the feature level, once it is raised.
     PutLevel(Level),
@@ -50,8 +50,8 @@ pub enum Change {
     PutJoin(u64, JoinRow),
     /// Puts a partition, live or deleted. Only the default partition has such rows.
     PutPartition(PartitionId, PartitionRow),
-    /// Deletes a row. Inventories, traits and aggregates of a provider are deleted first, by
-    /// changes of their own. Sessions, counters, the level and partitions are never deleted.
+    /// Deletes a row. The inventories, traits and aggregates of a provider are deleted first, by
+    /// separate changes. Sessions, counters, the level and partitions are never deleted.
     Delete(RowKey),
 }
 
@@ -160,17 +160,18 @@ pub struct ConsumerRow {
     pub updated_at: Timestamp,
 }
 
-/// The write progress of a node. Outcomes that a retry may still request are rows of their own.
+/// The write progress of a node. Outcomes that a retry may still request are separate rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct SessionRow {
     /// The latest boot of the node; writes of earlier boots are late duplicates.
     pub boot: u64,
-    /// Writes below this sequence were answered, and their outcomes are forgotten.
+    /// Writes below this sequence were answered, and their outcomes are deleted.
     pub answered_below: u64,
 }
 
 impl SessionRow {
-    /// The session of a removed node: all its boots are earlier ones.
+    /// The session of a removed node. Every boot of the node is lower, so its writes are late
+    /// duplicates.
     pub(crate) const RETIRED: Self = Self {
         boot: u64::MAX,
         answered_below: u64::MAX,
@@ -182,9 +183,9 @@ impl SessionRow {
 pub struct JoinRow {
     /// The hash of the join token; empty if the node is already a member, or the token is revoked.
     pub token: String,
-    /// Expiry of the token, as a timestamp of commands.
+    /// Expiry of the token, compared with the timestamps of commands.
     pub until: Timestamp,
-    /// The hash of the nonce of the node that redeemed the token; `None` while it is unused.
+    /// The hash of the nonce of the node that redeemed the token; `None` if the token is unused.
     pub nonce: Option<String>,
     /// The node to be replaced, until the replacement is completed.
     pub replaces: Option<Replaced>,
@@ -257,7 +258,7 @@ pub struct Counters {
     pub resource_class: u32,
     /// The next free [`TraitId`].
     pub trait_: u32,
-    /// Number of rehearsed commands.
+    /// Number of applied `Rehearse` commands.
     #[cfg(feature = "rehearsal")]
     #[serde(default, skip_serializing_if = "is_zero")]
     pub rehearsals: u32,

@@ -1,8 +1,8 @@
-//! Applies changes, as the only code that modifies tables, trees, indexes, sums and the digest.
+//! Applies changes. No other code modifies tables, trees, indexes, sums and the digest.
 //!
 //! Changes come from apply, which decided on the same state, or through [`State::load`], which
-//! refuses dangling references. A change that does not fit is therefore a bug, and stops the node
-//! before its state diverges from other nodes.
+//! refuses dangling references. A change that refers to a missing row is therefore a bug. The
+//! resulting panic stops the node before its state diverges from other nodes.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use crate::types::ConsumerUuid;
 /// at the end.
 pub(crate) struct Commit<'a> {
     state: &'a mut State,
-    /// The previous values of the changed trees.
+    /// The changed trees as they were before the commit; `None` for new trees.
     before: BTreeMap<TreeNumber, Option<Arc<Tree>>>,
 }
 
@@ -103,7 +103,7 @@ impl<'a> Commit<'a> {
                 old.expect("a deleted row exists");
             }
             Change::PutPartition(id, row) => drop(state.partitions.insert(*id, row.clone())),
-            other => unreachable!("{other:?} is carried out elsewhere"),
+            other => unreachable!("{other:?} is applied elsewhere"),
         }
     }
 
@@ -161,8 +161,8 @@ impl<'a> Commit<'a> {
         self.state.providers.remove(place);
     }
 
-    /// Applies the inventory changes of one provider together, in a map: in the sorted list each
-    /// change would move all later entries.
+    /// Applies the inventory changes of one provider together, in a map: in the sorted list, each
+    /// insertion or deletion would move all later entries.
     fn change_inventories(&mut self, id: ProviderId, changes: &[Change]) {
         let mut stocks: BTreeMap<_, _> = std::mem::take(&mut self.node_mut(id).inventories)
             .into_iter()
@@ -236,7 +236,7 @@ impl<'a> Commit<'a> {
                 let stock = node
                     .stock_mut(amount.class)
                     .expect("an allocation has an inventory");
-                // No amount exceeds max_unit, so 2^32 of them fit.
+                // An amount is below 2^32, so the sum of 2^32 amounts fits into 64 bits.
                 stock.used =
                     count(stock.used, amount.units).expect("the usage contains every allocation");
             }

@@ -43,7 +43,8 @@ impl Consumers {
         self.rows.iter().map(|(consumer, row)| (consumer, &**row))
     }
 
-    /// The consumers behind `after`, all of them or those with allocations on a provider.
+    /// The consumers whose UUID is greater than `after`. If a provider is given, only those with
+    /// allocations on it.
     pub(crate) fn rows_after(
         &self,
         provider: Option<ProviderId>,

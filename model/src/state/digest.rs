@@ -97,7 +97,7 @@ impl Digest {
     }
 }
 
-/// Prints the row format, a point and 32 hexadecimal digits.
+/// Prints the version of the row format, a dot and 32 hexadecimal digits.
 impl fmt::Display for Digest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{FORM}.{:032x}", self.sum)
@@ -137,7 +137,7 @@ mod tests {
         let written = digest.to_string();
         assert_eq!(digest.agrees_with(&written), Some(true));
         assert_eq!(Digest::default().agrees_with(&written), Some(false));
-        let (_, digits) = written.split_once('.').expect("a form and digits");
+        let (_, digits) = written.split_once('.').expect("a format version and digits");
         assert_eq!(digest.agrees_with(digits), None);
         let later = format!("{}.{digits}", FORM + 1);
         assert_eq!(digest.agrees_with(&later), None);

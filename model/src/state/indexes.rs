@@ -20,7 +20,8 @@ pub struct Indexes {
     /// Trees by class, and by bucket of the largest offer of any of their providers. A tree is in
     /// one bucket per class.
     offers: OrdMap<(ResourceClassId, u32), TreeSet>,
-    /// The same by power of two, because free amounts of all sizes spread over a hundred buckets.
+    /// The same by power of two instead of bucket, so that a search reads few sets even if the free
+    /// amounts spread over a hundred buckets.
     powers: OrdMap<(ResourceClassId, u32), TreeSet>,
     traits: OrdMap<TraitId, TreeSet>,
     root_traits: OrdMap<TraitId, TreeSet>,
@@ -44,7 +45,7 @@ struct TreeDiff<'a> {
     /// The new values of the nodes that may differ. If there are as many as in `old`, they
     /// correspond pairwise.
     new: Vec<&'a Node>,
-    /// The nodes that are unchanged.
+    /// The nodes that are the same in both values.
     kept: Vec<&'a Node>,
 }
 
@@ -163,7 +164,8 @@ fn root(nodes: &[Arc<Node>]) -> &[Arc<Node>] {
 }
 
 /// The bucket of an amount: exact for small amounts, within one sixteenth for larger ones. A bucket
-/// is the position of the leading bit and the four bits behind it. Monotonic; 0 is the bucket of 0.
+/// is determined by the position of the leading bit and the next four bits. Monotonic; 0 is the
+/// bucket of 0.
 fn bucket(amount: u64) -> u32 {
     let Some(power) = amount.checked_ilog2() else {
         return 0;
@@ -190,12 +192,12 @@ fn first_bucket(power: u32) -> u32 {
 /// The buckets of the largest offers of one class.
 #[derive(Default)]
 struct Best {
-    /// The previous offers of the changed nodes.
+    /// Largest previous offer of the changed nodes.
     before: u32,
-    /// The new offers of the changed nodes.
+    /// Largest new offer of the changed nodes.
     after: u32,
-    /// The offers of the unchanged nodes. No further nodes are examined once this reaches `before`
-    /// and `after`.
+    /// Largest offer of the unchanged nodes. No further nodes are examined once this reaches
+    /// `before` and `after`.
     kept: u32,
 }
 

@@ -145,7 +145,7 @@ impl Loading {
         Ok(state)
     }
 
-    /// Sorts the consumers and removes duplicates, which a store never contains.
+    /// Sorts the consumers and keeps the last row of each. Tables on disk never contain duplicates.
     fn keep_last_of_each_consumer(&mut self) {
         self.consumers
             .sort_by(|(one, _), (other, _)| one.cmp(other));
@@ -276,7 +276,7 @@ impl Draft {
                 let sum = self.inventories[at]
                     .used
                     .checked_add(amount.units)
-                    .expect("no amount exceeds 2^32, so 2^32 of them fit");
+                    .expect("amounts are below 2^32, so the sum of 2^32 amounts fits into 64 bits");
                 self.inventories[at].used = sum;
             }
             position.is_ok()

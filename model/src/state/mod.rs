@@ -1,5 +1,5 @@
-//! The whole placement model as one immutable value. Cloning is cheap, so a reader can keep its
-//! state as long as it needs.
+//! The whole placement model as one immutable value. Cloning is cheap, so a reader can hold a state
+//! as long as it needs.
 
 mod amounts;
 pub mod audit;
@@ -257,8 +257,8 @@ impl State {
         self.joins.get(&node)
     }
 
-    /// The highest known node number, of nodes that have written, were removed, join or replace
-    /// others.
+    /// The highest known node number: the maximum over the nodes that have written, were removed,
+    /// are joining or replace another node.
     pub fn last_node(&self) -> u64 {
         let last_join = self.joins.get_max().map_or(0, |(node, _)| *node);
         self.sessions.last().max(last_join)

@@ -189,7 +189,7 @@ impl Providers {
         }
     }
 
-    /// Updates the places of a tree's nodes from an index on.
+    /// Updates the places of a tree's nodes at index `from` and above.
     fn note_places(&mut self, number: TreeNumber, from: u32) {
         let tree = Arc::clone(&self.trees[&number]);
         for (node, index) in tree.nodes[from as usize..].iter().zip(from..) {

@@ -23,7 +23,7 @@ pub(crate) enum WriteStatus {
     Never,
     /// The write was applied, with this outcome.
     Before(Arc<Outcome>),
-    /// The write was answered so long ago that its outcome is forgotten.
+    /// The write was answered, and its outcome has been deleted.
     LongAgo,
 }
 
@@ -52,13 +52,13 @@ impl Sessions {
         self.outcomes.get(&origin)?.get(&sequence)
     }
 
-    /// The sequences with a kept outcome of an origin, in ascending order.
+    /// The sequences of an origin whose outcomes are stored, in ascending order.
     pub(crate) fn sequences(&self, origin: u64) -> impl Iterator<Item = u64> {
         let kept = self.outcomes.get(&origin).into_iter();
         kept.flat_map(|kept| kept.keys().copied())
     }
 
-    /// Number of kept outcomes of an origin.
+    /// Number of stored outcomes of an origin.
     pub(crate) fn count(&self, origin: u64) -> usize {
         self.outcomes.get(&origin).map_or(0, OrdMap::len)
     }

@@ -1,7 +1,7 @@
 //! A provider tree as one immutable value, in a layout for the candidate search.
 //!
-//! A write clones the tree that it changes and publishes the clone. Everything else is shared, so a
-//! search keeps its trees until it ends.
+//! A write clones the tree that it changes, and the new state contains the clone. Other trees are
+//! shared between states. A running search continues to use the trees of its state.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -19,8 +19,8 @@ pub struct NodePlace {
     pub node: u32,
 }
 
-/// The number of a tree: the id of its root, so that all nodes of the cluster number trees alike,
-/// whether their state comes from the log or a snapshot.
+/// The number of a tree: the id of its root, so that all nodes of the cluster assign the same
+/// numbers, whether their state comes from the log or a snapshot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TreeNumber(pub u32);
 
@@ -44,7 +44,7 @@ pub struct Node {
     pub name: ProviderName,
     /// Index of the parent in [`Tree::nodes`]; `None` for the root.
     pub parent: Option<u32>,
-    /// Index behind the last descendant: `index..subtree_end` is the node with its descendants.
+    /// Index after the last descendant: `index..subtree_end` is the node with its descendants.
     pub subtree_end: u32,
     /// The generation, for optimistic concurrency control.
     pub generation: Generation,
@@ -133,7 +133,7 @@ impl Tree {
     }
 
     /// Attaches a whole tree below `parent`, among its siblings in the order of ids. Returns the
-    /// index of its root; the nodes behind it have moved.
+    /// index of its root; the indexes of all nodes after the attached tree have changed.
     pub(crate) fn attach(&mut self, parent: u32, branch: Tree) -> u32 {
         let at = self.place_for(parent, branch.root().id);
         let len = branch.nodes.len() as u32;
@@ -159,7 +159,7 @@ impl Tree {
     }
 
     /// Detaches a node with its descendants, as a separate tree. `index` must not be the root. The
-    /// nodes from `index` on have moved.
+    /// indexes of all nodes after it change.
     pub(crate) fn detach(&mut self, index: u32) -> Tree {
         let end = self.nodes[index as usize].subtree_end;
         let len = end - index;

@@ -37,8 +37,8 @@ struct Project {
     users: OrdMap<UserId, Arc<Sums>>,
 }
 
-/// Sums per project, and per user within a project. Each value is in its own `Arc`, because a map
-/// copies the neighbors of a modified entry.
+/// Sums per project, and per user within a project. Each value is in its own `Arc`, because
+/// modifying an entry also clones its neighbors in the map.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct UsageSums {
     projects: OrdMap<ProjectId, Arc<Project>>,
@@ -110,7 +110,6 @@ fn change<K: Ord + Clone, V: Clone + Default>(
     }
 }
 
-/// The message of a violated invariant: the sums contain all allocations.
 const COUNTED: &str = "the sums contain all allocations of a consumer";
 
 fn remove_from(sums: &mut Sums, row: &ConsumerRow) {

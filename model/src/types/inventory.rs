@@ -21,7 +21,7 @@ pub struct Inventory {
     pub min_unit: u32,
     /// Maximum amount of one allocation.
     pub max_unit: u32,
-    /// Every amount is a multiple of this.
+    /// The amount of every allocation is a multiple of this.
     pub step_size: u32,
     /// Overcommit factor: the capacity is `(total - reserved) * allocation_ratio`.
     pub allocation_ratio: f64,
@@ -41,10 +41,10 @@ impl Inventory {
 
     /// The whole units of the capacity minus `used`, at most `u64::MAX`.
     pub fn free(&self, used: u64) -> u64 {
-        /// 2^64: `u64::MAX` has no float.
+        /// 2^64, because `f64` cannot represent `u64::MAX` exactly.
         const BOUND: f64 = 18_446_744_073_709_551_616.0;
         let capacity = self.capacity_exact();
-        // `as` truncates and saturates. The wide integer is slow.
+        // `as` truncates and saturates. Only large capacities need `i128`, which is slower.
         if capacity < BOUND {
             return (capacity as u64).saturating_sub(used);
         }
@@ -80,7 +80,7 @@ impl Capacity {
 
     /// The units as an `i64`, if they fit.
     pub fn small(self) -> Option<i64> {
-        // 2^63: `i64::MAX` has no float.
+        // 2^63, because `f64` cannot represent `i64::MAX` exactly.
         const BOUND: f64 = 9_223_372_036_854_775_808.0;
         (-BOUND..BOUND).contains(&self.0).then_some(self.0 as i64)
     }

@@ -17,8 +17,8 @@ use super::names::{name, shown_as_text, written_as_text};
 pub struct PartitionId(pub u16);
 
 impl PartitionId {
-    /// The default partition, which always exists. It contains all rows from before partitions were
-    /// introduced.
+    /// The default partition, which always exists. It contains all rows that were written before
+    /// partitions were introduced.
     pub const DEFAULT: Self = Self(0);
 
     /// Whether this is the default partition, whose id is not serialized.

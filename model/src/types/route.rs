@@ -127,7 +127,7 @@ impl FromStr for HostName {
 
     fn from_str(text: &str) -> Result<Self, InvalidName> {
         let allowed = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_');
-        // A name may end with the DNS root's dot.
+        // A fully qualified DNS name may end with a dot.
         let text = text.strip_suffix('.').unwrap_or(text);
         let fits = match text.strip_prefix('[').map(|rest| rest.strip_suffix(']')) {
             Some(address) => address.is_some_and(is_ipv6_like),

@@ -8,8 +8,8 @@ use crate::state::NodePlace;
 use crate::state::tree::{Node, Tree, TreeNumber};
 use crate::types::ResourceClassName;
 
-/// One way to meet a request, as providers of the searched state. The [`Outline`] lists what each
-/// provider serves.
+/// A set of providers that together meet a request. The [`Outline`] lists what each provider
+/// serves.
 #[derive(Debug, Clone, Default)]
 pub struct Candidate<'a> {
     pub(super) seats: Vec<Seat<'a>>,
@@ -99,7 +99,7 @@ impl<'a> Outline<'a> {
         self.groups.iter().map(|(suffix, _)| *suffix)
     }
 
-    /// The kind of each part. Parts of one kind have equal demands, and each is a group of its own.
+    /// The kind of each part. Parts of one kind have equal demands, and each is a separate group.
     /// Swapping the providers of two such parts changes only the mappings.
     pub fn kinds(&self) -> Vec<usize> {
         let mut kinds: Vec<usize> = (0..self.taken.len()).collect();
@@ -148,7 +148,7 @@ impl<'a> Outline<'a> {
         })
     }
 
-    /// The seats of the parts with demands. Resourceless groups have none.
+    /// The seats of the parts with demands. Resourceless groups have no demands.
     pub(super) fn used<'c>(
         &'c self,
         candidate: &'c Candidate<'a>,
@@ -163,8 +163,8 @@ impl<'a> Outline<'a> {
 }
 
 /// Collects the providers that an answer must summarize. From microversion 1.29 on, these are all
-/// providers of each used tree. Before, only providers that some candidate uses are included, also
-/// if that candidate is beyond the limit.
+/// providers of each used tree. Before 1.29, only providers that some candidate uses are included,
+/// even if that candidate is beyond the limit.
 pub struct Summaries<'a> {
     nested: bool,
     /// Sorted and without duplicates after [`Summaries::settle`].

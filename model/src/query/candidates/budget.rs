@@ -8,7 +8,7 @@ pub type Watch<'a> = Box<dyn FnMut(u64) -> ControlFlow<()> + Send + 'a>;
 
 const STEPS_BETWEEN_CALLS: u64 = 1024;
 
-/// Steps taken, and the watch that may end the search after some of them.
+/// The number of steps taken, and the watch that may stop the search.
 pub(in crate::query) struct StepBudget<'a> {
     steps: u64,
     next_call: u64,

@@ -5,7 +5,8 @@ use super::plan::{ContendedClass, Plan};
 use super::tree_search::TreeSearch;
 
 impl<'a> TreeSearch<'a> {
-    /// Whether all remaining variables may still be placed. False is certain, true is not.
+    /// Returns false if the remaining variables certainly cannot all be placed. True does not
+    /// guarantee that they can.
     pub(super) fn is_feasible(&self, plan: &Plan<'a>) -> bool {
         self.rooms_suffice(plan) && self.subtrees_feasible(plan) && self.traits_coverable(plan)
     }
@@ -66,8 +67,8 @@ impl<'a> TreeSearch<'a> {
             }
             tight |= slots < total;
         }
-        // If each kind has at least as many slots as variables remain, every variable gets a slot
-        // of its own. With one remaining kind the count is exact.
+        // If each kind has at least as many slots as variables remain, every variable gets a
+        // separate slot. With one remaining kind the count is exact.
         !tight
             || kinds_left < 2
             || (plan
@@ -87,7 +88,7 @@ impl<'a> TreeSearch<'a> {
         self.flows(plan, contest.kinds.iter().copied(), room)
     }
 
-    /// Whether every named group can have a provider of its own.
+    /// Whether every named group can have a separate provider.
     fn isolation_has_room(&self, plan: &Plan<'a>) -> bool {
         let kinds = (0..plan.kinds.len()).filter(|kind| plan.kinds[*kind].named);
         self.flows(

@@ -1,5 +1,5 @@
-//! One anchor prepared for the search: the providers, its own and sharing ones, that could serve
-//! some kind.
+//! One anchor prepared for the search: the providers of its tree, and the sharing providers, that
+//! could serve some kind.
 
 use std::ops::Range;
 
@@ -14,8 +14,8 @@ use crate::state::tree::{Tree, TreeNumber};
 /// Index into [`Instance::slots`].
 pub(super) type SlotIndex = u32;
 
-/// Providers and the kinds that each of them could serve. Reused for the next anchor, so that
-/// opening a small tree allocates no memory.
+/// Providers and the kinds that each of them could serve. The memory is reused for the next anchor,
+/// so that preparing a small tree allocates nothing.
 #[derive(Default)]
 pub(super) struct Instance<'a> {
     pub(super) anchor: Option<(TreeNumber, &'a Tree)>,

@@ -28,7 +28,7 @@ pub(super) struct Plan<'a> {
     pub(super) root_required: Vec<TraitId>,
     /// Traits that the anchor's root must not have.
     pub(super) root_forbidden: Vec<TraitId>,
-    /// Whether each named group must have a provider of its own.
+    /// Whether each named group must have a separate provider.
     pub(super) isolate: bool,
     /// Whether at most one provider per tree may be used.
     pub(super) one_per_tree: bool,
@@ -57,7 +57,7 @@ pub(super) struct Variable {
     pub(super) kind: usize,
 }
 
-/// A class of variables with identical conditions, which are interchangeable.
+/// A set of variables with identical conditions, which are interchangeable.
 pub(super) struct Kind {
     /// Index into [`Plan::rules`].
     pub(super) rule: usize,
@@ -271,14 +271,14 @@ impl<'a> Rule<'a> {
             forbidden: ids(state, &group.forbidden)?,
             member_of: &group.member_of,
             not_member_of: &group.not_member_of,
-            // Upstream finds the providers of a resourceless group without it.
+            // Upstream ignores `in_tree` for a resourceless group.
             in_tree: in_tree.filter(|_| !resourceless),
         })
     }
 
     fn named_accepts(&self, tree: TreeNumber, node: &Node) -> bool {
         // For a resourceless group, upstream starts from the providers that meet a positive
-        // condition. With exclusions alone it finds no provider.
+        // condition. If the group has only negative conditions, upstream finds no provider.
         (!self.resourceless || !self.required.is_empty() || !self.member_of.is_empty())
             && self.in_tree.is_none_or(|only| only == tree)
             && self.required.iter().all(|any| has_any(node, any))

@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::types::{AggregateUuid, Given, ProviderUuid, ResourceClassName, TraitName};
 
-/// A parsed `GET /allocation_candidates`. The syntax is checked; whether classes and traits exist
-/// is not.
+/// A parsed `GET /allocation_candidates`. The syntax is checked, but the classes and traits may not
+/// exist.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct CandidateRequest {
     /// The groups in the order of their first appearance in the query string. If several groups are
@@ -33,7 +33,7 @@ pub struct CandidateRequest {
     /// show whole trees.
     pub nested: bool,
     /// From microversion 1.34 on: mappings are shown, and two candidates that differ only in
-    /// mappings are distinct. Before, they remain as visible duplicates.
+    /// mappings are distinct. Before 1.34, the answer contains such candidates as duplicates.
     pub mappings: bool,
     /// The order in which candidates are produced.
     pub strategy: GenerationStrategy,
@@ -60,12 +60,12 @@ impl CandidateRequest {
 /// A request group, numbered or unnumbered.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct RequestGroup {
-    /// Empty for the unnumbered group.
+    /// The suffix of the group; empty for the unnumbered group.
     pub suffix: String,
     /// Units per class, at least 1 each; empty for a resourceless group.
     pub resources: BTreeMap<Given<ResourceClassName>, u64>,
-    /// Each provider must have a trait of each set; for the unnumbered group the providers
-    /// together.
+    /// Each provider must have a trait of each set. In the unnumbered group, it suffices that for
+    /// each set some provider has a trait of it.
     pub required: Vec<BTreeSet<Given<TraitName>>>,
     /// Traits that no provider of the group may have.
     pub forbidden: BTreeSet<Given<TraitName>>,
@@ -73,7 +73,7 @@ pub struct RequestGroup {
     pub member_of: Vec<BTreeSet<AggregateUuid>>,
     /// Aggregates that no provider of the group may be a member of.
     pub not_member_of: BTreeSet<AggregateUuid>,
-    /// Only providers of the tree that this provider is in.
+    /// The providers must belong to the same tree as this provider.
     pub in_tree: Option<Given<ProviderUuid>>,
 }
 
@@ -82,7 +82,7 @@ pub struct RequestGroup {
 pub enum GroupPolicy {
     /// Groups may share a provider.
     None,
-    /// Each named group needs a provider of its own.
+    /// Each named group needs a separate provider.
     Isolate,
 }
 

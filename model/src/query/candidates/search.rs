@@ -47,7 +47,7 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// The next candidate, which is valid until the next call.
+    /// The next candidate, borrowed until the next call.
     pub fn advance(&mut self) -> Option<&Candidate<'a>> {
         if self.left == 0 || self.budget.stopped() {
             return None;
@@ -84,7 +84,7 @@ impl<'a> Search<'a> {
         self.budget.stopped()
     }
 
-    /// Memory in bytes of the anchors that wait for their next turn, partly estimated.
+    /// Memory use in bytes of the suspended searches of anchors (breadth first), partly estimated.
     pub fn waiting_bytes(&self) -> usize {
         let explorer = self.explorer.as_ref();
         explorer.map_or(0, |explorer| explorer.waiting_bytes)
@@ -130,11 +130,11 @@ pub(super) struct Explorer<'a> {
     /// The current anchor (depth first).
     current: TreeSearch<'a>,
     under_way: bool,
-    /// Anchors that have yielded a candidate and wait for their next turn (breadth first).
+    /// The suspended searches of anchors that have yielded a candidate (breadth first).
     waiting: VecDeque<TreeSearch<'a>>,
     waiting_bytes: usize,
-    /// Yielded candidates of sharing providers alone, which several anchors can produce. All other
-    /// candidates contain a provider that belongs to one anchor.
+    /// Yielded candidates that consist only of sharing providers. Several anchors can produce the
+    /// same one. All other candidates contain a provider that belongs to one anchor.
     given: BTreeSet<Vec<NodePlace>>,
     /// Instances that consist only of sharing providers of other trees. A second, equal instance
     /// yields nothing new.
@@ -231,7 +231,7 @@ impl<'a> Explorer<'a> {
         }
     }
 
-    /// Resumes the anchor that has waited longest.
+    /// Resumes the anchor whose search has been suspended longest.
     fn resume(&mut self, budget: &StepBudget<'_>) -> bool {
         let next = self.waiting.pop_front_if(|_| !budget.stopped());
         let Some(next) = next else {
@@ -247,7 +247,7 @@ impl<'a> Explorer<'a> {
     fn open_anchor(&mut self, budget: &mut StepBudget<'_>) -> bool {
         while budget.spend(1) {
             let next = self.anchors.next();
-            // The watch must notice a long walk in time.
+            // Skipped trees are counted too, so that the watch can stop a long walk in time.
             if !budget.spend(self.anchors.take_steps()) {
                 return false;
             }

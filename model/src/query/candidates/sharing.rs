@@ -72,7 +72,7 @@ impl<'a, T> SharingProviders<'a, T> {
             let Some(tree) = state.tree(number) else {
                 continue;
             };
-            // The search itself notices that it must stop.
+            // The caller notices at its next step that the budget is stopped.
             if !budget.spend(1 + (tree.nodes.len() * parts) as u64 / 8) {
                 break;
             }

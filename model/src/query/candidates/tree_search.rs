@@ -25,8 +25,8 @@ pub(super) struct TreeSearch<'a> {
     /// For each kind and slot, whether the placement is a known dead end. Empty until the first one
     /// is learned.
     nogood: Vec<bool>,
-    /// The nogoods (level, kind, slot) in the order of learning. A nogood is forgotten when its
-    /// level is exhausted.
+    /// The nogoods (level, kind, slot) in the order of learning. A nogood is removed when its level
+    /// is exhausted.
     trail: Vec<(usize, usize, SlotIndex)>,
     solutions: u64,
     /// For each kind, the position in its domain to try first.
@@ -145,7 +145,7 @@ impl<'a> TreeSearch<'a> {
         })
     }
 
-    /// Estimated memory use in bytes; constant between two turns.
+    /// Estimated memory use in bytes; constant while the search is suspended.
     pub(super) fn bytes(&self) -> usize {
         let slots = self.instance.slots.len();
         let counts = self.named_on.len() + self.taking_from.len();
@@ -169,7 +169,7 @@ impl<'a> TreeSearch<'a> {
             .map(|(variable, level)| (plan.variables[*variable].kind, level.slot))
     }
 
-    /// Places the next variable, continuing behind the last slot tried.
+    /// Places the next variable, continuing after the last slot tried.
     fn place_next(&mut self, plan: &Plan<'a>, budget: &mut StepBudget<'_>) -> bool {
         let level = self.placed;
         let kind = plan.variables[self.order[level]].kind;

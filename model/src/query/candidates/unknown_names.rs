@@ -1,4 +1,4 @@
-//! Unknown names, which are an error only if upstream would get to evaluate them.
+//! Handling of unknown names. An unknown name is an error only if upstream would evaluate it.
 //!
 //! Upstream evaluates group by group and returns an empty list at the first group that has no
 //! answer by itself. If a name is unknown, the groups before it are therefore searched first.

@@ -19,10 +19,11 @@ pub struct Explanation {
     pub reason: Option<Reason>,
     /// Index of the funnel stage that is the reason.
     pub cause: Option<usize>,
-    /// Number of trees: eliminated, with candidates and undecided.
+    /// Number of all trees: eliminated trees, trees with candidates and undecided trees.
     pub trees: u64,
-    /// Number of trees that are the anchor of a candidate. A candidate of sharing providers alone
-    /// counts for every tree that they reach, although the search returns it once.
+    /// Number of trees that are the anchor of a candidate. A candidate that consists only of
+    /// sharing providers counts for every tree that they can serve, although the search returns it
+    /// once.
     pub with_candidates: u64,
     /// Number of trees whose search did not end in time.
     pub undecided: u64,
@@ -32,8 +33,8 @@ pub struct Explanation {
     pub unused: Vec<AbsentName>,
     /// The atoms in the order of evaluation, with the remaining trees after each.
     pub funnel: Vec<Stage>,
-    /// Requests without one of the conditions that have candidates. Empty if the request itself has
-    /// candidates.
+    /// Relaxed requests that have candidates. Each drops or reduces one condition. Empty if the
+    /// request itself has candidates.
     pub relaxations: Vec<Relaxation>,
     /// Trees that are closest to a candidate. Empty if the request has candidates.
     pub nearest: Vec<NearTree>,
@@ -112,9 +113,9 @@ pub struct Stage {
     pub left: u64,
     /// Number of trees that do not meet this atom.
     pub gone: u64,
-    /// For `room`: the largest amount that a provider of those trees could give.
+    /// For `room`: the largest amount that a provider of the eliminated trees could give.
     pub most_free: Option<u64>,
-    /// Details of the failure in those trees.
+    /// Details of the failure in the eliminated trees.
     pub detail: Detail,
     /// The roots of some eliminated trees.
     pub examples: Vec<NamedProvider>,
@@ -128,7 +129,8 @@ pub struct Detail {
     pub bound: Option<Bound>,
     /// For a required trait: a provider that has the trait, but does not serve the request.
     pub elsewhere: Option<TraitElsewhere>,
-    /// For `together`: a class of which the groups together request more than a single tree has.
+    /// For `together`: a class for which the groups together request more than any single tree can
+    /// give.
     pub short: Option<ClassShortage>,
 }
 
@@ -152,14 +154,14 @@ pub struct TraitElsewhere {
     pub provider: NamedProvider,
 }
 
-/// A class of which several groups together request more than a single tree can give them.
+/// A class for which several groups together request more than any single tree can give.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ClassShortage {
-    /// The class that is short.
+    /// The class with the shortage.
     pub class: Given<ResourceClassName>,
     /// Units that all groups request together.
     pub asked: u64,
-    /// The most units that they can take from a single tree.
+    /// The most units that the groups can take from a single tree.
     pub most: u64,
     /// The suffixes of the groups.
     pub groups: Vec<String>,
@@ -185,7 +187,7 @@ pub struct Relaxation {
 pub struct RelaxedCondition {
     /// The condition. For a condition on several groups, `group` contains the dropped parameter.
     pub atom: Atom,
-    /// For an amount: the largest amount that has a candidate.
+    /// If an amount is reduced: the largest amount for which a candidate exists.
     pub enough: Option<u64>,
     /// For `unit`: the bound that the amount violates.
     pub bound: Option<Bound>,

@@ -1,8 +1,8 @@
 //! The atoms of a request: its single conditions, in the order in which they are evaluated.
 //!
 //! Location comes first, then the properties of a provider, then its free amounts, so that the
-//! trees that get furthest are probably the hosts that the caller had in mind. Conditions on a
-//! single provider come before conditions on several providers.
+//! trees that fail last are probably the hosts that the caller expected. Conditions on a single
+//! provider come before conditions on several providers.
 
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
@@ -42,9 +42,10 @@ pub struct Atom {
     pub class: Option<Given<ResourceClassName>>,
     /// The requested amount, for `unit` and `room`.
     pub asked: Option<u64>,
-    /// Traits of which one is required, or a forbidden trait, prefixed by `!`.
+    /// The required traits, of which one suffices, or a forbidden trait with the prefix `!`.
     pub traits: Vec<String>,
-    /// Aggregates of which one is required, or forbidden aggregates, prefixed by `!`.
+    /// The required aggregates, of which one suffices, or the forbidden aggregates with the prefix
+    /// `!`.
     pub aggregates: Vec<String>,
     /// The provider, for `in_tree`.
     pub provider: Option<Given<ProviderUuid>>,
@@ -62,8 +63,8 @@ pub(super) enum Test<'a> {
     Forbidden(TraitId),
     Unit(ResourceClassId, u64),
     Room(ResourceClassId, u64),
-    /// Cannot be met: the atom contains an unknown name, or requests nothing that a provider could
-    /// have.
+    /// Cannot be met: the atom contains an unknown name, or belongs to a resourceless group that no
+    /// provider can serve.
     Never,
     /// Cannot be tested on a single provider.
     Together,
@@ -78,11 +79,13 @@ pub(super) struct Condition<'a> {
     /// Index of the group; `None` for conditions on the whole request.
     pub(super) group: Option<usize>,
     pub(super) test: Test<'a>,
-    /// Drops the condition. For `room` the amount is reduced instead, by search.
+    /// Drops the condition. For `room` it does nothing: the relaxation searches for a smaller
+    /// amount instead.
     pub(super) cut: Option<Cut<'a>>,
 }
 
-/// A unit that one provider must serve: a named group, or one class of the unnumbered group.
+/// A part of the request that one provider must serve: a named group, or one class of the
+/// unnumbered group.
 pub(super) struct RequestPart {
     pub(super) group: usize,
     /// The class, for the unnumbered group.
@@ -96,7 +99,8 @@ pub(super) struct Atoms<'a> {
     /// The conditions in the order of evaluation. The last one is [`Test::Together`].
     pub(super) list: Vec<Condition<'a>>,
     pub(super) parts: Vec<RequestPart>,
-    /// The required traits of the unnumbered group, each of which any of its providers may have.
+    /// The atoms for required traits of the unnumbered group. It suffices that any of its providers
+    /// meets each atom.
     covering: Bits,
 }
 
@@ -124,7 +128,7 @@ pub(super) struct UnmetConditions<'l, 'a> {
     pub(super) atoms: Bits,
     /// The missing share of each amount in thousandths, summed.
     pub(super) shortfall: u64,
-    /// The best provider of each part, which fails latest.
+    /// The best provider of each part: the one that fails last in the order of evaluation.
     pub(super) best: Vec<&'l ProviderCheck<'a>>,
 }
 
@@ -262,8 +266,8 @@ impl<'a> Atoms<'a> {
             });
             self.push(Some(at), atom, test, Some(cut));
         }
-        // Upstream starts from the providers that meet a positive condition. A group without one
-        // gets no provider.
+        // Upstream starts from the providers that meet a positive condition. A group without such a
+        // condition gets no provider.
         let asks = !group.required.is_empty() || !group.member_of.is_empty();
         if resourceless && (group.suffix.is_empty() || !asks) {
             self.push(Some(at), of(Kind::Inventory), None, None);
@@ -467,8 +471,8 @@ impl<'a> Atoms<'a> {
         served == parts && self.covering & kept & !covered == 0
     }
 
-    /// The first atom that cannot be met together with those before it, or the last atom,
-    /// [`Test::Together`], if all others can.
+    /// The first atom that cannot be met together with the atoms before it. This is the last atom,
+    /// [`Test::Together`], if all others can be met.
     pub(super) fn first_unmet(&self, looks: &TreeCheck<'a>) -> usize {
         let parts = bits(self.parts.iter().map(|_| true));
         let (mut met, mut unmet) = (0, self.list.len() - 1);

@@ -6,7 +6,7 @@ use crate::query::candidates::{CandidateRequest, Probe, SharingProviders, StepBu
 use crate::state::State;
 use crate::state::tree::{Tree, TreeNumber};
 
-/// Limit of steps to search one tree for a candidate.
+/// Maximum number of steps to search one tree for a candidate.
 const STEPS_PER_TREE: u64 = 20_000;
 
 /// Evaluates the trees of a state for one request.
@@ -86,7 +86,7 @@ impl<'a> Explainer<'a> {
                 .flat_map(|provider| &provider.serves);
             looks.list.extend(shared.cloned());
         }
-        // The caller tests every look against the atoms several times.
+        // The caller tests every provider check against the atoms several times.
         let steps = (looks.list.len() * atoms.list.len()) as u64 / 128;
         self.budget.spend(steps).then_some(looks)
     }

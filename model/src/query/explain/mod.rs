@@ -1,8 +1,8 @@
-//! Explains why a request for allocation candidates has no answer, or few.
+//! Explains why a request for allocation candidates has no candidates, or only few.
 //!
 //! A request is split into atoms (`atoms`). The funnel counts the trees that can meet the first
-//! atom, the first two, and so on, so each tree has a candidate or is eliminated at exactly one
-//! atom, its reason. Conditions on a single provider are tested in one pass over the trees.
+//! atom, the first two atoms, and so on. Each tree either has a candidate or is eliminated at
+//! exactly one atom. Conditions on a single provider are tested in one pass over the trees.
 //! Conditions on several providers are left to the search (`candidates`), one tree at a time.
 //! `relax` finds requests with fewer conditions that have candidates.
 
@@ -43,10 +43,10 @@ const EXAMPLES: usize = 3;
 const NEAREST: usize = 5;
 
 impl State {
-    /// Explains the answer to a request, regardless of its limits. The watch is called regularly
-    /// with the number of steps so far, and may end the explanation early; the findings so far are
-    /// then returned. `spell` writes a request as a query string, if the query language can express
-    /// it.
+    /// Explains the answer to a request, ignoring the limits on the number of candidates. The watch
+    /// is called regularly with the number of steps so far, and may end the explanation early; the
+    /// findings so far are then returned. `spell` writes a request as a query string, if the query
+    /// language can express it.
     ///
     /// # Errors
     /// The request has too many conditions.
@@ -109,8 +109,8 @@ struct Walk {
 }
 
 impl Explainer<'_> {
-    /// Finds the reason of each tree, and the relaxations that may help the trees without
-    /// candidates.
+    /// Finds the atom that eliminates each tree, and the relaxations that may help the trees
+    /// without candidates.
     fn walk(&mut self, walk: &mut Walk) {
         let (state, atoms) = (self.state, self.atoms);
         let together = atoms.list.len() - 1;
@@ -181,7 +181,7 @@ impl Walk {
         if stage.examples.len() < EXAMPLES {
             stage.examples.push(NamedProvider::from_node(tree.root()));
         }
-        // The providers that fail only this atom, among the atoms so far.
+        // The providers that fail this atom and meet all atoms before it.
         let able = looks
             .list
             .iter()
@@ -219,7 +219,7 @@ impl Walk {
         self.nearest.truncate(NEAREST);
     }
 
-    /// Records the shortage of a tree over all groups.
+    /// Records the units that all groups together lack in a tree, per class.
     fn note_short(&mut self, atoms: &Atoms<'_>, looks: &TreeCheck<'_>) {
         for (class, largest) in self.shared.iter().zip(&mut self.shorts) {
             let Some(so_far) = largest else { continue };

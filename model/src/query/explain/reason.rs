@@ -21,9 +21,10 @@ pub(super) fn reason(found: &Explanation) -> Reason {
     stage.map_or(Reason::NoTrees, |stage| Reason::Condition(stage.atom.kind))
 }
 
-/// The stage that is the cause. It is one of the stages, all of one level, that eliminate the last
-/// trees, since these are probably the hosts that the caller had in mind. Preferred is a stage
-/// whose relaxation has candidates, otherwise the stage that most trees fail alone.
+/// The stage that is the cause. Only stages of the same level as the last stage that eliminates
+/// trees are considered, since the trees eliminated last are probably the hosts that the caller
+/// expected. A stage whose relaxation has candidates is preferred; otherwise the cause is the stage
+/// that is the only unmet condition of most trees.
 pub(super) fn cause(found: &Explanation, ways: &[RelaxationTrial]) -> Option<usize> {
     let stages = || found.funnel.iter().enumerate();
     let (_, last) = stages().rev().find(|(_, stage)| stage.gone > 0)?;

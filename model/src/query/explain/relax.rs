@@ -17,10 +17,10 @@ use crate::state::tree::{Stock, TreeNumber};
 use crate::state::tree_set::TreeSet;
 use crate::types::{Given, ResourceClassName};
 
-/// Limit of amounts to try per relaxation.
+/// Maximum number of amounts to try per relaxation.
 const AMOUNTS_TRIED_MAX: usize = 64;
 
-/// Limit of sums of other groups' amounts of the same class to consider.
+/// Maximum number of sums to consider. Each adds up amounts of the same class in other groups.
 const SUMS_MAX: usize = 256;
 
 /// Writes a request as a query string, if the query language can express it.
@@ -35,7 +35,7 @@ pub(super) struct RelaxationTrial {
     removes: Bits,
     /// The parts that remain in the request.
     parts: Bits,
-    /// The relaxed request; for `room` the amount is still to be searched.
+    /// The relaxed request; for `room` it still contains the original amount.
     request: CandidateRequest,
     pub(super) trees: TreeSet,
 }
@@ -76,7 +76,7 @@ pub(super) fn ways(atoms: &Atoms<'_>) -> Vec<RelaxationTrial> {
         let joined = Vec::from_iter(suffixes.iter().map(String::as_str)).join(",");
         add(index, several(format!("same_subtree={joined}")), &|less| {
             less.same_subtree.remove(at);
-            // Groups without resources that only served a subtree are removed, too.
+            // Resourceless groups that are in no other `same_subtree` are removed, too.
             let left = &less.same_subtree;
             less.groups.retain(|group| {
                 let is_placed = |other: &BTreeSet<String>| other.contains(&group.suffix);
@@ -100,7 +100,7 @@ impl RelaxationTrial {
         let given_up = &atoms.list[index];
         let removes = atoms.which(|one| {
             let is_gone = |group| !is_left(group, one.atom.class.as_ref());
-            // An amount that is given up is not replaced by another condition on the amount.
+            // A relaxed amount removes both conditions on the amount, `unit` and `room`.
             let is_amount = less.asked.is_some() && of_class(one) == of_class(given_up);
             one.atom == less || is_amount || one.group.is_some_and(is_gone)
         });
@@ -116,8 +116,7 @@ impl RelaxationTrial {
         }
     }
 
-    /// Whether the relaxation gives up this atom. Giving up an amount gives up both `unit` and
-    /// `room`.
+    /// Whether the relaxation drops this atom. Relaxing an amount drops both `unit` and `room`.
     pub(super) fn gives_up(&self, index: usize) -> bool {
         let is_amount = self.less.asked.is_some() && self.removes & 1 << index != 0;
         self.index == index || is_amount
@@ -130,9 +129,9 @@ impl RelaxationTrial {
 }
 
 impl Explainer<'_> {
-    /// Runs each relaxation through the search. The result is sorted by how closely it keeps to the
-    /// hosts that the caller had in mind: smaller amounts first, then other properties, then
-    /// another location, and last a dropped class. Ties are sorted by the number of trees.
+    /// Searches the trees with each relaxation. Relaxations that probably keep the hosts that the
+    /// caller expected come first: reduced amounts, then dropped properties, then dropped
+    /// locations, and last dropped classes. Ties are sorted by the number of trees, largest first.
     pub(super) fn relaxations(
         &mut self,
         ways: &[RelaxationTrial],
@@ -213,8 +212,7 @@ impl Explainer<'_> {
         })
     }
 
-    /// Whether a tree fails an amount by `unit`, because no provider permits the amount, or by
-    /// `room`.
+    /// Returns `unit` if a tree fails because no provider permits the amount, and `room` otherwise.
     fn amount_kind(&mut self, way: &RelaxationTrial, number: TreeNumber) -> (Kind, Option<Bound>) {
         let Some(looks) = self.check_tree(number) else {
             return (Kind::Room, None);
@@ -229,7 +227,7 @@ impl Explainer<'_> {
         (Kind::Unit, bounds.reduce(Bound::nearer))
     }
 
-    /// Whether a provider meets all its conditions except the amount that the relaxation gives up.
+    /// Whether a provider meets all its conditions except the amount that the relaxation reduces.
     fn is_able(&self, way: &RelaxationTrial, look: &ProviderCheck<'_>) -> bool {
         let is_asked = self.atoms.parts[look.part].atoms.contains(&way.index);
         is_asked && look.fails & !way.removes == 0

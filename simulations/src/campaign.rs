@@ -1,4 +1,4 @@
-//! Runs many seeds, without a stop at failures, and summarizes them.
+//! Runs many seeds and summarizes them. A failing seed does not stop the campaign.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -79,7 +79,7 @@ pub struct Summary {
     pub seeds: usize,
     /// For each failed seed: its replay command, the number of violations and the first violation.
     pub failed: Vec<(String, usize, String)>,
-    /// Seeds that caught the mutant for the right reason.
+    /// Seeds that caught the mutant by the invariant that it breaks.
     pub caught: Vec<u64>,
     /// Totals over all runs.
     pub totals: Totals,
@@ -212,7 +212,7 @@ impl fmt::Display for Summary {
         for (replay, count, first) in &self.failed {
             writeln!(
                 f,
-                "FAILED {replay}\n    {count} complaints, the first: {first}"
+                "FAILED {replay}\n    {count} violations, the first: {first}"
             )?;
         }
         if let (Some(middle), Some(most)) = (
@@ -221,7 +221,7 @@ impl fmt::Display for Summary {
         ) {
             writeln!(
                 f,
-                "recovery after the fault phase took {middle} % of what it may take at the median, \
+                "recovery after the fault phase took {middle} % of its time limit at the median, \
                  {most} % at most"
             )?;
         }

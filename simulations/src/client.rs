@@ -61,7 +61,7 @@ impl Venue for Seat {
 /// None; turmoil requires the signature.
 pub async fn work_in_second_partition(number: usize, shared: Rc<Shared>) -> turmoil::Result {
     let parameters = &shared.parameters;
-    // The stream differs from the run's clients, so that the choices differ too.
+    // A random stream that no client of the run uses, so that the choices differ.
     let stream = parameters.clients + 1 + number;
     let (seat, pause) = (NeighbourVenue(shared.clone()), parameters.pause_max);
     let mut client = Client::new(stream, seat, &parameters.choices(), pause);

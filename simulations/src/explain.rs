@@ -31,7 +31,7 @@ pub fn explain(report: &Report) -> String {
         writeln!(text, "{:>9.3} s {line}", at.as_secs_f64()).expect(ALL);
     }
     for violation in &report.violations {
-        writeln!(text, "\nWRONG: {violation}").expect(ALL);
+        writeln!(text, "\nVIOLATION: {violation}").expect(ALL);
     }
     if report.violations.is_empty() {
         text += "\nNo violations.\n";
@@ -60,7 +60,7 @@ fn lines(report: &Report) -> Vec<Line> {
         let fault = happened.fault;
         lines.push((happened.from, format!("fault begins: {fault}")));
         if happened.to < Duration::MAX {
-            lines.push((happened.to, format!("fault is over: {fault}")));
+            lines.push((happened.to, format!("fault ends: {fault}")));
         }
     }
     let is_lost = |event: &&Event| matches!(event.end, End::Lost(_));
@@ -78,10 +78,10 @@ fn change(before: NodeState, now: NodeState) -> Option<String> {
         (NodeState::Down, NodeState::Down) => None,
         (_, NodeState::Down) => Some("is down".to_owned()),
         (NodeState::Down, NodeState::Follows(term)) => {
-            Some(format!("is up, its vote is of term {term}"))
+            Some(format!("is up, its vote is for term {term}"))
         }
         (NodeState::Leads(_), NodeState::Follows(term)) => {
-            Some(format!("leads no longer, its vote is of term {term}"))
+            Some(format!("no longer leads, its vote is for term {term}"))
         }
         // The leader's own line already shows the new term.
         (NodeState::Follows(_), NodeState::Follows(_)) => None,

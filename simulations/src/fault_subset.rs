@@ -51,7 +51,7 @@ impl fmt::Display for Numbers {
     }
 }
 
-/// As a command line option, with a leading blank.
+/// Prints the subset as a command line option after a space; nothing for all faults.
 impl fmt::Display for FaultSubset {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.only_faults {
@@ -82,7 +82,7 @@ impl FaultSubset {
 
     /// Finds a small set of the `faults` faults with which the run still fails: leaves out halves
     /// first, single faults last. `fails` runs a restricted run; with all faults it must fail. Each
-    /// remaining fault is necessary, as far as leaving out one at a time can show.
+    /// remaining fault was necessary for the failure when the search tried to leave it out.
     pub fn search(faults: usize, mut fails: impl FnMut(&FaultSubset) -> bool) -> FaultSubset {
         let mut numbers: Vec<usize> = (0..faults).collect();
         let mut piece = numbers.len();

@@ -50,7 +50,7 @@ pub struct Host {
     top: TempDir,
     disk: SimulatedDisk,
     /// The disk has lost data that the node had stored: the node may refuse to start, and then
-    /// stays away.
+    /// stays down.
     is_rotten: Cell<bool>,
     /// The error with which the node refused to start.
     refused: RefCell<Option<String>>,
@@ -186,8 +186,8 @@ impl Host {
         self.gate.borrow().close();
     }
 
-    /// Continues the process when the last of these faults ends. A process started in between was
-    /// not stopped.
+    /// Continues the process when the last of these faults ends. A process that was started in the
+    /// meantime was never stopped.
     pub fn resume(&self) {
         self.pauses.set(self.pauses.get().saturating_sub(1));
         if self.pauses.get() == 0 {
@@ -204,7 +204,7 @@ impl Host {
     /// have ended. Returns the number of bytes lost from the log.
     ///
     /// # Errors
-    /// The log's files cannot be cut.
+    /// The log's files cannot be truncated.
     pub fn lose_power(&self, torn: bool) -> io::Result<u64> {
         self.forget();
         self.disk.cut_power(&self.data_dir(), torn)
@@ -325,7 +325,7 @@ impl Host {
             .cluster)
     }
 
-    /// Allows the node to refuse to start. It stays away then.
+    /// Allows the node to refuse to start; it then stays down.
     pub fn may_be_refused(&self) {
         self.note(true);
     }
@@ -423,7 +423,7 @@ impl Host {
         let mut config = Config {
             node_id: self.node,
             data_dir: self.data_dir(),
-            // A spare waits until it is added.
+            // A spare has no initial members: it waits until an operator adds it.
             initial_members: (1..=self.parameters.nodes)
                 .filter(|_| self.node <= self.parameters.nodes)
                 .map(|node| {
@@ -521,7 +521,7 @@ impl Host {
         storage.block_cache_bytes = 1 << 20;
         // The write buffers keep the product's 64 MiB, so that no run fills them: RocksDB would
         // flush them in a thread of its own, and the state after a loss of power would depend on
-        // when that was. `Limits::rows_buffer` stands for it.
+        // when that was. The smaller `Limits::rows_buffer` causes flushes instead.
         storage
     }
 }

@@ -64,7 +64,7 @@ impl SharedLedger {
         Self(Arc::new(Mutex::new(ledger)))
     }
 
-    /// Locks the ledger. Results of a check that panicked remain.
+    /// Locks the ledger. If a check panicked, the violations that it found before remain.
     pub fn lock(&self) -> MutexGuard<'_, Ledger> {
         self.0.lock()
     }
@@ -77,7 +77,7 @@ impl SharedLedger {
         })
     }
 
-    /// An applier for one start of a node. It decides by `inner` and records in this ledger.
+    /// An applier for one start of a node. It applies commands with `inner` and records them here.
     pub fn applier(&self, node: u64, inner: Arc<dyn Applier>) -> Arc<dyn Applier> {
         let mut ledger = self.lock();
         let starts = ledger.starts.entry(node).or_default();
@@ -183,7 +183,7 @@ impl Applier for Witnessed {
     }
 }
 
-/// The partitions in which values that clients see have changed.
+/// The partitions in which a value that clients can see has changed.
 fn changed(before: &Cluster, after: &Cluster, changes: &ClusterChanges) -> Vec<PartitionId> {
     let is_changed = |(partition, changes): &&(PartitionId, Changes)| {
         let states = [before, after].map(|cluster| cluster.partition(*partition));

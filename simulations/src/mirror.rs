@@ -43,7 +43,8 @@ impl Mirror {
         }
     }
 
-    /// Discards events without reported progress after the end of a stream; they are sent again.
+    /// After a stream has ended, discards the events that no progress line covered: the next stream
+    /// sends them again.
     pub(crate) fn cut(&mut self) {
         self.ahead.clear();
     }
@@ -55,7 +56,7 @@ impl Mirror {
     /// Adds an event.
     ///
     /// # Errors
-    /// It is not the next event.
+    /// The event is not the next one.
     pub(crate) fn event(
         &mut self,
         index: u64,

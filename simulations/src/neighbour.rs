@@ -1,6 +1,6 @@
 //! Another cloud in the same cluster: in some runs additional clients write to another partition,
-//! with the same names and UUIDs. It is the second partition; or it is the default one, and the
-//! clients of the run use the second. The neighbour's clients have a separate listener
+//! with the same names and UUIDs. The neighbour uses the second partition, or the default one while
+//! the clients of the run use the second. The neighbour's clients have a separate listener
 //! ([`NeighbourVenue`]), and a separate witness checks them against a model of that partition only.
 //!
 //! Each node also creates a third partition now and then, writes to it, copies the default one into
@@ -89,7 +89,7 @@ pub(crate) struct Neighbour {
     workload: Workload,
     names: Names,
     clouds: Clouds,
-    /// End of the changes, since the start of the simulation.
+    /// When the changes end, as time since the start of the simulation.
     until: Duration,
 }
 
@@ -114,7 +114,7 @@ impl Neighbour {
 
     /// Changes partitions until the end of the fault phase.
     pub(crate) async fn live(mut self) {
-        // The clients of the run or of the neighbour use it.
+        // The clients of the run or of the neighbour use the second partition.
         while !self.makes(SECOND).await {
             sleep(Duration::from_millis(50)).await;
         }

@@ -26,8 +26,8 @@ pub fn connections() -> u64 {
     CONNECTIONS.take().into_values().max().unwrap_or_default()
 }
 
-/// Turmoil's TCP. Unlike real TCP it does not retransmit lost segments: a connection that lost one
-/// is silent forever, and only deadlines end it.
+/// Turmoil's TCP. Unlike real TCP it does not retransmit lost segments: a connection that lost a
+/// segment stays silent forever, and only timeouts end it.
 #[derive(Debug, Clone, Default)]
 pub struct TurmoilNet {
     bandwidth: Bandwidth,

@@ -95,19 +95,19 @@ struct Tokens {
 impl fmt::Display for Order {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Order::Transfer(node) => write!(f, "hand leadership to node {node}"),
+            Order::Transfer(node) => write!(f, "transfer leadership to node {node}"),
             Order::Add(node) => write!(f, "add node {node}"),
             Order::Promote(node) => write!(f, "promote node {node}"),
             Order::Demote(node) => write!(f, "demote node {node}"),
             Order::Remove(node) => write!(f, "remove node {node}"),
-            Order::Retire(node) => write!(f, "remove node {node}, which runs"),
+            Order::Retire(node) => write!(f, "remove the running node {node}"),
             Order::Drain(node) => write!(f, "drain node {node}"),
             Order::Undrain(node) => write!(f, "undrain node {node}"),
             Order::Join { spare, old } => {
-                write!(f, "have node {spare} join in the place of node {old}")
+                write!(f, "let node {spare} join and replace node {old}")
             }
-            Order::Token(node) => write!(f, "make a token for node {node}"),
-            Order::Revoke(node) => write!(f, "take the token for node {node} back"),
+            Order::Token(node) => write!(f, "create a token for node {node}"),
+            Order::Revoke(node) => write!(f, "revoke the token for node {node}"),
         }
     }
 }
@@ -136,7 +136,7 @@ impl Order {
 }
 
 impl OrderQueue {
-    /// The desks of two operators, for a cluster with `nodes` initial nodes.
+    /// The queues of two operators, for a cluster with `nodes` initial nodes.
     pub fn two(nodes: u64, ordered: &OrderedChanges) -> [Rc<Self>; 2] {
         let asked = Rc::new(RefCell::new((1..=nodes).collect()));
         let tokens = Rc::<Tokens>::default();
@@ -163,7 +163,7 @@ impl OrderQueue {
         }
     }
 
-    /// Whether a node was drained at some time; such a node may hand leadership to any node.
+    /// Whether a node was drained at some time; such a node may transfer leadership to any node.
     pub fn has_drained(&self, node: u64) -> bool {
         self.drained.borrow().contains(&node)
     }
@@ -192,7 +192,7 @@ impl OrderQueue {
                 self.note_token(node, token);
                 Some(Done::Yes)
             }
-            // An earlier attempt without an answer has used the node's number.
+            // An earlier attempt, whose answer was lost, has used the node's number.
             201 | 404 | 409 => Some(Done::Refused(words)),
             _ => None,
         }
@@ -218,8 +218,8 @@ impl OrderQueue {
             }
             return match (status, old) {
                 _ if made == Some(spare) => None,
-                // The node's number is used: an attempt had no answer, or another operator has its
-                // token.
+                // Another token has the node's number: the answer with it was lost, or another
+                // operator created it.
                 (201, None) => {
                     sleep(PATIENCE).await;
                     self.token(spare).is_none().then_some(Done::Refused(words))
@@ -331,7 +331,7 @@ impl OrderQueue {
     }
 }
 
-/// The outcome that an answer means. `None`: try again.
+/// The outcome of an order after this answer. `None`: try again.
 fn ended(order: Order, answer: Option<(u16, String)>) -> Option<Done> {
     if let Order::Transfer(_)
     | Order::Drain(_)

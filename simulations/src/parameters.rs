@@ -27,7 +27,7 @@ const RECOVERY_REQUESTS: u32 = 50;
 /// Numbers of initial voters to choose from.
 const VOTERS: [u64; 14] = [1, 2, 3, 3, 3, 3, 3, 3, 3, 4, 4, 5, 5, 5];
 
-/// Time that an operator may wait for lost answers.
+/// Time that an operator may spend waiting for answers that were lost.
 const OPERATOR: Duration = Duration::from_secs(60);
 /// Messages with entries that a node may need, one after the other, to catch up.
 const CATCH_UP_MESSAGES: u32 = 50;
@@ -83,7 +83,7 @@ pub struct Parameters {
     pub fault_phase: Duration,
     /// Mean time between two faults.
     pub fault_every: Duration,
-    /// Whether a minority of nodes stays away until the end of the recovery phase.
+    /// Whether a minority of nodes stays unavailable until the end of the recovery phase.
     pub minority_stays_down: bool,
     /// Whether the minority is partitioned from the other nodes (true) or powered off (false).
     pub minority_is_cut_off: bool,
@@ -100,7 +100,7 @@ pub struct Parameters {
     pub faults_from_the_start: bool,
     /// Which partitions the cluster has.
     pub clouds: Clouds,
-    /// Sizes and times of the nodes that matter only if they are small.
+    /// Settings of the nodes that have an effect in a short run only if they are small.
     pub knobs: NodeTuning,
     /// Sites of the machines; `None`: all at one place.
     pub regions: Option<Regions>,
@@ -284,8 +284,8 @@ impl Parameters {
     /// Time limits derived from the parameters.
     ///
     /// After the fault phase a client may first have to time out on a connection that lost a
-    /// packet. So may a node (`silence_ms`) before it can request votes. Several elections may
-    /// fail. Then the client needs tens of requests, as it chooses writes at random.
+    /// packet. A node may have to do the same (`silence_ms`) before it can request votes. Several
+    /// elections may fail. Then the client needs tens of requests, as it chooses writes at random.
     pub fn bounds(&self) -> Bounds {
         let elections = ELECTIONS * self.election * 2;
         let node = elections + self.knobs.silence + CATCH_UP_MESSAGES * self.request();
@@ -304,8 +304,8 @@ impl Parameters {
         }
     }
 
-    /// How long after the fault phase a connection that it broke may go unnoticed. If the leader
-    /// depended on it, another node is elected.
+    /// How long after the fault phase a connection that a fault broke may stay undetected. If the
+    /// leader needed that connection, the nodes elect another leader.
     pub fn settling(&self) -> Duration {
         self.knobs.silence * 5 / 4 + 2 * self.election * 2
     }

@@ -23,7 +23,7 @@ const ROWS_EVERY: u64 = 1_000;
 #[derive(Debug, thiserror::Error)]
 #[error("log entry {index}: {what}\n    the product: {product}\n    {other}")]
 pub struct Difference {
-    /// The entry after which it occurs.
+    /// Index of the log entry after which the two differ.
     pub index: u64,
     /// The command or the row.
     pub what: String,
@@ -197,7 +197,7 @@ pub fn replay(
             progress(line.index);
         }
     };
-    // `u64::MAX` is reserved: indexes end before it.
+    // `u64::MAX` is reserved; the largest index is one less.
     if backups.is_empty() {
         inspect_log(dir, from, u64::MAX - 1, each)?
     } else {

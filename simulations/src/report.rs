@@ -81,7 +81,7 @@ pub struct Counts {
     pub late: u64,
     /// Consumers whose histories were checked by the second checker (`wgl`).
     pub searched: usize,
-    /// Consumers whose histories were too long for it.
+    /// Consumers whose histories were too long for the second checker.
     pub skipped: usize,
     /// Reads at earlier moments that watchers compared.
     pub looked_back: usize,

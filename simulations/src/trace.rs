@@ -30,7 +30,7 @@ pub fn begin() {
     });
 }
 
-/// Counts a step of the simulation, which dates the packets.
+/// Counts a step of the simulation. The digest of a packet includes the number of its step.
 pub fn step() {
     TRACE.with(|trace| {
         if let Some(trace) = trace.borrow_mut().as_mut() {

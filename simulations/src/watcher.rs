@@ -26,7 +26,7 @@ use crate::shared::{Phase, Shared};
 
 /// The stream of all changes.
 const EVENTS: &str = "/placementd/v1/events?or_snapshot=true";
-/// Longest stay of a watcher at a node, in milliseconds.
+/// Longest time that a watcher follows one node, in milliseconds.
 const STAY_MAX: u64 = 2500;
 /// Pause of a watcher after a failure.
 const PAUSE: Duration = Duration::from_millis(100);

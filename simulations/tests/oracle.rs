@@ -1,4 +1,5 @@
-//! Clients without a cluster send every kind of write and question, and meet every kind of refusal.
+//! Clients whose requests the oracle answers, without a cluster, send every kind of write and
+//! question, and receive every kind of refusal.
 
 use std::collections::{BTreeMap, BTreeSet};
 

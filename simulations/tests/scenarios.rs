@@ -89,7 +89,7 @@ fn isolated_leader_with_restarted_followers_answers_no_stale_reads() {
             fault_phase: ms(16_000),
             ..quiet(seed)
         };
-        // Longer than a node waits for a leader before it refuses a read.
+        // The isolation lasts longer than a node waits for a leader before it refuses a read.
         let faults = vec![
             Planned::new(1000, 6500, Fault::IsolateLeader),
             Planned::new(1010, 100, Fault::PowerCutFollowers),
@@ -196,8 +196,8 @@ fn power_may_fail_in_the_middle_of_an_installation() {
     loses_power_at(25, &points, 2500);
 }
 
-/// The node that cannot write gives up leadership, and returns when there is space or its disk
-/// works again.
+/// A leader that cannot write steps down. The node recovers when its disk has free space or works
+/// again.
 #[test]
 fn leader_with_a_full_or_failing_disk_loses_leadership_only() {
     let faults = vec![
@@ -214,7 +214,8 @@ fn leader_with_a_full_or_failing_disk_loses_leadership_only() {
     }
 }
 
-/// A hanging disk gives no error: the leader hands leadership over before its process is ended.
+/// A hanging disk returns no error: the leader transfers leadership before the node exits because
+/// of its disk.
 #[test]
 fn leader_with_a_hanging_disk_hands_over() {
     let parameters = Parameters {
@@ -364,8 +365,8 @@ fn refused_connections_are_retried_with_a_pause() {
     assert!(report.counts.connections < 500, "{:?}", report.counts);
 }
 
-/// Callers with short timeouts once kept a connection from noticing that its path was dead, so that
-/// a leader could not reach half of its followers long after the path was repaired.
+/// Callers with short timeouts once prevented the detection of dead connections, so that a leader
+/// could not reach half of its followers long after the network was repaired.
 #[test]
 fn silent_connections_are_closed() {
     let parameters = Parameters {
@@ -466,7 +467,7 @@ fn killed_processes_lose_no_writes() {
     assert!(report.counts.applied > 3 * report.counts.commits);
 }
 
-/// A node that is asked to stop hands leadership over first, so that no client waits for an
+/// A node that is asked to stop transfers leadership first, so that no client waits for an
 /// election.
 #[test]
 fn rolling_restarts_cause_no_election_timeout() {
@@ -509,8 +510,8 @@ fn two_of_five_may_lose_power_at_once() {
     }
 }
 
-/// The clock of each node in turn is an hour ahead, so that the leader's is once. The other two
-/// nodes bound its timestamps.
+/// The clock of each node in turn, and so also that of the leader, is an hour ahead. The clocks of
+/// the other two nodes bound the leader's timestamps.
 #[test]
 fn clocks_of_a_majority_bound_the_timestamps_of_a_leader_ahead() {
     let hour = |node| Fault::ClockStep(node, 3_600_000);
@@ -528,7 +529,7 @@ fn clocks_of_a_majority_bound_the_timestamps_of_a_leader_ahead() {
 /// tell which one is wrong.
 #[test]
 fn slow_voter_clock_does_not_bound_the_leader_while_another_voter_is_away() {
-    // Both runs have the same leader when the clock is set; one of them sets the clock of a
+    // Both runs have the same leader when the clock is set: one of them sets the clock of a
     // follower.
     for slow in [1, 2] {
         let faults = vec![
@@ -626,8 +627,7 @@ fn distant_learner_gets_only_one_snapshot() {
     run_without_violations(parameters, faults);
 }
 
-/// The removed node is first in the list of the joining node, and can only answer that it was
-/// removed.
+/// The joining node first contacts the removed node, which can only answer that it was removed.
 #[test]
 fn running_removed_node_does_not_prevent_a_join() {
     let parameters = Parameters {
@@ -646,8 +646,8 @@ fn running_removed_node_does_not_prevent_a_join() {
     }
 }
 
-/// The leader admits a node that only it can send the log to, and the next leader lacks that entry:
-/// the node has a log and is not a member.
+/// The leader admits a node to which only it can send the log. The next leader lacks the entry that
+/// admitted the node, so the node has a log but is not a member.
 #[test]
 fn node_joins_although_the_next_leader_reverted_its_admission() {
     let parameters = Parameters {
@@ -658,7 +658,7 @@ fn node_joins_although_the_next_leader_reverted_its_admission() {
     };
     let hangs = |node| Planned::new(6000, 4600, Fault::HungDisk(node));
     let faults = vec![
-        // The other nodes redeem its token, but it is not admitted yet.
+        // The other nodes redeem the token of node 4, but cannot admit it yet.
         Planned::new(100, 6000, Fault::CutLink(1, 4)),
         Planned::new(200, 0, Fault::Grow(4)),
         hangs(2),

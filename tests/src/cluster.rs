@@ -223,7 +223,7 @@ impl Cluster {
         &mut self.options
     }
 
-    /// Adds a place for one more node. The node is not started and is no member.
+    /// Adds a place for one more node. The node is not started and is not a member.
     ///
     /// # Panics
     /// If the link to it cannot be started.
@@ -489,8 +489,8 @@ impl Cluster {
         }
     }
 
-    /// Runs `placementctl` until it succeeds and returns its output. For a moment a new cluster
-    /// knows no join tokens, and a cluster between two leaders changes nothing.
+    /// Runs `placementctl` until it succeeds and returns its output. A new cluster may not accept
+    /// join tokens yet, and a cluster without a leader refuses changes.
     ///
     /// # Panics
     /// If it does not succeed in time.

@@ -14,7 +14,7 @@ use placement_base::platform::PowerFails;
 
 use crate::gate::Gate;
 
-/// Number of [`POINTS`] in the start of a node; they come first.
+/// Number of [`POINTS`] that a node passes while it starts; they are the first ones.
 pub const START_POINTS: usize = 5;
 
 /// The moments at which the power of a simulated machine may fail.
@@ -146,8 +146,8 @@ pub(crate) fn failed_at(top: &Path) -> Option<&'static str> {
 }
 
 /// Discards everything on a machine's disk that is not durable, except what `is_kept` lets survive:
-/// a disk may have written more than it was asked to. RocksDB's directories survive or vanish as a
-/// whole. Returns the number of files and names lost.
+/// a disk may have written more than the node has synced. RocksDB's directories survive or vanish
+/// as a whole. Returns the number of files and names lost.
 pub(crate) fn lose_unsynced(
     top: &Path,
     rocks: &[&str],

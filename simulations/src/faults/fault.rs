@@ -59,8 +59,8 @@ faults! {
     Replace(node: u64), "replace", "the disk of node {node} is lost, a spare replaces it";
     /// An operator adds a spare machine as a permanent learner.
     Learner(node: u64), "learner", "node {node} is added as a learner";
-    /// An operator hands leadership to this node.
-    Transfer(node: u64), "transfer", "leadership is handed to node {node}";
+    /// An operator transfers leadership to this node.
+    Transfer(node: u64), "transfer", "leadership is transferred to node {node}";
     /// An operator adds a spare machine and makes it a voter.
     Grow(node: u64), "grow", "node {node} is added as a voter";
     /// An operator demotes this node to a learner, and then makes it a voter again.
@@ -105,22 +105,22 @@ faults! {
     /// The link between these two nodes goes down and up several times a second.
     Flap(a: u64, b: u64), "flap", "the link between nodes {a} and {b} flaps";
     /// Messages between this node and the others are delayed until the fault ends.
-    Hold(node: u64), "hold", "messages of node {node} and the others are late";
+    Hold(node: u64), "hold", "messages between node {node} and the others are delayed";
     /// Messages between the leader and the others are delayed until the fault ends.
-    HoldLeader, "hold-leader", "messages of the leader and the others are late";
+    HoldLeader, "hold-leader", "messages between the leader and the others are delayed";
     /// Messages between these two nodes are delayed until the fault ends.
-    HoldLink(a: u64, b: u64), "hold-link", "messages of nodes {a} and {b} are late";
+    HoldLink(a: u64, b: u64), "hold-link", "messages between nodes {a} and {b} are delayed";
     /// Messages between clients and this node are delayed until the fault ends: requests arrive
-    /// after the clients have given up.
-    HoldClients(node: u64), "hold-clients", "messages of clients and node {node} are late";
+    /// after the clients have timed out.
+    HoldClients(node: u64), "hold-clients", "messages between clients and node {node} are delayed";
     /// Clients do not reach this node; other nodes do.
     CutClients(node: u64), "cut-clients", "clients are cut off from node {node}";
     /// Syncs of this node are very slow.
     SlowDisk(node: u64), "slow-disk", "the disk of node {node} is slow";
     /// Syncs of the leader are very slow.
     SlowDiskLeader, "slow-disk-leader", "the disk of the leader is slow";
-    /// The disk of this node is full: all syncs fail. When the fault ends there is space, and the
-    /// node is started again.
+    /// The disk of this node is full: all syncs fail. When the fault ends, there is free space
+    /// again, and the node is restarted.
     FullDisk(node: u64), "full-disk", "the disk of node {node} is full";
     /// The disk of the leader is full.
     FullDiskLeader, "full-disk-leader", "the disk of the leader is full";
@@ -162,9 +162,10 @@ faults! {
     FlapSites(a: usize, b: usize), "flap-sites", "the link between sites r{a} and r{b} flaps";
     /// Messages from the first site to the second are lost.
     CutSiteWay(a: usize, b: usize), "cut-site-way", "messages from site r{a} to site r{b} are lost";
-    /// Each connection from these nodes, a site, carries only a few kilobytes per second.
+    /// Each connection from these nodes, which form a site, carries only a few kilobytes per
+    /// second.
     ThinSite(some: Nodes), "thin-site", "connections of the site of nodes {some} have little bandwidth";
-    /// An operator drains these nodes, a site, and ends the drain when the fault ends.
+    /// An operator drains these nodes, which form a site, and undrains them when the fault ends.
     DrainSite(some: Nodes), "drain-site", "the site of nodes {some} is drained";
     /// An operator drains the leader's site.
     DrainLeaderSite, "drain-leader-site", "the leader's site is drained";
@@ -182,8 +183,8 @@ impl Fault {
         matches!(self, Fault::RotRow(_) | Fault::Copy(_) | Fault::PutBack(_))
     }
 
-    /// The faults on concrete nodes that this fault means in a cluster of `nodes` nodes with this
-    /// leader. A fault that aims at the leader means none while there is no leader.
+    /// Resolves the fault to faults on concrete nodes, in a cluster of `nodes` nodes with this
+    /// leader. Empty for a fault of the leader while there is no leader.
     pub fn meets(self, nodes: u64, leader: Option<u64>) -> Vec<Fault> {
         let at_leader = |fault: fn(u64) -> Fault| leader.map(fault).into_iter().collect();
         let all = 1..=nodes;

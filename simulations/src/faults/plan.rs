@@ -160,7 +160,7 @@ fn orders(parameters: &Parameters) -> Vec<Planned> {
     planned
 }
 
-/// Bit rot of a log, at most once in a run: the node stays away afterwards.
+/// Bit rot of a log, at most once in a run: the node stays down afterwards.
 fn rot(parameters: &Parameters) -> Planned {
     let random = &mut parameters.seed.stream("faults rot");
     Planned {
@@ -172,7 +172,7 @@ fn rot(parameters: &Parameters) -> Planned {
     }
 }
 
-/// The state of one node rots, or its disk is restored from an older copy. The node stays away
+/// The state of one node rots, or its disk is restored from an older copy. The node stays down
 /// afterwards.
 fn data(parameters: &Parameters) -> Planned {
     let random = &mut parameters.seed.stream("faults data");
@@ -190,7 +190,8 @@ fn data(parameters: &Parameters) -> Planned {
     }
 }
 
-/// Faults that are drawn together, or not at all: the area's name, and how one of them is drawn.
+/// An area of faults, which a run has as a whole or not at all: its name, and the function that
+/// draws one of its faults.
 type Area = (&'static str, fn(&mut SmallRng, u64) -> Fault);
 
 const AREAS: [Area; 6] = [

@@ -12,7 +12,7 @@ pub struct Planned {
     pub begins: Duration,
     /// How long it lasts.
     pub lasts: Duration,
-    /// The fault, possibly of the leader at that time.
+    /// The fault. If it aims at the leader, it hits the node that leads when it begins.
     pub fault: Fault,
 }
 

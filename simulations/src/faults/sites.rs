@@ -10,7 +10,7 @@ use super::planned::Planned;
 use crate::parameters::Parameters;
 use crate::regions::Regions;
 
-/// The faults of sites in a run with regions, in any order, drawn from a stream of their own. Empty
+/// The faults of sites in a run with regions, unsorted, drawn from a separate random stream. Empty
 /// without regions.
 pub fn plan(parameters: &Parameters) -> Vec<Planned> {
     let Some(regions) = &parameters.regions else {
@@ -36,7 +36,8 @@ pub fn plan(parameters: &Parameters) -> Vec<Planned> {
         lasts: Duration::from_millis(random.random_range(2_000..5_000)),
         fault: Fault::DrainLeaderSite,
     });
-    // An edge site is cut off for most of the phase, so that the log that it lacks is purged.
+    // An edge site is cut off for most of the phase, so that the other nodes purge the log entries
+    // that it lacks.
     let edges = regions.sites() - usize::try_from(regions.learners).expect("few learners");
     if regions.learners > 0 && random.random_bool(0.5) {
         planned.push(Planned {

@@ -24,7 +24,7 @@ impl Invariant for AppliedNeverFalls {
         let now = (applied.start, applied.index);
         match self.last.insert(applied.node, now) {
             Some((start, before)) if start == applied.start && before >= applied.index => {
-                Err(format!("{before} was applied in this start already"))
+                Err(format!("{before} was already applied in this start"))
             }
             _ => Ok(()),
         }

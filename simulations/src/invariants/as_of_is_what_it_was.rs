@@ -6,5 +6,5 @@ pub const NAME: &str = "as-of is what it was";
 
 /// The violation: a read as of `index` shows another state.
 pub fn complaint(index: u64, path: &str, shown: &str, was: &str) -> String {
-    format!("{NAME}: GET {path} as of {index} shows {shown}, and there was {was}")
+    format!("{NAME}: GET {path} as of {index} shows {shown}, but the state was {was}")
 }

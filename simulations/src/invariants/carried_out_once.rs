@@ -1,6 +1,6 @@
 //! A write is executed once, however often the log contains it: a repetition changes nothing and
-//! gets the first answer, as long as its node may still ask (`WriteId::answered_below`;
-//! architecture: each write exactly once).
+//! gets the first answer, as long as its node may still ask for that answer
+//! (`WriteId::answered_below`; architecture: each write exactly once).
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -97,7 +97,7 @@ impl CarriedOutOnce {
     }
 }
 
-/// Whether the row only remembers requests and is not part of the cloud's data.
+/// Whether the row is only a record of a request and not part of the cloud's data.
 fn is_memory(change: &Change) -> bool {
     matches!(change.key(), RowKey::Session(_) | RowKey::Outcome(..))
 }

@@ -33,8 +33,7 @@ impl LogInvariant for CommitOnAQuorum {
         self.furthest = Some(upto.index);
         let log = logs.node(hint.node);
         let known = log.voters.range(..=upto.index).next_back();
-        // The log may lack the last membership if the state covers it, since that came with a
-        // snapshot.
+        // If the last membership came with a snapshot, only the state has it and the log lacks it.
         let covered = log.purged.map_or(upto.index, |purged| purged.index);
         let covered = logs.voters.range(..=covered).next_back();
         let known = known
@@ -55,7 +54,7 @@ impl LogInvariant for CommitOnAQuorum {
             return match logs.voters.range(..=upto.index).next_back() {
                 None => Ok(()),
                 Some(_) => Err(format!(
-                    "node {} knows {upto} to be committed, and has no membership",
+                    "node {} knows {upto} to be committed, but has no membership",
                     hint.node
                 )),
             };

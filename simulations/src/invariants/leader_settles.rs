@@ -13,9 +13,10 @@ use crate::regions::Regions;
 /// Name of the invariant in violations.
 pub const NAME: &str = "leadership settles";
 
-/// A leader leads for this many maximum election timeouts before it looks for a better node.
+/// Number of maximum election timeouts for which a leader leads before it looks for a better node.
 pub const SETTLE: u32 = 10;
-/// Longest time between a leader's look at its own log and the answer of the better node.
+/// Longest time from the moment when a leader reads its own log index until the better node
+/// answers.
 const ASKS: Duration = Duration::from_millis(1100);
 
 /// Observations after one step of time.
@@ -118,7 +119,7 @@ impl LeaderSettles {
         let (now, led) = (seen.now, seen.now - since);
         if led < SETTLE * self.election_max {
             return Err(format!(
-                "{NAME}: node {leader} looks for a better site after it has led for {led:?}"
+                "{NAME}: node {leader} looks for a better site after it has led for only {led:?}"
             ));
         }
         let (learners, lag_max) = match &self.regions {
@@ -139,8 +140,8 @@ impl LeaderSettles {
             return Ok(());
         }
         Err(format!(
-            "{NAME}: node {leader} hands over, but no voter at a better site is up and within {} entries of \
-             entry {far}",
+            "{NAME}: node {leader} transfers leadership, but no voter at a better site is up \
+             and within {} entries of entry {far}",
             lag_max
         ))
     }

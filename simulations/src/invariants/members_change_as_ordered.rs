@@ -40,7 +40,7 @@ impl OrderedChanges {
         }
     }
 
-    /// Withdraws one permission for these changes: the order has ended and none of it is in
+    /// Withdraws one permission for these changes: the order has ended, and no part of it is in
     /// progress.
     pub fn end(&self, changes: &[(u64, Change)]) {
         let mut ordered = self.0.lock();
@@ -62,7 +62,7 @@ pub struct MembersChangeAsOrdered {
 }
 
 impl MembersChangeAsOrdered {
-    /// With the changes that operators order.
+    /// An invariant that permits the changes in `ordered`.
     pub fn new(ordered: OrderedChanges) -> Self {
         Self {
             ordered,

@@ -1,8 +1,8 @@
 //! At most one leader per term commits entries (election safety, Raft paper, figure 3).
 //!
 //! openraft may elect two leaders in one term, as it orders votes by term and node. But a quorum
-//! has left the first leader before the second leads, and no node that has the first leader's
-//! committed entries votes for a second leader that lacks them.
+//! has stopped following the first leader before the second one leads, and no node that has the
+//! first leader's committed entries votes for a second leader that lacks them.
 
 use std::collections::BTreeMap;
 

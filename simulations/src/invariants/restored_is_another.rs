@@ -1,5 +1,5 @@
 //! A cluster restored from a backup is a new cluster: it rejects a node with a join token of the
-//! lost cluster (docs/runbook.md: tokens end with the cluster that made them).
+//! lost cluster (docs/runbook.md: a token is valid only in the cluster that created it).
 
 /// Name of the invariant in violations.
 pub const NAME: &str = "a restored cluster is another one";

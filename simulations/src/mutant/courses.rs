@@ -159,8 +159,8 @@ pub(super) fn leaders_are_cut_off(seed: Seed) -> (Parameters, Vec<Planned>) {
 }
 
 /// Each of five nodes in turn is connected to only one other node, which reaches all. If the
-/// isolated node led, there are now two leaders, and one node hears both. Acknowledgements of the
-/// others reach that node late.
+/// isolated node led, there are now two leaders, and one node receives messages from both.
+/// Acknowledgements of the others reach that node late.
 pub(super) fn two_leaders_are_reachable(seed: Seed) -> (Parameters, Vec<Planned>) {
     let parameters = Parameters {
         nodes: 5,
@@ -206,8 +206,7 @@ pub(super) fn only_voter(seed: Seed) -> (Parameters, Vec<Planned>) {
 
 /// One voter and one learner, both with clients. Each applies entries on a thread that is often
 /// late, so the learner acknowledges many writes before the voter has applied them. The clock drift
-/// is harmless; it allows a new learner to refuse requests, as that is permitted only while a fault
-/// lasts.
+/// is harmless. It counts as a fault, and only during a fault may a new learner refuse requests.
 pub(super) fn learner_is_ahead(seed: Seed) -> (Parameters, Vec<Planned>) {
     let parameters = Parameters {
         sync_max: Duration::from_millis(5),
@@ -232,7 +231,7 @@ pub(super) fn learner_is_ahead(seed: Seed) -> (Parameters, Vec<Planned>) {
 }
 
 /// Messages from leaders are lost, but messages to them arrive: no other node learns that the
-/// entries they acknowledge then are committed.
+/// entries which a leader acknowledges in this time are committed.
 pub(super) fn leaders_fall_mute(seed: Seed) -> (Parameters, Vec<Planned>) {
     let parameters = Parameters {
         nodes: 3,
@@ -264,8 +263,8 @@ pub(super) fn slow_links(seed: Seed) -> (Parameters, Vec<Planned>) {
     (parameters, faults.collect())
 }
 
-/// No faults, but followers lag behind: a few clients' writes by one entry, many clients'
-/// writes by several.
+/// No faults, but followers lag behind the leader: by one entry with few clients, by several
+/// entries with many.
 pub(super) fn lagging_followers(seed: Seed, clients: usize) -> (Parameters, Vec<Planned>) {
     let parameters = Parameters {
         tick: Duration::from_millis(1),
@@ -313,7 +312,7 @@ pub(super) fn tails(seed: Seed) -> (Parameters, Vec<Planned>) {
     (parameters, faults)
 }
 
-/// Nodes are down for so long that they are sent snapshots.
+/// Nodes are down for so long that the leader sends them snapshots.
 pub(super) fn snapshots(seed: Seed) -> (Parameters, Vec<Planned>) {
     let parameters = Parameters {
         snapshot_every: 15,
@@ -397,8 +396,8 @@ pub(super) fn learners(seed: Seed) -> (Parameters, Vec<Planned>) {
     (parameters, faults)
 }
 
-/// Each node in turn is cut off from the others while clients still reach it. No connection carries
-/// anything.
+/// Each node in turn is cut off from the others while clients still reach it. Its connections stay
+/// open, but carry no data.
 pub(super) fn each_is_cut_off(seed: Seed) -> (Parameters, Vec<Planned>) {
     let parameters = Parameters {
         nodes: 3,

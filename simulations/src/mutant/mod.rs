@@ -150,7 +150,7 @@ mutants! {
     FirstOfSeveralStays, "first-of-several-stays", refusals_change_nothing::NAME;
     /// Inventories change without a new generation.
     GenerationStays, "generation-stays", generations_rise::NAME;
-    /// Our client library is notified that an unanswered request was not sent.
+    /// The transport of our client library reports an unanswered request as not sent.
     LostAsNotSent, "lost-as-not-sent", from_history::CLIENT;
     /// The last of several claimed resources is dropped.
     LastClaimForgotten, "last-claim-forgotten", from_history::ANSWERS_FOLLOW;
@@ -220,7 +220,7 @@ impl Mutant {
             .find(|mutant| mutant.name() == name)
     }
 
-    /// Whether the run was caught for the right reason.
+    /// Whether the run violates the invariant that must catch the mutant.
     pub fn is_caught_by(self, report: &Report) -> bool {
         let (words, more) = (self.complaint(), self.evidence());
         let caught = |one: &String| one.starts_with(words) && one.contains(more);

@@ -1,4 +1,4 @@
-//! A proxy between clients and nodes that breaks the promises of reads.
+//! A proxy between clients and nodes that breaks the consistency guarantees of reads.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -126,7 +126,7 @@ fn searched(mutant: Mutant, mut question: Question) -> Question {
     question
 }
 
-/// Makes the answer to `sent` claim the promise of `asked`.
+/// Replaces the consistency level that the answer names: that of `asked` instead of that of `sent`.
 fn claiming(mut answer: Answer, sent: &Operation, asked: &Operation) -> Answer {
     if answer.effective == Some(keeps(sent)) {
         answer.effective = Some(keeps(asked));

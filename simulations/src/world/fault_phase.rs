@@ -33,7 +33,8 @@ struct ActiveFault {
 }
 
 impl World {
-    /// Runs the fault phase. At its end a minority goes away, if the run wants that.
+    /// Runs the fault phase. At its end, a minority of nodes becomes unavailable if the parameters
+    /// say so.
     pub(super) fn fault_phase(&mut self, faults: &[Planned]) -> turmoil::Result {
         let began = self.sim.elapsed();
         let mut coming = faults.iter().copied().peekable();
@@ -132,7 +133,7 @@ impl World {
         Ok(going.collect())
     }
 
-    /// Starts a fault. Returns the faults on concrete nodes, which is needed to end them.
+    /// Starts a fault. Returns the faults on concrete nodes, which the caller needs to end them.
     fn begin(&mut self, fault: Fault) -> turmoil::Result<Vec<Fault>> {
         let met = match self.at_leaders_site(fault) {
             Some(fault) => fault
@@ -169,8 +170,8 @@ impl World {
         Ok(met)
     }
 
-    /// Starts a fault on concrete nodes. Returns the fault that really happened, which is another
-    /// one if it found no target.
+    /// Starts a fault on concrete nodes. Returns the fault that really happened; it differs from
+    /// `fault` if that found no target.
     fn inject(&mut self, fault: Fault) -> turmoil::Result<Fault> {
         let now = self.sim.elapsed();
         match fault {
@@ -187,8 +188,8 @@ impl World {
             Fault::DiskError(node) => self.hosts[&node].disk().set_failing_once(true),
             Fault::HungDisk(node) => self.hosts[&node].disk().set_hanging(true),
             Fault::RotLog(node) => {
-                // Killed while it was up, not powered off: the positions that the node recorded of
-                // its log are then exact.
+                // The node is killed while it runs, and not powered off: the log positions that it
+                // has recorded are then exact.
                 let was_up = !self.down.contains_key(&node) && self.hosts[&node].role().is_some();
                 self.kill(node);
                 if was_up {

@@ -72,15 +72,15 @@ pub(crate) struct World {
     down: BTreeMap<u64, usize>,
     links: Links,
     desk: Rc<OrderQueue>,
-    /// Desk of a second operator.
+    /// Queue of a second operator.
     deputy: Rc<OrderQueue>,
     /// Machines that are not members: waiting spares, and replaced or removed nodes.
     outside: BTreeSet<u64>,
-    /// Machines whose disks were replaced. They get no requests any more.
+    /// Machines whose disks were replaced. They get no more requests.
     wiped: BTreeSet<u64>,
-    /// Nodes that stay away until the end of the recovery phase.
+    /// Nodes that stay unavailable until the end of the recovery phase.
     away: BTreeSet<u64>,
-    /// Whether the nodes that stayed away are back.
+    /// Whether the unavailable nodes have returned.
     has_come_back: bool,
     /// Checks where leadership is and how it moves.
     settles: LeaderSettles,
@@ -234,17 +234,17 @@ impl World {
         self.take_in();
         // A node behind a connection that a fault broke may learn of it last.
         self.steps(recovery, "not every node caught up", Self::converged)?;
-        // An unanswered change may have been made since.
+        // A membership change without an answer may have been executed since.
         self.take_in();
         self.steps(recovery, "not every node caught up", Self::converged)?;
         let has_settled = |world: &Self| world.sim.elapsed() >= settled;
-        self.steps(recovery, "time stands still", has_settled)?;
+        self.steps(recovery, "the settling time did not end", has_settled)?;
         self.course.healthy_since.get_or_insert(self.sim.elapsed());
         self.begins("clients continue in the healthy cluster");
         self.shared.phase.set(Phase::Further);
         let over = self.sim.elapsed() + FURTHER;
         let is_over = |world: &Self| world.sim.elapsed() >= over;
-        self.steps(recovery, "time stands still", is_over)?;
+        self.steps(recovery, "the further phase did not end", is_over)?;
         self.shared.phase.set(Phase::Answered);
         let stopped = |world: &Self| world.shared.content.get() == 2 * clients;
         self.steps(recovery, "not every request was answered", stopped)?;
@@ -269,7 +269,7 @@ impl World {
         self.steps(recovery, "the nodes did not converge", Self::converged)?;
         self.rest()?;
         if !self.away.is_empty() {
-            self.begins("the nodes that stayed away come back");
+            self.begins("the unavailable nodes return");
             self.come_back();
             self.steps(recovery, "the late nodes did not converge", Self::converged)?;
         }
@@ -387,7 +387,7 @@ impl World {
         }
     }
 
-    /// A node that refuses its data stays away and gets no requests.
+    /// Treats a node that refuses its data as down, and sends it no requests.
     fn exclude_damaged_nodes(&mut self) {
         for (node, host) in &self.hosts {
             let mut nodes = self.shared.nodes.borrow_mut();
@@ -456,7 +456,7 @@ impl World {
         }
     }
 
-    /// Brings back the nodes that stayed away.
+    /// Brings back the nodes that were unavailable.
     fn come_back(&mut self) {
         self.has_come_back = true;
         for node in std::mem::take(&mut self.away) {

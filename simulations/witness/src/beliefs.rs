@@ -51,7 +51,7 @@ impl Beliefs {
             return;
         }
         let is_of_another = |own: &Token| answer.index.is_some_and(|new| new.epoch != own.epoch);
-        // After a change of clusters only the new one's tokens count.
+        // After the cluster was replaced, only the tokens of the new cluster are valid.
         self.token = (self.token.filter(|own| !is_of_another(own))).max(answer.index);
         match operation {
             Operation::Read(question, _) => self.learn_read(&question.asked, answer),

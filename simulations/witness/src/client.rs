@@ -15,7 +15,7 @@ use crate::workload::{Choices, Names, Workload};
 
 /// Writes that each client must complete after the faults.
 const RECOVERY_WRITES: usize = 4;
-/// Percentage of writes among those requests, as little time is left.
+/// Percentage of writes among the requests after the faults; high, as little time remains.
 const RECOVERY_WRITES_PERCENT: u32 = 80;
 
 /// Where clients send requests: a simulated cluster, or one of processes.

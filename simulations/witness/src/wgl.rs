@@ -97,8 +97,8 @@ pub struct LinearizabilityReport {
     pub skipped: usize,
 }
 
-/// Searches a linearization of each consumer's history. It takes from the witness's finding only
-/// which unanswered writes were executed, and which refusals left a consumer behind.
+/// Searches for a linearization of each consumer's history. It takes from the witness's finding
+/// only which unanswered writes were executed, and which refusals left a consumer behind.
 pub fn check(history: &History, finding: &Finding) -> LinearizabilityReport {
     let mut opinion = LinearizabilityReport::default();
     for consumer in consumers(history) {

@@ -85,7 +85,7 @@ impl Expected {
     }
 }
 
-/// Code of errors without a code of their own.
+/// Code of errors that have no specific code.
 const UNDEFINED: &str = "placement.undefined_code";
 
 impl Oracle {

@@ -156,7 +156,7 @@ class Drill:
                 self._kept(node.start())
             for node in self._nodes:
                 node.until_ready()
-        with step('let requests go on'):
+        with step('release the held requests'):
             self._sh(runbook.command('Cut over', 'node-1 state ready'))
 
     def _restore(self):
@@ -184,7 +184,7 @@ class Drill:
         rehearsed.stop()
 
     def _exported(self, into):
-        """Pipes an export of the cluster into another program and returns the output of that."""
+        """Pipes an export of the cluster into another program; returns the output of that program."""
         command = runbook.command('Move out', 'placementd export', f'| {self._database.load} ')
         command = command.replace('/var/lib/placementd', f'{self._nodes[0].directory}/data')
         return self._sh(f'{command.split("|")[0]}| {into}')
@@ -199,7 +199,7 @@ class Drill:
             node.leave()
         with step('start openstack-placement'):
             self._back.start()
-        with step('let requests go on'):
+        with step('release the held requests'):
             self._sh(runbook.command('Cut over', 'placement/old state ready'))
 
     def _until_idle(self, *servers):

@@ -97,7 +97,7 @@ class Load:
             started = time.monotonic()
             try:
                 answer = placement.request(path, method, json=body, headers=HEADERS, raise_exc=False)
-            except Exception as error:  # A service gives up then.
+            except Exception as error:  # A service would fail here.
                 self.failures.append(f'{method} {path}: {error}')
                 return None
             if answer.status_code == expected:

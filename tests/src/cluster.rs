@@ -663,7 +663,8 @@ impl Cluster {
         }
     }
 
-    /// Waits for a node that reports itself as the leader with a majority behind it.
+    /// Waits until the leader of the newest term that the nodes report also reports itself as
+    /// leader.
     pub async fn leader(&self) -> anyhow::Result<u64> {
         self.leader_other_than(None).await
     }
@@ -708,8 +709,8 @@ impl Drop for Cluster {
     }
 }
 
-/// Which of these processes has the first end of a connection, according to /proc/net/tcp. A port
-/// alone does not identify it: other connections, open or closed, may use the same one.
+/// Which of these processes holds the first endpoint of a connection, according to /proc/net/tcp.
+/// Its port alone does not identify it: other connections, open or closed, may use the same one.
 fn process_of(pids: &BTreeMap<u32, u64>, ends: [SocketAddr; 2]) -> Option<u64> {
     let table = std::fs::read_to_string("/proc/net/tcp").ok()?;
     let [near, far] = ends.map(|end| format!(":{:04X}", end.port()));

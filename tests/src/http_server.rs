@@ -1,4 +1,4 @@
-//! HTTP/1.1 servers at a port of this machine, whose answers a function makes.
+//! HTTP/1.1 servers on a local port that answer with the result of a function.
 
 use std::convert::Infallible;
 use std::io;

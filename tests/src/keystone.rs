@@ -20,8 +20,8 @@ use crate::wait::{PATIENCE, within};
 
 const PACKAGES: [&str; 2] = ["keystone==30.0.0", "pyuwsgi==2.0.30.post1"];
 const ADMIN_PASSWORD: &str = "the-first-admin";
-/// Timeout of the first request before it is repeated: Keystone loads for seconds of processor
-/// time, twice.
+/// Timeout of a request while Keystone starts; the request is then repeated. Each of its two
+/// processes needs seconds of processor time to load.
 const ANSWER: Duration = Duration::from_secs(60);
 const REGION: &str = "RegionOne";
 

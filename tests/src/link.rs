@@ -17,10 +17,11 @@ use tokio::time::{Instant, sleep, sleep_until};
 const PACKET_BYTES: usize = 4096;
 /// Packet size of a link with unlimited bandwidth.
 const BROAD_PACKET_BYTES: usize = 64 * 1024;
-/// Bytes that may be in flight in one direction of a connection: a long link holds much.
+/// Bytes that may be in flight in one direction of a connection: a link with a long delay holds
+/// many.
 const UNDER_WAY_BYTES: usize = 64 * 1024 * 1024;
-/// Socket buffers hold this fraction of a second's bandwidth: a link has no room for a whole
-/// message.
+/// Socket buffers hold the data of 1/`BUFFERED` seconds, so that a whole message does not fit into
+/// them.
 const BUFFERED: u32 = 20;
 /// The smallest buffer with which sockets work at all.
 const BUFFER_BYTES_MIN: u32 = 4 * 1024;
@@ -76,7 +77,7 @@ impl Directions {
     }
 }
 
-/// Finds the node that has the first end of a connection of this machine.
+/// Finds the node that holds the first endpoint of a local connection.
 pub type NodeLookup = Arc<dyn Fn([SocketAddr; 2]) -> Option<u64> + Send + Sync>;
 
 /// Relays connections from one address to another until dropped.

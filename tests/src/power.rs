@@ -19,10 +19,10 @@ pub struct Power {
     directory: PathBuf,
 }
 
-/// What a power loss took.
+/// Data that a power loss discarded or restored.
 #[derive(Debug, Default, Clone, Copy)]
 pub struct LostData {
-    /// Bytes at the ends of files.
+    /// Bytes cut off at the ends of files.
     pub bytes: u64,
     /// Names of files that were created or renamed.
     pub names: usize,
@@ -36,7 +36,8 @@ pub struct LostData {
 /// Files and directory entries that were synced.
 #[derive(Debug, Default)]
 struct Synced {
-    /// For each file, its length, and how many bytes of its saved copy are void.
+    /// For each file, its length, and how many bytes of the records of its overwritten data are
+    /// invalid.
     files: BTreeMap<String, (u64, u64)>,
     /// Entries of each directory: name and file.
     directories: BTreeMap<String, BTreeMap<String, String>>,

@@ -200,7 +200,7 @@ impl Prometheus {
     /// Waits until none of these fires for a job.
     ///
     /// # Panics
-    /// If one goes on for too long.
+    /// If one still fires after the time limit.
     pub async fn until_ended(&self, job: &str, alerts: &[&str]) {
         until_ok(&format!("{alerts:?} of {job} to end"), async || {
             let firing = self.firing(job).await?;

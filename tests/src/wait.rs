@@ -9,7 +9,7 @@ pub const PATIENCE: Duration = Duration::from_secs(240);
 /// Pause between two attempts.
 const EVERY: Duration = Duration::from_millis(50);
 
-/// Retries until the attempt succeeds or the time is over.
+/// Retries until the attempt succeeds or the time limit is reached.
 ///
 /// # Errors
 /// The last error.
@@ -26,25 +26,25 @@ pub async fn within<T, E>(
     }
 }
 
-/// Waits until this holds.
+/// Waits until the condition holds.
 ///
 /// # Panics
-/// If it does not in time.
+/// If it does not hold within [`PATIENCE`].
 pub async fn until(what: &str, mut holds: impl AsyncFnMut() -> bool) {
     until_ok(what, async || holds().await.then_some(()).ok_or("no")).await;
 }
 
-/// Waits until this succeeds.
+/// Waits until the attempt succeeds.
 ///
 /// # Panics
-/// If it does not in time; shows the last error.
+/// If it does not succeed within [`PATIENCE`]; shows the last error.
 pub async fn until_ok<T, E: Debug>(what: &str, attempt: impl AsyncFnMut() -> Result<T, E>) -> T {
     let ended = within(PATIENCE, attempt).await;
     ended.unwrap_or_else(|error| panic!("waiting for {what}: {error:#?}"))
 }
 
-/// Waits for the end of a new certificate with a validity of 0 days, which is valid through its
-/// last second.
+/// Waits until a new certificate with a validity of 0 days has expired. It is still valid during
+/// the second of its expiry.
 pub async fn until_expired() {
     tokio::time::sleep(Duration::from_millis(2_100)).await;
 }

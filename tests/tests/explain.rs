@@ -218,7 +218,7 @@ async fn each_of_twelve_causes_of_no_valid_host_is_named_first() {
             assert!(first.contains(words), "{words:?} is not first in: {text}");
         }
     }
-    // The consumers in the way are named although they are deleted.
+    // The consumers that used the resources are named although they are deleted.
     for (of, consumers) in [(7, &leaked), (11, &moved)] {
         let text = nova.cluster.ctl(&["explain", &nova.asked[of].0]);
         assert!(text.contains(&consumers[0].to_string()), "{text}");

@@ -36,7 +36,7 @@ use uuid::Uuid;
 const KILLS: usize = 50;
 const WRITERS: usize = 4;
 const PAUSE_MAX: Duration = Duration::from_millis(40);
-/// Longer than a node retries, so that no write is applied after its client has given up.
+/// Longer than a node retries, so that no write is applied after its client has timed out.
 const ANSWER_LIMIT: Duration = Duration::from_secs(20);
 /// Kinds of changes; each is made at least once.
 const KINDS: [&str; 21] = [
@@ -155,7 +155,7 @@ impl Follower {
     }
 
     /// Kills `placementctl events`. The database client sees the end of an incomplete transaction,
-    /// which is no error.
+    /// which is not an error.
     fn kill_events(mut self) {
         self.events.kill().unwrap();
         assert!(self.database.wait().unwrap().success());
@@ -178,7 +178,7 @@ fn ended(process: &mut Child) -> ExitStatus {
     status.unwrap()
 }
 
-/// A client of a database, and the position of that.
+/// A client of a database, and the position that the database stores.
 fn client(database: &Path) -> (Child, String) {
     let mut client = python::interpreter()
         .env("PYTHONIOENCODING", "utf-8")

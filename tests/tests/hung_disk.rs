@@ -222,7 +222,8 @@ async fn metrics_and_status_do_not_wait_for_a_hung_disk() {
 
 /// Duration of a sync on a slow disk.
 const SYNC: Duration = Duration::from_secs(2);
-/// Slow disks would disturb each observation; other load of the machine disturbs one occasionally.
+/// Maximum number of observations. A delay by the slow disks would disturb each of them; other load
+/// of the machine disturbs only some.
 const OBSERVATIONS: usize = 4;
 
 /// Each commit waits for one of the followers. Reads need no commit, only the answers of a quorum,

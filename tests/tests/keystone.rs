@@ -12,7 +12,7 @@ use placement_tests::wait::until_ok;
 use placement_tests::{osc, python};
 use serde_json::{Value, json};
 
-/// Must appear in no log.
+/// A password that no log may contain.
 const PASSWORD: &str = "the-password-of-placement";
 /// How long a node caches Keystone's answer about a token.
 const CACHE: Duration = Duration::from_secs(4);

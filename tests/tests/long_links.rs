@@ -45,7 +45,7 @@ async fn every_node_measures_its_round_trips() {
     }
 }
 
-/// Round trip between two sites of two voters and one site of one voter.
+/// Round trip between any two of three sites: two with two voters each, and one with one voter.
 const FAR: Duration = Duration::from_millis(200);
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -77,8 +77,8 @@ async fn linearizable_read_takes_one_round_trip_among_five_voters() {
             .client_of(asked)
             .with_consistency(Consistency::Linearizable);
         let mut least = Duration::MAX;
-        // The fastest of many reads, as connections are set up first and machines are busy. No read
-        // is faster than the round trip.
+        // Takes the fastest of many reads, as the first ones set up connections and a busy machine
+        // delays some. No read is faster than the round trip.
         for _ in 0..20 {
             let began = Instant::now();
             let answer = client.request(ApiRequest::get("/resource_providers"));

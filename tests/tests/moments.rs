@@ -107,8 +107,8 @@ async fn any_time_since_the_oldest_backup_is_restorable_except_gaps() {
     let taken = printed(&back_up(&cluster, &file));
     cluster.stop_node(1).await.unwrap();
 
-    // The newest covered time is the same by the oldest backup and the log, by the newest backup,
-    // and by the node's report.
+    // The newest restorable state is the same from the oldest backup and the log, from the newest
+    // backup, and in the backup of the running node.
     let whole = |further: &[&str]| {
         let cluster = Cluster::prepare(1, "").unwrap();
         let output = restore(&cluster, 1, &dir, further);
@@ -350,7 +350,7 @@ async fn naive_model_reproduces_the_kept_log_of_a_node() {
         let errors = String::from_utf8_lossy(&output.stderr);
         assert!(output.status.success(), "{words}{errors}");
         assert!(words.contains("no difference: "), "{words}");
-        // A node that has just started has its rows in no file yet.
+        // A node that has just started has not written its rows to a file yet.
         assert!(*kept != dir || !words.contains(" 0 digests"), "{words}");
     }
 }

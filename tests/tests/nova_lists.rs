@@ -202,7 +202,7 @@ async fn instance_claimed_on_two_hosts_releases_the_wrong_one() {
     let restore = ["consumers", "release", "--undo-from", &undo];
     assert_eq!(ctl(0, &restore), "restored 2 of 2\n");
     assert_eq!(held().await, sorted(vec![nfs, one, two]));
-    // A consumer that has changed since is left alone.
+    // A consumer that has changed since is not released.
     let text = ctl(
         3,
         &[

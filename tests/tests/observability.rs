@@ -18,7 +18,7 @@ const DASHBOARDS: [&str; 4] = [
     "raft-and-disks.json",
     "capacity.json",
 ];
-/// Where the package installs the book.
+/// URL of the documentation that the package installs.
 const INSTALLED: &str = "file:///usr/share/doc/placementd/html/docs/";
 
 fn repository() -> &'static Path {

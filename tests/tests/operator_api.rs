@@ -186,7 +186,7 @@ async fn api_client_cannot_impersonate_an_operator() {
         let status = pretending(&address, path, "X-Auth-Token: operator\r\n");
         assert_eq!(status, "HTTP/1.1 503 Service Unavailable", "{path}");
     }
-    // An operator stays one whatever headers the request has.
+    // A request on the admin listener counts as an operator's, whatever headers it has.
     let admin = cluster.place(1).admin();
     let path = "/v1/placement/default/resource_providers";
     let status = pretending(&admin, path, "X-Roles: none\r\nX-Auth-Token: mallory\r\n");

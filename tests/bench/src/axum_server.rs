@@ -29,7 +29,7 @@ pub(crate) async fn serve(options: &Options) -> anyhow::Result<()> {
     let answer = move || async move { ([("content-type", "application/json")], body) };
     let listener = tokio::net::TcpListener::bind(options.listen).await?;
     let listener = listener.tap_io(|stream| {
-        // Without TCP_NODELAY the answer is as correct, only later.
+        // Without TCP_NODELAY the answer is correct, but arrives later.
         let _ = stream.set_nodelay(true);
     });
     axum::serve(listener, Router::new().fallback(answer)).await?;

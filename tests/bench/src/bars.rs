@@ -1,4 +1,5 @@
-//! Bars. A bar is met if all rounds meet it, missed if none does, and undecided otherwise.
+//! Bars: limits that measured figures must meet. A bar is met if all rounds meet it, missed if none
+//! does, and undecided otherwise.
 
 use anyhow::ensure;
 
@@ -21,8 +22,8 @@ impl Bound {
     }
 }
 
-/// Whether a busy load may have distorted a rate. The true rate is higher if the load limited our
-/// service; the true ratio is lower if the load limited the peer.
+/// Whether a busy load generator may have distorted a rate. The true rate is higher if the load
+/// generator limited our service; the true ratio is lower if it limited the peer.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Doubt {
     pub(crate) is_higher: bool,

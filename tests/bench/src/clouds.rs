@@ -21,7 +21,7 @@ const DEVICES_PER_HOST: u64 = 8;
 const TRAITS_PER_HOST: usize = 30;
 const TRAITS: usize = 60;
 /// Numbers of the first consumer of a tree, and of the first consumer added later; providers have
-/// the numbers below.
+/// lower numbers.
 const FIRST_CONSUMER: u64 = 0x8000;
 const FIRST_ADDED: u64 = 0x9000;
 /// Number of trees that are created concurrently.
@@ -40,8 +40,7 @@ pub(crate) enum Shape {
 pub(crate) struct Cloud {
     pub(crate) shape: Shape,
     pub(crate) size: u64,
-    /// Whether each root has 30 of 60 traits, and claims of different sizes as a day of use leaves
-    /// them.
+    /// Whether each root has 30 of 60 traits, and claims of different sizes, as in a cloud in use.
     pub(crate) is_used: bool,
 }
 

@@ -153,7 +153,8 @@ impl Etcd {
         Ok(took)
     }
 
-    /// Puts so far, taken from the node that has applied most: a failed put is answered 200 too.
+    /// Number of puts so far, from the node that has applied the most. The answers do not give it,
+    /// as a failed put is answered with 200 too.
     async fn puts_so_far(&self) -> anyhow::Result<f64> {
         let counts = self
             .clients()

@@ -1,5 +1,5 @@
 //! Cost of explanations and other queries, and their effect on searches and writes when they run
-//! without end.
+//! endlessly.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use crate::{cores, ms, pids, progress, urls};
 
 /// Trees of nine providers.
 const TREES: u64 = 5_000;
-/// Number of clients that send queries that are expensive to explain, without end.
+/// Number of clients that endlessly send queries that are expensive to explain.
 const HOSTILE: usize = 4;
 /// Request groups, and required traits of each: close to the most conditions that are explained.
 const GROUPS: usize = 8;

@@ -19,7 +19,7 @@ const WRITERS: usize = 16;
 /// this machine, under the same modest load.
 #[derive(Args)]
 pub(crate) struct Options {
-    /// Numbers of learners, rising, separated by commas; 0 is always measured first.
+    /// Numbers of learners in ascending order, separated by commas; 0 is always measured first.
     #[arg(long, value_delimiter = ',', default_value = "5,10,20,40")]
     learners: Vec<u64>,
 

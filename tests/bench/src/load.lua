@@ -1,6 +1,7 @@
 -- Script of wrk: sends requests and prints figures at the end. Arguments: a seed, and the file of the requests:
 -- method, path and body per line, separated by tabs. An @ in a path is replaced by a new UUID each time. A request
--- with 36 times # is a claim: it follows each answer with candidates and gets the provider of one of them there.
+-- with 36 times # is a claim: it is sent after each answer with candidates, with the provider of one of them
+-- in the place of the #.
 -- PAUSE_MS: pause of a connection after each answer.
 
 local threads = {}
@@ -82,8 +83,8 @@ function request()
   return it[1]
 end
 
--- Requests, microseconds and errors, then latencies in microseconds, each with the requests that it stands for. Of
--- claims, those count that were granted, and for a half those that were under way at the end.
+-- Requests, microseconds and errors, then latencies in microseconds, each with the number of requests that it stands
+-- for. Of the claims, the granted ones are counted, and half of those that were in progress at the end.
 function done(summary, latency)
   local errors = summary.errors
   local count = summary.requests
@@ -95,7 +96,7 @@ function done(summary, latency)
       count = count + claimed + (searched - claimed - refused) / 2
       failed = failed - refused
     end
-    -- As elsewhere, what failed is among them.
+    -- As for other requests, the count includes the failed ones.
     count = count + failed
   end
   io.write(format("\nmeasured %d %d %d\n", count, summary.duration, failed))

@@ -1,5 +1,5 @@
-//! Third-party processes that end with this one, each a group, as uwsgi starts workers; and the
-//! processor time of processes and groups.
+//! Third-party processes that are killed with this one. Each is a process group, as uwsgi starts
+//! workers. Also measures the processor time of processes and groups.
 
 use std::fs::File;
 use std::os::unix::process::CommandExt;
@@ -85,7 +85,7 @@ impl Drop for Group {
 pub(crate) fn cpu_time(pid: u32) -> anyhow::Result<Duration> {
     let mut ticks = 0;
     for entry in std::fs::read_dir("/proc").context("cannot read /proc")? {
-        // An entry that is no process, or whose process has just ended, has no such file.
+        // An entry that is not a process, or whose process has just ended, has no such file.
         let Ok(stat) = std::fs::read_to_string(entry?.path().join("stat")) else {
             continue;
         };

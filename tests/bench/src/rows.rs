@@ -425,7 +425,7 @@ impl Services {
                     UPSTREAM_SECONDS_MIN
                 };
                 let mut load = asked.load(&upstream.servers(), seconds.max(least));
-                // Upstream gives up on conflicts between its own threads.
+                // Upstream fails some requests because of conflicts between its own threads.
                 load.may_fail = asked.nodes == Asking::All;
                 let sample = measured([&upstream.pids(), &[]], load.run()).await;
                 upstream.until_idle().await?;
@@ -435,7 +435,7 @@ impl Services {
     }
 }
 
-/// The follower that gets the requests; of a single node, the node itself.
+/// The follower that gets the requests; in a cluster of one node, that node.
 async fn followed(cluster: &Cluster, leader: u64) -> anyhow::Result<u64> {
     Ok(*cluster.followers().await?.first().unwrap_or(&leader))
 }

@@ -17,9 +17,10 @@ use crate::progress;
 
 const PROCESSES: &str = "5";
 const THREADS: &str = "25";
-/// Memory limit per process: enough for the largest clouds, and an end for queries without one.
+/// Memory limit per process: enough for the largest clouds, and a limit for queries that would
+/// otherwise use all memory.
 const MEMORY_MAX_MIB: &str = "8192";
-/// Processor time of both per second while idle.
+/// Processor time per second below which service and database count as idle.
 const IDLE: Duration = Duration::from_millis(50);
 
 pub(crate) struct Upstream {

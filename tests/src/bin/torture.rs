@@ -20,12 +20,12 @@ use rustix::process::{Resource, getrlimit, setrlimit};
 #[derive(Parser)]
 #[command(name = "scripts/torture")]
 struct Command {
-    /// Hostile requests and slow clients of every kind, one after the other.
+    /// Run only the attacks: hostile requests and slow clients of every kind, one after the other.
     #[arg(long)]
     hostile: bool,
 
-    /// Ten times the number of clients that gives the highest write rate, then ten times that rate
-    /// over thin links; clients give up after two seconds.
+    /// Run only the overload: ten times the number of clients that gives the highest write rate,
+    /// then ten times that rate over links of little bandwidth. Clients time out after two seconds.
     #[arg(long)]
     overload: bool,
 
@@ -33,9 +33,9 @@ struct Command {
     #[arg(long, default_value_t = 20.0)]
     seconds: f64,
 
-    /// Injects random faults for this many minutes, into clusters of three and of five in turn, for
-    /// about a minute each. Exits with 1 at the first wrong answer and prints where everything is
-    /// kept.
+    /// Inject random faults for this many minutes, into clusters of three and of five in turn, for
+    /// about a minute each. Exits with 1 at the first wrong answer and prints the directory of all
+    /// files.
     #[arg(long, conflicts_with_all = ["hostile", "overload", "seconds"])]
     minutes: Option<f64>,
 
@@ -100,7 +100,7 @@ async fn run(command: Command) -> anyhow::Result<ExitCode> {
     })
 }
 
-/// Runs one cluster after the other until the time is over.
+/// Runs one cluster after the other until the time limit is reached.
 async fn rounds_of_faults(long: Duration, first: u64) -> anyhow::Result<ExitCode> {
     let begun = Instant::now();
     let mut summary = Summary::default();

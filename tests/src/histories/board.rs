@@ -17,7 +17,7 @@ use tokio::net::TcpStream;
 pub(super) enum Phase {
     /// Faults are injected while clients work.
     Faults,
-    /// All faults are repaired: every client must get writes through.
+    /// All faults are repaired: every client must complete writes.
     Recovery,
     /// Clients send no more requests.
     Over,

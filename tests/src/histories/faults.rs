@@ -52,7 +52,7 @@ pub enum Fault {
     Bridge,
     /// A node is shut down cleanly and restarted.
     Restart,
-    /// An operator hands leadership over.
+    /// An operator transfers leadership.
     Transfer,
     /// A node loses its disk for good and is replaced by a new node.
     Replace,
@@ -330,7 +330,7 @@ impl<'a> Injector<'a> {
     }
 
     /// Has a new node join with a token. A node that received a membership that was never committed
-    /// waits forever; then the next one is tried.
+    /// waits forever; another new node then joins in its place.
     async fn invite(&mut self, admin: &Admin) -> anyhow::Result<u64> {
         loop {
             self.invited += 1;

@@ -31,10 +31,10 @@ const CONFIG: &str = "[cluster]\nwait_ms = 1500\n\
     [raft]\nsnapshot_after = 100\n\
     [backup]\nevery_s = 86400\nkeep = 1000\n\
     [log]\nlevel = \"warn,placement::access=off\"\n";
-/// More than the nodes ever send.
+/// Bandwidth of the links: more than the nodes ever send.
 const BITS_PER_S: u32 = 200_000_000;
 const CLIENTS: usize = 6;
-/// How long a node may continue a request whose client has given up.
+/// How long a node may continue a request whose client has timed out.
 const LATE: Duration = Duration::from_secs(2);
 /// Interval of progress reports.
 const SAY_EVERY: Duration = Duration::from_secs(5);
@@ -181,7 +181,7 @@ impl Round {
         injector.cluster.wait_healthy().await?;
         let mut first = Client::new(0, board.clone());
         let set_up = timeout(HEALTHY_LIMIT, first.set_up()).await;
-        set_up.context("the first providers cannot be made")?;
+        set_up.context("the first providers cannot be created")?;
         // The oldest backup comes first, so that the kept log begins with the first entry.
         backed_up(injector).await?;
         for number in 1..CLIENTS {
@@ -202,7 +202,7 @@ impl Round {
             (board.content.get() == CLIENTS).then_some(()).ok_or(())
         });
         if recovered.await.is_err() {
-            bail!("not every client got its writes through after the fault phase");
+            bail!("not every client completed its writes after the fault phase");
         }
         board.phase.set(Phase::Over);
         speaker.abort();

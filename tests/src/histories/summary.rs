@@ -85,8 +85,8 @@ impl fmt::Display for Summary {
         writeln!(f, "{faults} faults: {}", list(&self.faults))?;
         writeln!(
             f,
-            "{} new leaders; {} times a node went on from a snapshot; {} entries of the log judged, {} answers \
-             compared with what they must be, {} writes without an answer found in the log, {} consumers' \
+            "{} new leaders; {} snapshots installed; {} log entries checked, {} answers \
+             compared with the expected ones, {} writes without an answer found in the log, {} consumers' \
              histories searched",
             self.elections,
             self.snapshots,

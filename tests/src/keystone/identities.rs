@@ -73,7 +73,7 @@ impl Identities {
                 self.log_in(&auth)
             }
             Method::DELETE => {
-                assert_eq!(own, subject, "a user may end a token of its own");
+                assert_eq!(own, subject, "a user may revoke only its own token");
                 self.tokens.lock().remove(&subject);
                 self.revoked.lock().insert(subject);
                 answer(StatusCode::NO_CONTENT, None)

@@ -75,7 +75,8 @@ impl StandIn {
         Ok(Self { shared, server })
     }
 
-    /// Sections `[auth]` and `[keystone]` of nodes that use it; the latter may be continued.
+    /// Sections `[auth]` and `[keystone]` of nodes that use it. The caller may append keys to the
+    /// latter.
     pub fn config(&self) -> String {
         format!(
             "[auth]\nstrategy = \"keystone\"\n[keystone]\nauth_url = \"http://{}\"\n\

@@ -32,9 +32,9 @@ const BUFFER_BYTES: u32 = 4096;
 /// Attacks whose clients are another user, or unauthenticated, at another address than the
 /// uninvolved clients.
 pub(super) const ELSEWHERE: [&str; 3] = [
-    "bodies without a token that stop",
-    "bodies with a token that stop",
-    "long answers that are taken slowly",
+    "stalled bodies without a token",
+    "stalled bodies with a token",
+    "long answers that are read slowly",
 ];
 /// Source address of these attacks.
 const ADDRESS: &str = "127.0.0.2:0";
@@ -74,7 +74,7 @@ pub(super) const ATTACKS: &[Attack] = &[
         let body = inventories(10_000, 248);
         again(target, until, 2, move || put(&path, body.clone()))
     }),
-    ("more inventories than are let in", |target, until| {
+    ("more inventories than a request may have", |target, until| {
         let path = format!("/resource_providers/{}/inventories", target.provider);
         let body = inventories(400_000, 1);
         again(target, until, 2, move || put(&path, body.clone()))
@@ -112,7 +112,7 @@ pub(super) const ATTACKS: &[Attack] = &[
                 .header("x-roles", "admin,service")
         })
     }),
-    ("patterns of percents", |target, until| {
+    ("long patterns of percent signs", |target, until| {
         let path = format!("/traits?name=startswith:{}", "%25".repeat(10_000));
         again(target, until, 8, move || ApiRequest::get(&path))
     }),
@@ -121,7 +121,7 @@ pub(super) const ATTACKS: &[Attack] = &[
         let path = format!("/allocation_candidates?resources=VCPU:1&{all}");
         again(target, until, 8, move || ApiRequest::get(&path))
     }),
-    ("searches without end", |target, until| {
+    ("searches that never end", |target, until| {
         let subtree: String = (1..=40).map(|n| format!(",_{n}")).collect();
         let groups: String = (1..=40).map(|n| format!("&required_{n}={TRAIT}")).collect();
         let path = format!(
@@ -129,18 +129,18 @@ pub(super) const ATTACKS: &[Attack] = &[
         );
         again(target, until, 16, move || ApiRequest::get(&path))
     }),
-    ("sixteen MiB of noughts", |target, until| {
+    ("sixteen MiB of zeros", |target, until| {
         let body = format!("[{}0]", "0,".repeat(8_000_000));
         again(target, until, 4, move || {
             with_body(ApiRequest::post("/resource_providers"), body.clone())
         })
     }),
-    ("bodies that come byte by byte", |target, until| {
+    ("bodies that arrive byte by byte", |target, until| {
         let head = "POST /resource_providers HTTP/1.1\r\nHost: x\r\nX-Auth-Token: admin\r\n\
                         Content-Type: application/json\r\nContent-Length: 100000\r\n\r\n";
         silent(target, until, NodePlace::api, head.as_bytes())
     }),
-    ("heads that do not end", |target, until| {
+    ("request heads that do not end", |target, until| {
         silent(target, until, NodePlace::api, b"GET / HTTP/1.1\r\nX: ")
     }),
     ("silence to the admin listener", |target, until| {
@@ -154,20 +154,20 @@ pub(super) const ATTACKS: &[Attack] = &[
     ("silence between the nodes", |target, until| {
         silent(target, until, NodePlace::peer, b"")
     }),
-    ("frames that announce too much", |target, until| {
+    ("frames that announce too large a size", |target, until| {
         let head = [0x05, 0xff, 0xff, 0xff, 1, 0, 0, 0, 0, 0, 0, 0, 0];
         silent(target, until, NodePlace::peer, &head)
     }),
-    ("bodies without a token that stop", |target, until| {
+    ("stalled bodies without a token", |target, until| {
         let head = "GET / HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n";
         stopping(target, until, 2, head.to_owned())
     }),
-    ("bodies with a token that stop", |target, until| {
+    ("stalled bodies with a token", |target, until| {
         let head =
             "POST /resource_providers HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n";
         stopping(target, until, 12, format!("{head}{MALLORY}"))
     }),
-    ("long answers that are taken slowly", |target, until| {
+    ("long answers that are read slowly", |target, until| {
         let head = "GET /resource_providers HTTP/1.1\r\nHost: x\r\nOpenStack-API-Version: placement 1.39\r\n";
         let head = format!("{head}{MALLORY}\r\n");
         slow(target, until.max(Instant::now() + SLOW), head)

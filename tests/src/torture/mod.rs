@@ -1,5 +1,5 @@
 //! Attacks on a cluster of real processes by hostile clients and by overload. Uninvolved clients
-//! work on at the same time; their latencies and failures decide the outcome.
+//! continue to work at the same time; their latencies and failures decide the outcome.
 
 mod answers;
 mod attacks;
@@ -28,15 +28,15 @@ pub const LATENCY_MAX: Duration = Duration::from_secs(1);
 pub const OVERLOADED_LINK: u32 = 1_000_000;
 /// Limit of the memory growth of a node, in bytes.
 pub const MEMORY_MAX: u64 = 512 * 1024 * 1024;
-/// Providers for long lists: children in one tree, and others. The list of the tree is longer than
-/// the memory for answers that two bodies of nearly the largest size leave.
+/// Providers for long lists: children in one tree, and others. The list of the tree does not fit
+/// into the memory for answers that remains while two bodies of nearly the maximum size are held.
 const IN_TREE: usize = 400;
 const OTHERS: usize = 1_000;
 /// Pause between attacks, in which the effects of the previous one fade.
 const PAUSE: Duration = Duration::from_millis(500);
 
-/// Attempts of an attack during which no uninvolved client was served: a cluster that does not
-/// serve them fails each time, a busy machine only occasionally.
+/// Maximum number of attempts of an attack, which is repeated if no uninvolved client was served: a
+/// cluster that does not serve them fails each time, a busy machine only occasionally.
 const ATTEMPTS: usize = 3;
 
 /// The outcome of one attack.
@@ -115,7 +115,7 @@ pub async fn hostile(
     Ok(outcomes)
 }
 
-/// Runs one attack while uninvolved clients work on.
+/// Runs one attack while uninvolved clients continue to work.
 async fn carry_out(
     cluster: &mut Cluster,
     (attack, run): &Attack,

@@ -1,4 +1,4 @@
-//! Overload: far more requests than a cluster can serve, from clients that give up after two
+//! Overload: far more requests than a cluster can serve, from clients that time out after two
 //! seconds.
 
 use std::fmt;

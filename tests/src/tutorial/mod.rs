@@ -60,8 +60,8 @@ pub fn run(shell: Command) -> anyhow::Result<Duration> {
     } else {
         ensure!(
             differences.is_empty(),
-            "the tutorial prints something else; `PLACEMENT_WRITE_DOCS=1 cargo test --workspace --test black_box -- tutorial::` \
-             writes it down:\n{}",
+            "the output of the tutorial has changed; `PLACEMENT_WRITE_DOCS=1 cargo test --workspace --test black_box -- tutorial::` \
+             writes the new output:\n{}",
             differences.join("\n")
         );
     }

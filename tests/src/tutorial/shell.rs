@@ -55,7 +55,7 @@ impl Shell {
 
     pub(super) fn run(&mut self, command: &str) -> anyhow::Result<CommandOutput> {
         let started = Instant::now();
-        // On a line of its own, also after output without a final line break.
+        // The end marker is on a line of its own, also after output without a final line break.
         write!(
             self.input,
             "{{ {command}\n}} </dev/null\necho; echo {END}\n"

@@ -514,9 +514,9 @@ async fn wrong_credentials_are_reported_and_not_shown() {
     let settings = store.settings_with(wrong);
     let drill = Drill::start_with(1, "", settings, store).await;
     let words = drill.warning(|words| words.is_some()).await.unwrap();
-    assert!(words.contains("it refuses the credentials"), "{words}");
+    assert!(words.contains("it rejects the credentials"), "{words}");
     let log = drill.cluster.log(1, 10_000);
-    assert!(log.contains("it refuses the credentials"), "{log}");
+    assert!(log.contains("it rejects the credentials"), "{log}");
     assert!(!log.contains(wrong) && !words.contains(wrong));
     // The credentials are corrected without a restart.
     drill.store.settings();

@@ -161,7 +161,7 @@ async fn hang(variable: &str) {
         }
         step += 1;
     }
-    let slow = "a disk operation does not return";
+    let slow = "a disk operation has not returned";
     cluster.until_logged(&[leader], slow).await;
 
     let ended = cluster.process(leader).wait(PATIENCE).unwrap();

@@ -1,6 +1,7 @@
-//! Limits the unanswered writes: on each node those of its clients, on the leader those of all
-//! nodes. When more wait than can be answered soon, further writes are rejected at once: a request
-//! that outlives its deadline in the queue is served for nothing and delays those behind it.
+//! Limits the number of unanswered writes: each node counts the writes of its clients, the leader
+//! the writes of all nodes. When more writes wait than can be answered soon, further ones are
+//! rejected at once: a write whose client gives up while it is queued is wasted work and delays the
+//! writes behind it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,15 +11,16 @@ use tokio::time::Instant;
 
 use crate::settings::Settings;
 
-/// More waiting writes than this are a crowd. This many may always wait, however slow the node is,
-/// because they go in one batch.
+/// The completion rate is measured only while more writes than this wait. This many may always
+/// wait, however slow the node is, because they fit into one batch.
 const CROWD: usize = 64;
-/// Writes that may wait while the rate is unknown: a crowd that arrived at once.
+/// Writes that may wait while the completion rate is unknown.
 const BURST: usize = 1024;
-/// How long a measured rate is remembered, in seconds. An outage must not make a node reject the
-/// clients that wait for its end.
+/// For this many seconds a lower rate does not replace a measured one, so that a short outage does
+/// not make a node reject the clients that wait for the outage to end. A rate that is not measured
+/// again for twice this time is forgotten.
 const REMEMBERED_S: u64 = 10;
-/// A rate measured over a shorter crowded time says too little.
+/// Minimum duration of a measurement; shorter ones are too inaccurate.
 const MEANINGFUL: Duration = Duration::from_millis(250);
 
 /// Admission control for writes that wait for their outcome.
@@ -35,16 +37,17 @@ pub struct Backlog {
 struct QueueUsage {
     waiting: usize,
     bytes: usize,
-    /// The second that is being counted, since `begun`.
+    /// The current second, counted from `begun`.
     second: u64,
-    /// Start of the crowd within this second, and the writes completed since.
+    /// When the measurement began within this second, and the number of writes completed since
+    /// then.
     crowded: Option<(Duration, usize)>,
     /// Writes completed per second under load: the highest rate, and the second of its measurement.
     per_second: Option<(usize, u64)>,
 }
 
 impl QueueUsage {
-    /// Advances the current second, and marks the start of a crowd.
+    /// Advances the current second, and begins a measurement if more than `CROWD` writes wait.
     fn look(&mut self, now: Duration) {
         const SECOND: Duration = Duration::from_secs(1);
         let second = now.as_secs();

@@ -1,5 +1,6 @@
-//! The outside world, injected: network, clock, ids, long computations, and how the store is
-//! opened. The binary passes the real one, the simulations theirs; the node cannot tell them apart.
+//! The injected dependencies of a node: network, clock, ids, long computations, and how the store
+//! is opened. The binary passes real implementations, the simulations simulated ones; the node
+//! cannot tell them apart.
 
 use std::sync::Arc;
 
@@ -24,17 +25,17 @@ pub struct Env {
     pub requests: Option<Handle>,
     /// Runs long searches, off the threads that serve requests.
     pub offload: Arc<dyn Offload>,
-    /// How the store is opened: disk access and the rules of commands. The directory and the node
-    /// come from the configuration.
+    /// How the store is opened: disk access, and the rules by which commands are applied. The
+    /// directory and the node's number come from the configuration.
     pub storage: StoreOptions,
-    /// The standard resource classes and traits: those of this binary. Tests simulate a newer one.
+    /// The standard resource classes and traits of this binary. Tests pass those of a newer one.
     pub standards: SyncStandards,
     /// Whether HTTP responses carry a `Date` header, which is read from the system's clock.
     pub http_date: bool,
 }
 
 impl Env {
-    /// The real world, without a separate runtime for HTTP.
+    /// The real implementations, without a separate runtime for HTTP.
     pub fn production() -> Self {
         let world = Arc::new(RealWorld::default());
         Self {

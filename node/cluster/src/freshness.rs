@@ -9,16 +9,16 @@ use tokio::time::Instant;
 
 use placement_base::world::Clock;
 
-/// A moment from which age is counted. The age includes the time that the machine was suspended,
-/// when its timers stood still.
+/// A moment from which age is counted. The age includes the time for which the machine was
+/// suspended, although its timers stood still.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Moment {
     pub(crate) at: Instant,
     suspended: Duration,
 }
 
-/// The latest moment at which this node's state is known to have been complete: everything that
-/// was acknowledged anywhere before it has been applied here.
+/// The latest moment at which this node's state is known to have been complete: this node has
+/// applied every write that any node acknowledged before that moment.
 pub struct Freshness {
     clock: Arc<dyn Clock>,
     complete_at: Mutex<Option<Moment>>,
@@ -42,8 +42,8 @@ impl Freshness {
         }
     }
 
-    /// Notes that the leader answered a question asked at `asked` with its commit index, and that
-    /// this node has applied up to it since.
+    /// Notes that the leader answered a request sent at `asked` with its commit index, and that
+    /// this node has since applied the log up to that index.
     pub(crate) fn confirm(&self, asked: Moment) {
         let mut complete_at = self.complete_at.lock();
         *complete_at = (*complete_at).max(Some(asked));

@@ -1,4 +1,4 @@
-//! State of the backups that this node makes by itself.
+//! State of this node's scheduled backups.
 
 use std::collections::BTreeMap;
 use std::fmt::Display;
@@ -8,8 +8,8 @@ use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-/// A backup is overdue after this many intervals without a good one: one attempt may fail or take
-/// long.
+/// A backup is overdue after this many intervals without a successful one: a single attempt may
+/// fail or take long.
 const OVERDUE_AFTER: u32 = 2;
 
 /// A part of the backups of a node.
@@ -54,8 +54,8 @@ struct BackupState {
     schedule: Option<Schedule>,
     /// Why a part fails at the moment.
     problems: BTreeMap<BackupPart, String>,
-    /// When the bucket last had a copy of everything, at first when copying began. `None` if this
-    /// node makes no copies.
+    /// When the bucket last had a copy of everything; until the first time, when copying began.
+    /// `None` if this node makes no copies.
     copied: Option<Instant>,
     /// The first and the last entry that are neither in the archived log nor in a backup.
     gap: Option<(u64, u64)>,
@@ -65,8 +65,8 @@ struct BackupState {
 #[derive(Debug)]
 struct Schedule {
     every: Duration,
-    /// A moment, and the age of the last good backup then; without a backup, the time already
-    /// waited for one.
+    /// A moment, and the age that the last good backup had then. Without a backup: when the
+    /// schedule began, and zero.
     seen: (Instant, Duration),
     has_one: bool,
 }
@@ -107,7 +107,7 @@ impl KeptBackups {
         words.extend(standing.problems.values().cloned());
         if let Some(age) = standing.copies_overdue() {
             let age = age.as_secs();
-            words.push(format!("the bucket has lacked copies for {age} s"));
+            words.push(format!("the bucket has lacked recent copies for {age} s"));
         }
         if let Some((from, to)) = standing.gap {
             words.push(format!(
@@ -189,7 +189,7 @@ impl KeptBackups {
 }
 
 impl BackupState {
-    /// How long the bucket has lacked something, if that is too long.
+    /// How long the bucket has been incomplete, if that is longer than allowed.
     fn copies_overdue(&self) -> Option<Duration> {
         let allowed = self.schedule.as_ref()?.every * OVERDUE_AFTER;
         let age = self.copied?.elapsed();

@@ -5,10 +5,10 @@
 //!
 //! # Background tasks
 //!
-//! `Node::start` starts them, or `start/member.rs` once the node is a member;
-//! they end with the node. If a *vital* task ends, the node reports it in `/readyz` and leaves the
-//! cluster until it is restarted; the work of any other task that ends stays undone until a
-//! restart. All run on Raft's runtime, except those marked HTTP. A panic ends the process.
+//! `Node::start` starts them, or `start/member.rs` once the node is a member; they end with the
+//! node. If a *vital* task ends, the node reports it in `/readyz` and leaves the cluster until it
+//! is restarted. If any other task ends, its work is not done until a restart. All run on Raft's
+//! runtime, except those marked HTTP. A panic ends the process.
 //!
 //! Always running:
 //!
@@ -29,11 +29,12 @@
 //! - `clean` in `upkeep/snapshot_intake.rs`, every minute: drops incomplete incoming snapshots.
 //! - `follow` in `leadership/preference.rs`, with `[cluster] leader_preference`, every second: as
 //!   the leader, hands over to a preferred site.
-//! - `watch` in `write/own_past.rs`, every second until known: determines whether the data are an
-//!   older copy.
+//! - `watch` in `write/own_past.rs`, every second until known: determines whether the data
+//!   directory is an older copy.
 //! - `measure` in `leadership/round_trips.rs`, every 2 s: pings the voters to measure round trips
 //!   and clocks.
-//! - `run` in `members/replacement.rs`, every second: as the leader, carries a replacement through.
+//! - `run` in `members/replacement.rs`, every second: as the leader, carries out replacements of
+//!   members.
 //! - `watch` in `members/autopilot.rs`, with `[cluster] autopilot_after_s`, every second: as the
 //!   leader, begins to replace a lost voter.
 //! - `watch` in `members/removal.rs`, every 2 s: without a leader, asks the others whether this
@@ -46,9 +47,9 @@
 //! - `watch` in `upkeep/room.rs`, every 5 s, vital: as the leader, asks which disks are nearly
 //!   full.
 //! - `watch` in `upkeep/disk_watch.rs` and a thread, with `[disk] hung_after_ms`, every 250 ms,
-//!   vital: when the disk hangs, hands leadership over and ends the process.
-//! - `end_streams_of_those_behind` in `upkeep/snapshots.rs`, every second: as the leader, makes
-//!   members that lag too far receive a snapshot.
+//!   vital: when the disk hangs, hands leadership over, and finally ends the process.
+//! - `end_streams_of_those_behind` in `upkeep/snapshots.rs`, every second: as the leader, sends
+//!   snapshots to members that lag too far behind.
 //! - `make` in `upkeep/backups.rs`, with `[backup] directory`, every `[backup] every_s`: makes a
 //!   backup.
 //! - `keep_log` in `upkeep/backups.rs`, with `[backup] directory`, every second: archives the log
@@ -70,7 +71,8 @@
 //! - `quarantine_on_task_end` in `leadership/watch.rs`, when a vital task has ended: quarantines
 //!   this node.
 //! - `quarantine_on_failure` in `leadership/watch.rs`, when the store has failed: stops Raft.
-//! - `watch` in `upkeep/snapshots.rs`, at this node's turns: makes rows durable and cuts the log.
+//! - `watch` in `upkeep/snapshots.rs`, at log indexes specific to this node: makes rows durable and
+//!   truncates the log.
 
 #![allow(
     missing_docs,

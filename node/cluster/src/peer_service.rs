@@ -72,7 +72,7 @@ impl PeerService {
         }
     }
 
-    /// Removes what other nodes began and did not complete.
+    /// A task that drops snapshots which other nodes have sent only in part.
     pub fn clean(&self) -> impl Future<Output = ()> + use<> {
         self.intake.clone().clean()
     }
@@ -87,7 +87,7 @@ impl PeerService {
         let replica = &running.replica;
         let is_direct = from == call.node;
         if !is_direct && !replica.is_member(from) {
-            return Err(Denied::Misused("a node asks for itself to be let in"));
+            return Err(Denied::Misused("a node requests only its own admission"));
         }
         if let Err(refused) = Membership::must_be_well_formed(&call) {
             return Ok(Err(refused));
@@ -171,13 +171,13 @@ impl PeerService {
     }
 }
 
-/// A candidate asks for votes for itself, and a leader sends its own entries and snapshots: a
-/// member cannot make others follow a third node, or count for it.
+/// Checks that a candidate asks for votes for itself, and that a leader sends its own entries and
+/// snapshots. So a member cannot make others vote for or follow a third node.
 fn must_be_own(from: u64, voted_for: u64) -> Result<(), Denied> {
     if from == voted_for {
         Ok(())
     } else {
-        Err(Denied::Misused("a node stands and leads for itself only"))
+        Err(Denied::Misused("a node campaigns and leads for itself"))
     }
 }
 
@@ -316,7 +316,7 @@ impl Handler for PeerService {
                     let change: MembershipChange = read(body)?;
                     if matches!(&change, MembershipChange::Describe { id, .. } if *id != caller.node)
                     {
-                        return Err(Denied::Misused("a node describes itself only"));
+                        return Err(Denied::Misused("a node may describe only itself"));
                     }
                     reply(records, Membership(&*self.running()?).change(change).await)
                 }
@@ -381,7 +381,7 @@ impl Handler for PeerService {
         mut appends: mpsc::UnboundedReceiver<StreamedAppend>,
     ) -> BoxFuture<'_, ()> {
         let Ok(running) = self.running() else {
-            // Appends that are dropped answer themselves.
+            // Dropping an append sends its answer.
             return Box::pin(std::future::ready(()));
         };
         Box::pin(async move {
@@ -431,13 +431,13 @@ impl Handler for PeerService {
 
 /// Answers a heartbeat without waiting for the disk.
 ///
-/// openraft answers a heartbeat only when the newest accepted log write is on disk, so a sync of
-/// two seconds would cost the leader its lease and every read its round. The answer tells the
-/// leader only that this node still followed it after the heartbeat was sent; the durable log
-/// position reaches it through the stream of appends. So it is enough that openraft's own task
-/// reports, after the heartbeat has arrived, that its vote is the leader's: a later leader needs a
-/// vote that this node gives afterwards. The durability of the vote matters only to the vote
-/// itself, whose answer does wait.
+/// openraft answers a heartbeat only when the newest accepted log write is on disk, so during a
+/// slow sync this node would seem unreachable to the leader. The answer tells the leader only that
+/// this node still followed it after the heartbeat was sent; the leader learns the durable log
+/// position through the stream of appends. So it is enough if openraft's task reports, after the
+/// heartbeat has arrived, that this node's vote is still for this leader: a later leader needs a
+/// vote that this node has not given yet. The vote need not be durable for that; only the answer to
+/// a vote request waits for the disk.
 async fn heartbeat(raft: &Raft, request: AppendEntriesRequest<TypeConfig>, reply: Reply) {
     let (vote, matching) = (request.vote, request.prev_log_id);
     let requests = stream::once(std::future::ready(request));

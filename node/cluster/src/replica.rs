@@ -30,9 +30,9 @@ pub const REMOVED: &str = "this node was removed from its cluster. Stop it; to r
 /// Reported by a node whose data are older than the cluster's knowledge of it.
 pub(super) fn older_copy(start: u64, last: u64) -> String {
     format!(
-        "this is start {start} of this node by its own count, but the cluster knows its start \
-         {last}: its data directory is an older copy, which lacks what the node has \
-         acknowledged and promised since"
+        "by its own count this is start {start} of this node, but the cluster has already seen its \
+         start {last}: its data directory is an older copy, which lacks the writes and votes that \
+         the node has acknowledged since"
     )
 }
 
@@ -209,7 +209,8 @@ impl Replica {
         self.server_metrics(|metrics| {
             let id = metrics.current_leader?;
             let member = metrics.membership_config.membership().get_node(&id);
-            // A removed leader leads for another moment, without an entry among the members.
+            // A removed leader continues to lead for a moment, although it is no longer in the
+            // membership.
             match member {
                 Some(member) => Some(of(id, &member.peer)),
                 None if id == self.me => Some(of(id, "")),
@@ -267,19 +268,19 @@ impl Replica {
         let _ = timeout_at(deadline, wait).await;
     }
 
-    /// The members, by the effective membership.
+    /// The members of the effective membership.
     pub fn members(&self) -> BTreeMap<u64, Member> {
         let stored = self.membership();
         let members = stored.membership().nodes();
         members.map(|(id, member)| (*id, member.clone())).collect()
     }
 
-    /// One member, by the effective membership.
+    /// One member of the effective membership.
     pub fn member(&self, id: u64) -> Option<Member> {
         self.membership().membership().get_node(&id).cloned()
     }
 
-    /// The voters, by the effective membership.
+    /// The voters of the effective membership.
     pub fn voters(&self) -> BTreeSet<u64> {
         self.membership().membership().voter_ids().collect()
     }
@@ -399,8 +400,8 @@ impl Replica {
     }
 
     /// As the leader: whether leadership may be handed to a voter. An unreachable voter, or one
-    /// that lacks much of the log, cannot take over, and the cluster would take no writes until the
-    /// attempt is given up.
+    /// that lacks much of the log, cannot take over, and the cluster would accept no writes until
+    /// the attempt times out.
     pub(super) fn may_take_over(&self, id: u64) -> bool {
         id != self.me
             && self.voters().contains(&id)
@@ -424,7 +425,7 @@ impl Replica {
         committed.unwrap_or(0).saturating_sub(applied.unwrap_or(0))
     }
 
-    /// An index of this cluster's history, with its epoch.
+    /// A log index, with the epoch of this cluster's history.
     pub(crate) fn place(&self, index: u64) -> PlacementIndex {
         PlacementIndex {
             epoch: self.identity.epoch,
@@ -469,7 +470,7 @@ impl Replica {
             Ok(Ok(_)) => Ok(()),
             Ok(Err(stopped)) => Err(Unavailable::nothing_committed(stopped.to_string())),
             Err(_) => Err(Unavailable::nothing_committed(format!(
-                "this node has applied {} and did not reach {index} in time",
+                "this node has applied the log up to {} and did not reach {index} in time",
                 self.views.applied_index().unwrap_or(0)
             ))),
         }

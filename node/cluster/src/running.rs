@@ -1,4 +1,4 @@
-//! A node that is a member of a cluster: its state and the owners of its activities.
+//! A node that is a member of a cluster: its state, and the parts that its tasks share.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -142,16 +142,17 @@ pub struct Running {
     pub(super) is_latest_start: OnceCell<()>,
     /// Bounds the writes that this node, as the leader, has accepted and not answered.
     pub(super) backlog: Backlog,
-    /// To the task that proposes writes.
+    /// Queue of the task that proposes writes.
     pub(super) proposals: UnboundedSender<Proposal>,
-    /// To the task that confirms reads.
+    /// Queue of the task that confirms reads.
     pub(super) reads: UnboundedSender<PendingRead>,
     pub(super) read_metrics: Arc<ReadMetrics>,
 }
 
 impl Running {
     /// Quarantines this node because only a newer binary can read what node `by` sends. This node
-    /// cannot follow the log any more; the report keeps the others from trying forever.
+    /// cannot follow the log any more; while it is quarantined it rejects Raft's calls with the
+    /// reason.
     pub(super) fn report_unreadable_call(&self, by: u64, error: impl std::fmt::Display) {
         self.replica.health.report(&format!(
             "node {by} sends data that this node cannot read ({error}): start a binary here that \
@@ -171,14 +172,14 @@ impl Running {
         Ok(())
     }
 
-    /// Whether this node's disk has less room than `[disk] min_free_bytes`.
+    /// Whether this node's disk has less free space than `[disk] min_free_bytes`.
     pub(super) async fn is_disk_nearly_full(&self) -> bool {
         let config = &self.replica.config;
         if config.disk.min_free_bytes == 0 {
             return false;
         }
         let free = disk_space::free(&config.data_dir).await;
-        // A system that does not report its free space is never short.
+        // A system that does not report its free space never counts as nearly full.
         free.is_some_and(|free| free < config.disk.min_free_bytes)
     }
 

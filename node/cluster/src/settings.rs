@@ -1,5 +1,5 @@
 //! The cluster's configuration: the tables `[node]`, `[cluster]`, `[raft]`, `[disk]` and
-//! `[backup]`, and what the cluster needs of other tables.
+//! `[backup]`, and the settings of other tables that the cluster needs.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -45,13 +45,14 @@ settings! {
     /// Name and site of this node.
     NodeSection {
         /// Name of this node for operators and tools: letters, digits, dots, dashes and
-        /// underscores, unique in the cluster. Empty: the name stays as it was, at first
+        /// underscores, unique in the cluster. Empty: the name does not change; initially it is
         /// `node-NUMBER`.
         name: Text<NodeName> = Text::default(),
-        /// Region of this node: nodes that fail together, independently of other regions. Empty:
-        /// unnamed.
+        /// Region of this node. Nodes of one region may fail together, independently of other
+        /// regions. Empty: unnamed.
         region: String = String::new(),
-        /// Zone of this node within its region: nodes that fail together. Empty: unnamed.
+        /// Zone of this node within its region. Nodes of one zone may fail together. Empty:
+        /// unnamed.
         zone: String = String::new(),
     }
 }
@@ -115,8 +116,8 @@ impl fmt::Display for InitialMember {
 settings! {
     /// Joining, leading and waiting for the cluster.
     ClusterSection {
-        /// How long a request waits for a leader, for its write's outcome or for its read's promise
-        /// before it is answered 503, in milliseconds.
+        /// How long a request waits for a leader, for the outcome of its write, or for the state
+        /// that its read needs, before it is answered 503, in milliseconds.
         wait_ms: u64 = 5_000,
         /// Highest feature level that this node accepts; 0: the highest of its version. Set it on
         /// one node to keep a downgrade of the whole cluster possible while you try an upgrade. It
@@ -129,9 +130,9 @@ settings! {
         /// File with the join token, which `placementctl join-token create` has shown.
         join_token_file: Option<PathBuf> = None,
         /// How long a voter may be unreachable before its vote moves to a learner that has caught
-        /// up, of its zone or else of its region, in seconds. The voter stays a member without a
-        /// vote. It never happens if a majority would be unreachable afterwards. 0: an operator
-        /// decides.
+        /// up, in its zone or else in its region, in seconds. The voter stays a member without a
+        /// vote. The vote does not move while a majority of the voters is unreachable. 0: votes
+        /// move only at an operator's request.
         autopilot_after_s: u64 = 0,
         /// Preferred sites of the leader: regions, or `REGION/ZONE`, the best first, the same list
         /// on each node. Leadership moves there while a voter there is reachable, has caught up and
@@ -144,14 +145,14 @@ settings! {
     }
     fixed {
         /// `/readyz` fails when this node has not applied this many log entries that it knows to be
-        /// committed: half of what the log keeps.
+        /// committed: half of the entries that the log retains.
         ready_lag_max: u64 = 10_000,
         /// Longest time that a write may have to queue, in milliseconds. When a node, or the
         /// leader, has more unanswered writes than it recently completed within that time, further
         /// ones are answered 503 at once, so that the queued ones are answered before their clients
         /// give up. 0: no bound.
         backlog_ms: u64 = 1_000,
-        /// Most bytes of unanswered writes on the leader; further ones are answered 503.
+        /// Maximum bytes of unanswered writes on the leader; further writes are answered 503.
         backlog_bytes: usize = 64 << 20,
     }
 }
@@ -212,13 +213,13 @@ settings! {
         /// The longest round trip between two voters, in milliseconds. Heartbeat, election and
         /// connection timeouts are derived from it. 0: up to 125 ms.
         round_trip_ms: u64 = 0,
-        /// The state is written to disk after this many log entries, and the log is cut before that
-        /// point; a large state (over 16 MiB) when the log reaches half its size. The log keeps
-        /// this many entries that it could cut, so that a node that was briefly away need not
-        /// receive the whole state.
+        /// The state is written to disk after about this many log entries, and older entries are
+        /// removed from the log. If the state is large (over 16 MiB), entries are removed only once
+        /// the log has half the size of the state. The log retains this many removable entries, so
+        /// that a node that was briefly away need not receive the whole state.
         snapshot_after: u64 = 20_000,
-        /// Maximum rate of sending a snapshot to another node, in bytes a second; 0: half of what
-        /// link and disks sustain, which is never exceeded.
+        /// Maximum rate of sending a snapshot to another node, in bytes a second; 0: no fixed
+        /// limit. In any case the rate is at most half of what the network and the disks sustain.
         snapshot_bytes_per_s: u64 = 64 * 1024 * 1024,
     }
     fixed {
@@ -226,37 +227,38 @@ settings! {
         heartbeat_ms: u64 = 250,
         /// Shortest silence of the leader before an election, in milliseconds.
         election_min_ms: u64 = 1_000,
-        /// Longest silence of the leader before an election, in milliseconds. A node that received
-        /// a heartbeat waits this long, and then a random part of the difference between the two.
+        /// Longest silence of the leader before an election, in milliseconds. After a heartbeat, a
+        /// node waits this long plus a random part of the difference to `election_min_ms`.
         election_max_ms: u64 = 1_500,
-        /// Log entries kept behind a snapshot; `None`: `snapshot_after`.
+        /// Log entries retained before the point of a snapshot; `None`: `snapshot_after`.
         log_keep: Option<u64> = None,
-        /// Most log entries in one message.
+        /// Maximum number of log entries in one message.
         append_entries_max: u64 = 1_000,
-        /// Most bytes of log entries in one message; one entry always fits. A message has 32 MiB at
-        /// most.
+        /// Maximum bytes of log entries in one message; one entry always fits. A message has at
+        /// most 32 MiB.
         append_bytes_max: usize = 4 << 20,
         /// Bytes of a snapshot per message.
         snapshot_chunk_bytes: usize = 1 << 20,
         /// Deadline for sending and installing a snapshot, in milliseconds; the next attempt
         /// resumes where this one ended.
         snapshot_timeout_ms: u64 = 600_000,
-        /// A learner may be promoted once it lacks no more than this many log entries: those of a
-        /// second.
+        /// A learner may be promoted once it lacks no more than this many log entries: about one
+        /// second of writes.
         promote_lag_max: u64 = 1_000,
-        /// Longest record of a command in the log, in bytes: with its metadata it travels between
-        /// nodes as one message, and its rows in one frame of a snapshot.
+        /// Maximum length of a command's record in the log, in bytes: the record and its metadata
+        /// are sent between nodes in one message, and its rows in one frame of a snapshot.
         command_bytes: usize = 4 << 20,
     }
 }
 
-/// A heartbeat takes at least this many round trips, which leaves three quarters of it for the
-/// answer.
+/// The heartbeat interval has at least this many round trips: the heartbeat arrives after a quarter
+/// of the interval, and three quarters remain for its answer.
 const HEARTBEAT: u64 = 2;
 /// The shortest and the longest silence before an election, in heartbeats.
 const ELECTION_MIN: u64 = 3;
 const ELECTION_MAX: u64 = 6;
-/// Silence, or duration of an attempt, after which a connection is given up, in heartbeats.
+/// Time without received data, or duration of a connection attempt, after which a connection is
+/// closed, in heartbeat intervals.
 const CONNECTION: u64 = 4;
 
 impl RaftSection {
@@ -286,7 +288,7 @@ impl RaftSection {
         }
     }
 
-    /// Log entries kept behind a snapshot.
+    /// Log entries retained before the point of a snapshot.
     pub(crate) fn log_keep(&self) -> u64 {
         self.log_keep.unwrap_or(self.snapshot_after)
     }
@@ -310,7 +312,7 @@ settings! {
     /// Free space on the disk.
     DiskSection {
         /// Free space below which a disk counts as nearly full, in bytes. While the disks of a
-        /// majority are nearly full, writes that need room are answered 507, and deletions are
+        /// majority are nearly full, writes that need space are answered 507; deletions are still
         /// carried out. 0: never.
         min_free_bytes: u64 = 256 * 1024 * 1024,
         /// How long one disk operation may take before the process ends, in milliseconds. After a
@@ -340,7 +342,7 @@ impl BackupSection {
     pub fn check(&self, data_dir: &Path, copies: &BackupS3Section) -> Result<(), Invalid> {
         match &self.directory {
             Some(directory) if directory.starts_with(data_dir) => {
-                let message = "must not be within data_dir: a loss of one would be a loss of both";
+                let message = "must not be within data_dir: both would be lost together";
                 return Err(Invalid::new("backup.directory", message));
             }
             None if copies.is_used() => {

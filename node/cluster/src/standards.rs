@@ -1,8 +1,8 @@
 //! The standard resource classes and traits of this binary.
 //!
 //! A node answers requests, and is ready, only once its own state has all of them. So a client
-//! never meets a cluster in which `VCPU` does not exist, nor, during an upgrade, a name that one
-//! node's binary knows and the state does not. `upkeep/upgrade.rs` writes them.
+//! never finds a cluster in which `VCPU` does not exist, nor, during an upgrade, a node whose state
+//! lacks a standard name of its version. `upkeep/upgrade.rs` writes them.
 
 use std::sync::atomic::Ordering;
 

@@ -1,5 +1,5 @@
-//! How long the cluster waits for elections, leaders and voters. Every such wait is a multiple of
-//! the silence of a leader before an election, so that all follow the round trips of the cluster.
+//! How long the cluster waits for elections, leaders and voters. Each wait is a multiple of the
+//! election timeout, so that all of them scale with the round trips of the cluster.
 
 use std::time::Duration;
 
@@ -13,8 +13,8 @@ pub struct Waits {
 }
 
 impl Waits {
-    /// How long a question for the read index waits for the leader and for voters. A working quorum
-    /// answers at once; a missing one is asked again.
+    /// How long a request for the read index waits for the leader and for voters. A healthy quorum
+    /// answers at once; otherwise the request is repeated.
     pub fn read_index(self) -> Duration {
         self.election_min
     }
@@ -46,14 +46,14 @@ impl Waits {
         3 * self.election_max
     }
 
-    /// Shortest absence after which the autopilot may move a vote: until then a new leader has not
-    /// received an answer from all voters.
+    /// Shortest absence after which the autopilot may move a vote: until then a new leader may not
+    /// have received an answer from all voters.
     pub fn absence_min(self) -> Duration {
         3 * self.election_max
     }
 
-    /// A leader leads for at least this long before it hands over to a better site: it has to reach
-    /// its voters, and a node that came back should stay.
+    /// A leader leads for at least this long before it hands over to a better site: it first has to
+    /// reach its voters, and the node at the better site may have returned only briefly.
     pub fn settle(self) -> Duration {
         10 * self.election_max
     }

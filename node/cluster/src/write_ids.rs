@@ -20,8 +20,8 @@ struct Open {
     sequences: BTreeSet<u64>,
 }
 
-/// A write that is being answered. Once this is dropped, the write has been answered, one way or
-/// another, and is never sent again.
+/// A write that is being answered. Once this is dropped, the write has been answered and is never
+/// sent again.
 #[derive(Debug)]
 pub(crate) struct OpenWrite {
     pub(crate) id: WriteId,

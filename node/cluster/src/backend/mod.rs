@@ -1,4 +1,4 @@
-//! Implements the traits of `backend.rs` for the whole cluster and for one partition.
+//! Implements the traits of `placement_base::backend` for the whole cluster and for one partition.
 
 pub mod ledger_reader;
 pub mod partition;

@@ -1,9 +1,10 @@
 //! Reads and writes of one partition, isolated from the others.
 //!
-//! A request belongs to the partition that had the name, or the route, when the request arrived. A
-//! write carries the id of that partition and the count of its route changes so far. If the
-//! partition is deleted or routed again before the write's turn comes, apply refuses the write:
-//! this node may lag, and the request may belong to another partition.
+//! A request belongs to the partition to which its name or route led when the request arrived. A
+//! write carries the id of that partition and the number of its route changes so far. If the
+//! partition was deleted or its routes changed before the write is applied, apply refuses the
+//! write: the request may belong to another partition, and this node may not have applied that
+//! change yet.
 
 use std::sync::Arc;
 

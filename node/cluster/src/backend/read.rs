@@ -5,8 +5,8 @@
 //! * session: waits until this node has applied the client's token.
 //! * bounded: answers at once if the state was complete recently enough, else as linearizable.
 //! * local: answers with the current state of this node.
-//! * bounded or local: as bounded, but as local while this node is cut off. The first read that
-//!   detects the cut waits a little longer than an election takes.
+//! * bounded or local: as bounded, but as local while this node cannot reach the leader. The first
+//!   read that fails to reach it waits a little longer than an election takes.
 //!
 //! No read is answered before the state contains all standard names of this binary
 //! ([`crate::standards`]).
@@ -36,8 +36,8 @@ impl Reads {
             Consistency::Local => {}
             Consistency::Linearizable => node.linearize(deadline).await?,
             Consistency::Session(token) => reach(replica, token, deadline).await?,
-            // A state that is complete as of now is never older than the bound, however long the
-            // read index took.
+            // A linearizable state contains everything acknowledged before this read, so it
+            // satisfies any bound.
             Consistency::Bounded(bound) if replica.freshness.is_older_than(bound) => {
                 node.linearize(deadline).await?;
             }

@@ -37,7 +37,7 @@ impl Writes {
         let permit = self.backlog.permit(0).map_err(busy)?;
         let deadline = Instant::now() + self.slot.wait();
         let node = self.slot.running(deadline).await?;
-        // Once the names are in the state of this node, they precede this write in the log.
+        // Once this node has applied the standard names, they precede this write in the log.
         node.wait_for_standards(deadline).await?;
         let written = node
             .commit_in(destination, command, request_id, deadline)

@@ -46,7 +46,7 @@ pub(super) fn refusal(status: StatusCode, body: &[u8]) -> Option<BucketError> {
         (_, "NoSuchBucket") => "the bucket does not exist",
         (404 | 412, _) => return None,
         (_, "InvalidAccessKeyId" | "SignatureDoesNotMatch" | "NotSignedUp") | (401, _) => {
-            "it refuses the credentials"
+            "it rejects the credentials"
         }
         (_, "RequestTimeTooSkewed") => "its clock differs from this machine's",
         (403, _) => "it does not permit this with these credentials",
@@ -75,7 +75,7 @@ mod tests {
                     <StringToSign>secret</StringToSign></Error>";
         assert_eq!(
             words(403, body).unwrap(),
-            "it refuses the credentials (403 SignatureDoesNotMatch)"
+            "it rejects the credentials (403 SignatureDoesNotMatch)"
         );
         let denied = words(403, "").unwrap();
         assert!(denied.contains("does not permit"), "{denied}");

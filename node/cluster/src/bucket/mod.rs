@@ -4,8 +4,8 @@
 //! PREFIX/CLUSTER_ID/node-N/NAME   a file of that directory, under its name there
 //! ```
 //!
-//! Files are uploaded in parts, one at a time. The store compares the SHA-256 of each part with
-//! that in its signed request, and an object exists completely or not at all.
+//! Files are uploaded in parts, one at a time. The store compares the SHA-256 of each part with the
+//! one in the signed request. An object is either complete or absent.
 
 mod credentials;
 mod error;
@@ -148,7 +148,7 @@ impl Bucket {
         let mut upload = self.store.put_multipart(&key).await?;
         let done = put_pieces(&mut *upload, file, length).await;
         if done.is_err() {
-            // If that fails too, the store may delete the parts by its lifecycle rules.
+            // If the abort fails too, the store's lifecycle rules may delete the parts.
             let _ = upload.abort().await;
         }
         done

@@ -7,20 +7,20 @@ use placement_base::settings::{Invalid, settings};
 settings! {
     /// Copies of the backups in an S3 bucket. The credentials are `AWS_ACCESS_KEY_ID`,
     /// `AWS_SECRET_ACCESS_KEY` and optionally `AWS_SESSION_TOKEN` in the environment, or in a file;
-    /// none of them is a setting.
+    /// they cannot be set in the configuration.
     BackupS3Section {
         /// Bucket of an S3 store (Ceph's RGW, MinIO, AWS) to which `[backup] directory` is copied,
         /// or `BUCKET/PATH`; each cluster and node has a path of its own below it. The bucket must
         /// exist. Empty: nothing is copied.
         bucket: String = String::new(),
         /// URL of the store, e.g. `https://rgw.example:7480`. Empty: AWS, in `region`. With `http:`
-        /// everyone on the network path can read the backups.
+        /// anyone on the network path can read the backups.
         endpoint: String = String::new(),
         /// Region for which requests are signed, as the store requires; the default suits most
         /// stores.
         region: String = "us-east-1".to_owned(),
-        /// PEM file with the authorities of the store's certificate; unset: those that this machine
-        /// trusts.
+        /// PEM file with the certificate authorities that may sign the store's certificate; unset:
+        /// the authorities that this machine trusts.
         ca_file: Option<PathBuf> = None,
         /// File with `aws_access_key_id = …` and `aws_secret_access_key = …` in the format of AWS's
         /// tools; unset: credentials from the environment.
@@ -50,7 +50,7 @@ impl BackupS3Section {
         let is_name = |c: char| c.is_ascii_alphanumeric() || "-._".contains(c);
         let is_part = |part: &str| !part.is_empty() && part.chars().all(is_name);
         if !self.bucket.split('/').all(is_part) {
-            let message = "must be BUCKET or BUCKET/PATH, of names of letters, digits and -._";
+            let message = "must be BUCKET or BUCKET/PATH, each part of letters, digits and -._";
             return Err(Invalid::new("backup_s3.bucket", message));
         }
         let endpoint = self.endpoint.as_str();

@@ -38,7 +38,7 @@ pub(crate) async fn hand_over(
                 let attempt = (Instant::now() + PAUSE * 5).min(deadline);
                 replica.other_leader(Some(replica.me), attempt).await;
             }
-            // A new leader does not know yet how far the others are.
+            // A new leader does not know yet how much of the log the others have.
             None => sleep_until((Instant::now() + PAUSE).min(deadline)).await,
         }
         match replica.leader() {

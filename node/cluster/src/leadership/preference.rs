@@ -1,6 +1,6 @@
 //! Moves leadership to preferred sites. If the configuration prefers some sites, leadership moves
 //! to the best of them with a voter that is reachable, has caught up and is willing. Otherwise it
-//! stays, so nothing waits for a preference.
+//! stays where it is: the cluster never waits for a preferred site.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,9 +19,9 @@ use placement_peer::transport::method::Method;
 const EVERY: Duration = Duration::from_secs(1);
 /// Deadline for another node's answer.
 const CALL: Duration = Duration::from_secs(1);
-/// If leadership returns to a node within this many times the wait before its last hand-over, it
-/// flutters, for example between nodes that prefer different sites. The node then waits twice as
-/// long.
+/// If leadership returns to a node within this many times the wait before its last hand-over,
+/// leadership is moving back and forth, for example between nodes that prefer different sites. The
+/// node then waits twice as long.
 const FLUTTER: u32 = 4;
 /// Upper bound of that wait.
 const SETTLE_MAX: Duration = Duration::from_mins(10);
@@ -57,7 +57,7 @@ pub async fn follow(slot: Arc<Slot>, preference: Vec<String>) {
             led = None;
             continue;
         };
-        // A leader that was elected again in the meantime starts to count again.
+        // A leader that was re-elected in a new term waits again from the start.
         let term = node.replica.vote().0.leader_id.term;
         led = led.filter(|(in_term, _)| *in_term == term);
         let least = node.replica.config.raft.waits().settle();
@@ -76,7 +76,8 @@ pub async fn follow(slot: Arc<Slot>, preference: Vec<String>) {
             continue;
         }
         let than = match why_not(&slot, &node).await {
-            // Ranked by this node's own configuration: the others may not know it yet.
+            // The site from this node's own configuration; the membership may still contain an
+            // older one.
             None => rank(&preference, &node.replica.config.node.site()),
             // Any other site is better.
             Some(_) => usize::MAX,
@@ -85,14 +86,14 @@ pub async fn follow(slot: Arc<Slot>, preference: Vec<String>) {
             continue;
         };
         if !node.replica.leads() || node.replica.vote().0.leader_id.term != term {
-            // Leadership changed while the others were asked, and may be back: no hand-over.
+            // Leadership changed while the others were asked, and may have returned in a new term.
             continue;
         }
         RarePath::BetterSite.ran();
         tracing::info!(to, %site, "handing leadership over to a preferred site");
         handed_over = Some(Instant::now());
         try_to_hand_over(&node.replica, Some(to), wait).await;
-        // After a failure it is not retried at once.
+        // Whether this failed or not, wait again before the next attempt.
         led = None;
     }
 }
@@ -132,7 +133,7 @@ async fn accepts_leadership(node: &Running, id: u64, member: &Member) -> bool {
         Ok(Some(reason)) => reason,
         Err(error) => error.to_string(),
     };
-    tracing::debug!(node = id, reason, "a preferred node does not want to lead");
+    tracing::debug!(node = id, reason, "a preferred node declines leadership");
     false
 }
 

@@ -1,6 +1,6 @@
 //! Measures round trips to the other members. Each node pings each voter, so that the round trips
-//! between any two possible leaders are known. Learners are too many to ping each other; a leader
-//! measures them on the connections that it has anyway.
+//! between any two possible leaders are known. There may be too many learners for each to ping the
+//! others; the leader measures them over its existing connections.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,8 +19,9 @@ const EVERY: Duration = Duration::from_secs(2);
 /// several round trips, and a change of leadership should not wait for them.
 const FAR: Duration = Duration::from_millis(10);
 
-/// Why the election timeouts do not fit the measured round trips, if they do not. Only a hint: a
-/// measurement may be wrong, and round trips of learners do not affect elections.
+/// A warning if the election timeouts are too short for the measured round trips to the voters. It
+/// is only a hint, because a measurement may be wrong. Round trips to learners do not affect
+/// elections.
 pub fn too_long(replica: &Replica, ways: &RoundTrips) -> Option<String> {
     let voters = replica.voters();
     if !voters.contains(&replica.me) {
@@ -31,7 +32,7 @@ pub fn too_long(replica: &Replica, ways: &RoundTrips) -> Option<String> {
     let measured = ways.filter(|(node, _)| voters.contains(node));
     let (node, way) = measured.max_by_key(|(_, way)| way.least)?;
     let took = way.least.as_millis() as u64;
-    // With a quarter of headroom for queues on the way, rounded up to tens.
+    // Adds a quarter for queueing in the network, and rounds up to tens.
     let set = (took + took / 4).next_multiple_of(10);
     (took > limit).then(|| {
         format!(
@@ -69,7 +70,8 @@ pub(crate) async fn measure(node: Arc<Running>, tasks: Tasks) {
                 continue;
             }
             let (peers, address) = (peers.clone(), member.peer);
-            // The lanes that a leader needs, and that requests to the next leader need.
+            // A voter may become the leader, which sends the log; any member forwards writes to a
+            // new leader.
             let lanes: &[Lane] = if voters.contains(&replica.me) {
                 &[Lane::Log, Lane::Forward]
             } else {

@@ -54,8 +54,8 @@ pub(crate) async fn quarantine_on_failure(replica: Arc<Replica>) {
     }
 }
 
-/// Makes a leader send entries to a peer as soon as the peer is reachable again, mostly noticed by
-/// a heartbeat. Otherwise the entries wait for openraft's next attempt, a second later.
+/// Makes a leader send entries to a peer as soon as the peer is reachable again, which a heartbeat
+/// usually detects. Otherwise the entries wait for openraft's next attempt, a second later.
 pub(crate) async fn send_to_those_found(replica: Arc<Replica>, peers: Arc<Peers>) {
     let mut changes = peers.lost();
     let mut lost = changes.borrow_and_update().clone();

@@ -1,9 +1,9 @@
-//! Gives the vote of a voter that is lost for long to a learner of its site, if configured. The
-//! leader does this for one voter at a time, and only while a majority is reachable afterwards.
+//! If configured, moves the vote of a voter that has been unreachable for long to a learner in the
+//! same region. The leader does this for one voter at a time, and only while a majority of the
+//! voters is reachable.
 //!
-//! It is careful rather than quick. A new leader starts to count again. The lost voter stays a
-//! member, as a learner, and does not regain its vote when it returns, so votes do not move back
-//! and forth.
+//! A new leader measures the unreachable time from the start. The lost voter stays a member, as a
+//! learner, and does not regain its vote when it returns, so votes do not move back and forth.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -53,8 +53,8 @@ pub(crate) async fn watch(node: Arc<Running>, after: Duration) {
     }
 }
 
-/// The learner that should get the vote of a lost voter: reachable, caught up, of the same zone if
-/// possible, else of the same region.
+/// The learner that should get the vote of a lost voter: reachable, caught up, in the same zone if
+/// possible, else in the same region.
 fn deputy(node: &Running, lost: u64) -> Option<u64> {
     let replica = &node.replica;
     let (members, voters) = (replica.members(), replica.voters());
@@ -82,7 +82,7 @@ async fn begin(node: &Running, lost: u64, by: u64, after: Duration) {
         by,
         replaces: Some(Replaced {
             node: lost,
-            // Each keeps its own name.
+            // Both nodes keep their names.
             name: String::new(),
             votes: true,
             stays: true,

@@ -11,8 +11,8 @@ use crate::replica::older_copy;
 
 impl Membership<'_> {
     /// Records a node's description of itself. The address changes only if the node is reachable at
-    /// the new one and no longer at the old one, so a mistake in one configuration costs no voter,
-    /// and an address that only the others know stays.
+    /// the new one and no longer at the old one, so a mistake in a node's configuration does not
+    /// make it unreachable, and an address that works for the other nodes is kept.
     pub(crate) async fn describe(
         &self,
         id: u64,
@@ -44,7 +44,7 @@ impl Membership<'_> {
     /// The new address, after a check that this node answers there.
     async fn moved(&self, id: u64, to: String, start: Option<u64>) -> Result<String, Refused> {
         if let Some(start) = start {
-            // Its writes under another leader may not be applied here yet.
+            // This node may not have applied yet what that node wrote under an earlier leader.
             self.0.catch_up().await?;
             let last = self.replica().last_start(id);
             if let Some(last) = last.filter(|last| *last >= start) {

@@ -145,7 +145,7 @@ impl Membership<'_> {
     /// Checks the form of a join call.
     ///
     /// # Errors
-    /// The answer for the calling node, which need not wait its turn.
+    /// The error for the calling node.
     pub(crate) fn must_be_well_formed(call: &JoinCall) -> Result<(), Refused> {
         if JoinToken::is_secret(&call.token) && call.node > 0 {
             Ok(())
@@ -154,7 +154,7 @@ impl Membership<'_> {
         }
     }
 
-    /// Whether the token belongs to an awaited node, as far as this node has applied the log.
+    /// Whether this token was issued for the calling node, as far as this node has applied the log.
     pub(crate) fn knows_token(&self, call: &JoinCall) -> bool {
         self.good_row(call.node, &hash(call.token.as_bytes()))
             .is_ok()
@@ -188,12 +188,12 @@ impl Membership<'_> {
         let command = Command::IssueJoinToken(IssueJoinToken {
             token,
             seconds,
-            // The membership alone knows a learner whose row was never written.
+            // Learners that have no row in the state appear only in the membership.
             above: members.keys().next_back().copied().unwrap_or(0),
             replaces,
             expires_at: Timestamp(now.0.saturating_add(micros)),
         });
-        let words = "a token for a node that is to join";
+        let words = "a token for a new node";
         self.0.carry_out(command, words).await
     }
 
@@ -206,7 +206,7 @@ impl Membership<'_> {
         for Issued { node, .. } in self.0.tokens().into_iter().filter(is_for_it) {
             let revoke = Command::RevokeJoinToken(RevokeJoinToken { node });
             let words =
-                format!("revocation of the token for node {node}, as another one is issued");
+                format!("revocation of the token for node {node}, because a new one is issued");
             self.0.carry_out(revoke, &words).await?;
         }
         Ok(())
@@ -237,8 +237,8 @@ impl Membership<'_> {
         let (token, nonce) = (hash(call.token.as_bytes()), hash(call.nonce.as_bytes()));
         let row = self.good_row(id, &token)?;
         if row.nonce.is_none() {
-            // The timestamps of the log may still accept the token, if they were ahead when it was
-            // issued.
+            // If the log's timestamps were ahead of the clock when the token was issued, apply
+            // would still accept it.
             if self.0.wall_time() > row.expires_at {
                 return Err(Refused::Conflict(TOO_LATE.to_owned()));
             }

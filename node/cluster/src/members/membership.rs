@@ -1,8 +1,8 @@
 //! Membership changes. The leader makes them, one node at a time and in one log entry each, so a
 //! cluster is never left half way between two memberships.
 //!
-//! A node's number is never reused. The state has a session row for each writing node, which
-//! remembers the number; the row of a removed node is closed, so its late writes are rejected.
+//! A node's number is never reused. The state keeps a session row for each node that has written,
+//! so its number stays known. The row of a removed node is closed, so its late writes are rejected.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -140,7 +140,7 @@ impl Slot {
     }
 }
 
-/// Polls until `look` returns a value or `patience` is over.
+/// Polls until `look` returns a value or `patience` has passed.
 async fn wait_for<T>(patience: Duration, look: impl Fn() -> Option<T>) -> Option<T> {
     let give_up = Instant::now() + patience;
     loop {
@@ -342,7 +342,7 @@ impl Membership<'_> {
         self.replica().last_start(id).is_some() && !self.replica().is_member(id)
     }
 
-    /// Checks that the cluster continues with the voters `left` once `id` has no vote.
+    /// Checks that the cluster keeps working with the voters `left` once `id` has no vote.
     async fn check_removal(
         &self,
         id: u64,
@@ -365,7 +365,7 @@ impl Membership<'_> {
             return Ok(());
         }
         Err(Refused::Conflict(format!(
-            "of the remaining voters {left:?} only {reachable:?} are reachable, which is no \
+            "of the remaining voters {left:?} only {reachable:?} are reachable, which is not a \
              majority: bring the others back first"
         )))
     }
@@ -389,8 +389,8 @@ impl Membership<'_> {
         )))
     }
 
-    /// The sites of all members if `voters` vote. All count as reachable: absent members may come
-    /// back.
+    /// The sites of all members if `voters` vote. All members count as reachable, because
+    /// unreachable ones may return.
     fn standings(&self, voters: &BTreeSet<u64>) -> Vec<MemberStatus> {
         let standing = |(node, member): (u64, Member)| MemberStatus {
             node,
@@ -455,7 +455,7 @@ impl Membership<'_> {
     }
 
     /// Refuses to hand over to a node that is unreachable or lacks much of the log: the cluster
-    /// would take no writes until the attempt is given up.
+    /// would accept no writes until the attempt times out.
     async fn must_be_fit_to_lead(&self, id: u64) -> Result<(), Refused> {
         if self.reachable(&BTreeSet::from([id])).await.is_empty() {
             return Err(Refused::Conflict(format!(
@@ -463,7 +463,7 @@ impl Membership<'_> {
                 self.replica().me
             )));
         }
-        // A new leader does not know yet how far the others are.
+        // A new leader does not know yet how much of the log the others have.
         let patience = self.replica().config.raft.waits().first_answers();
         self.caught_up(id, patience).await.map_err(|lag| {
             let lag = lag.map_or("an unknown number of".to_owned(), |lag| lag.to_string());

@@ -18,7 +18,7 @@ const EVERY: Duration = Duration::from_secs(2);
 /// Deadline for the answer of one member.
 const CALL: Duration = Duration::from_secs(1);
 
-/// Asks the known members one after another until one of them knows.
+/// Asks the known members one after another, until one knows whether this node was removed.
 async fn ask_whether_removed(replica: &Replica, peers: &Arc<Peers>) {
     for (id, member) in replica.members() {
         if id == replica.me {

@@ -1,5 +1,5 @@
-//! Replaces one member by another. The leader carries the replacement through step by step. The
-//! replicated state holds the plan, so the next leader continues where this one stopped.
+//! Replaces one member by another. The leader carries it out step by step. The replicated state
+//! holds the plan, so the next leader continues where this one stopped.
 //!
 //! Each step changes one vote and leaves a majority of the voters reachable. A lost voter loses its
 //! vote first: it does not contribute to a reachable majority, and one more voter would enlarge
@@ -34,7 +34,7 @@ enum Step {
     Over { words: String, done: bool },
 }
 
-/// Carries replacements through while this node leads.
+/// Carries out replacements while this node leads.
 pub(crate) async fn run(node: Arc<Running>) {
     let mut logged = String::new();
     loop {
@@ -65,7 +65,7 @@ pub(crate) fn is_under_way(node: &Running) -> bool {
     next(node).is_some()
 }
 
-/// The first replacement whose new node has redeemed its token or was chosen.
+/// The first replacement whose new node has redeemed its token or was chosen by the autopilot.
 fn next(node: &Running) -> Option<(u64, Replaced)> {
     let applied = node.replica.views.current();
     let begun = |(by, row): (u64, &JoinRow)| {
@@ -131,7 +131,7 @@ async fn step(node: &Running, by: u64, replaced: &Replaced) -> Result<Step, Refu
         owner.retire(old).await?;
         return Ok(Step::Next);
     }
-    // In a separate change: openraft does not combine it with a removal.
+    // The name is set in a separate change, because openraft cannot combine it with a removal.
     let known = replica.member(by);
     if let (Some(mut member), Ok(name)) = (known, replaced.name.parse::<NodeName>())
         && member.name.as_str().is_empty()

@@ -124,7 +124,8 @@ async fn node_may_describe_only_itself() {
     }
     admin(1, describe(1)).await.unwrap();
 
-    // A member that stands or leads in another's name could count for it, or depose a leader.
+    // A member that could ask for votes or lead in another node's name could collect votes for that
+    // node, or depose a leader.
     let vote = WireVote {
         term: 99,
         node: 1,

@@ -2,14 +2,14 @@
 //! misses nothing that was acknowledged before the read was requested.
 //!
 //! After the read arrives, the node asks the leader for its commit index. The votes of a quorum
-//! prove that it still leads ([`super::quorum`]): the node asks the other voters for theirs at the
-//! same time, unless it and the leader are a quorum. If it cannot reach them, the leader asks them.
-//! openraft's own read index is not used, because there a late answer may confirm a later question.
-//! At most one such round runs per node; later reads share the next one.
+//! prove that it still leads ([`super::quorum`]): the node asks the other voters for their votes at
+//! the same time, unless it and the leader are a quorum. If it cannot reach them, the leader asks
+//! them. openraft's own read index is not used, because with it a late answer may confirm a later
+//! request. At most one such round runs per node; later reads share the next one.
 //!
-//! A node that is the only voter asks no other node, but still waits until it has applied what is
-//! committed: a learner applies its own log, and may have acknowledged a write that the voter has
-//! committed but not applied.
+//! A node that is the only voter asks no other node, but still waits until it has applied all
+//! committed entries: a learner may have applied, and acknowledged, a write that the voter has
+//! committed but not applied yet.
 //!
 //! Leases are not used: a restarted follower has forgotten the lease that it granted.
 
@@ -121,7 +121,8 @@ impl Running {
         }
     }
 
-    /// One question to the leader. Waits a little before it reports that there is no answer.
+    /// Asks the leader once. Pauses before it returns an error, so that the caller can retry at
+    /// once.
     async fn ask_for_index(&self, latest: Instant) -> Result<u64, String> {
         let replica = &self.replica;
         if let Some(failure) = replica.failure() {
@@ -171,7 +172,7 @@ impl Running {
         }
     }
 
-    /// As the leader: the read index for a question that another node asks now. It covers
+    /// As the leader: the read index for a request that another node sends now. It covers
     /// everything that was acknowledged before.
     ///
     /// # Errors

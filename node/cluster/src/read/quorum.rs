@@ -9,9 +9,9 @@
 //!   holds everything that this leader has committed, so that membership is the last one that this
 //!   leader knows to be committed, or one that this leader has appended since. The nodes that were
 //!   asked are a quorum of both, so one of them has voted for the newer leader.
-//! * A vote never goes back, and is on disk before the candidate receives it. So a voter that has
-//!   voted for a newer leader does not show this leader's vote afterwards, not even after a
-//!   restart.
+//! * A node's vote never returns to an earlier term, and is on disk before the candidate receives
+//!   it. So a voter that has voted for a newer leader does not show this leader's vote afterwards,
+//!   not even after a restart.
 //!
 //! So everything acknowledged before the read arrived was committed by this leader or by earlier
 //! ones, and this leader knows their commit index once it has committed an entry of its own. No
@@ -30,7 +30,8 @@ use placement_raft_store::{LogId, Membership, TypeConfig, Vote};
 
 use placement_peer::raft::messages::CommitPoint;
 
-/// Whether two nodes are a quorum of a membership, in a joint membership of both halves.
+/// Whether two nodes are a quorum of a membership; of a joint membership, a quorum of both
+/// configurations.
 pub(crate) fn are_quorum(membership: &Membership, pair: [u64; 2]) -> bool {
     let pair = BTreeSet::from(pair);
     (membership.get_joint_config().iter())

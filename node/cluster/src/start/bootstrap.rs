@@ -32,8 +32,8 @@ const PAUSE: Duration = Duration::from_millis(200);
 const CALL: Duration = Duration::from_secs(2);
 /// Minimum time that a starting node waits for its neighbours to report their cluster.
 const CHECK_MIN: Duration = Duration::from_millis(500);
-/// Heartbeat intervals that it waits: a heartbeat is answered before the next is due, and
-/// connecting, the hello and the question take three times as long.
+/// Minimum of the same wait in heartbeat intervals: a round trip takes at most one interval, and
+/// connecting, the hello and the request take three round trips.
 const CHECK_HEARTBEATS: u32 = 4;
 
 impl Bootstrap {
@@ -107,7 +107,7 @@ impl Bootstrap {
         let start = placement_raft_store::boots(dir)? + 1;
         let former = placement_raft_store::former_clusters(dir)?;
         for (cluster, last) in join_all(asked).await.into_iter().flatten() {
-            // This node's data were recovered without that cluster: its remaining nodes are
+            // This node was recovered alone from that cluster: nodes that still belong to it are
             // rejected, and their answers do not count.
             if former.contains(&cluster) {
                 continue;
@@ -137,7 +137,7 @@ impl Bootstrap {
     ) -> Option<(Uuid, Option<u64>)> {
         let who = (self.peers).introduce::<_, Introduction>(address, Method::Probe, &(), within);
         let last = (self.peers).introduce(address, Method::LastStart, &me, within);
-        // Both at once, as round trips may be long.
+        // Both requests at once, because round trips may be long.
         let (who, last) = join(who, last).await;
         let who = who.ok()?;
         let is_meant = id.unwrap_or(who.node) == who.node && who.node != me;
@@ -189,8 +189,8 @@ impl Bootstrap {
         Ok(running)
     }
 
-    /// Forms the cluster of the configured initial members, if that is this node's task and still
-    /// undone.
+    /// Forms the cluster of the configured initial members, if this node is the one to do it and
+    /// the cluster is not formed yet.
     pub async fn form(self: Arc<Self>) {
         let members: BTreeMap<u64, String> = (self.config.initial_members.iter())
             .map(|member| (member.id, member.address.clone()))
@@ -285,7 +285,8 @@ impl Bootstrap {
             .initialize(found)
             .await
             .map_err(|error| format!("cannot write the first membership: {error}"))?;
-        // The metrics are updated after the answer, and this node's introduction depends on them.
+        // Raft's metrics, from which this node's introduction is made, are updated only after the
+        // answer.
         let known = running.replica.raft.wait(None);
         let known = known.log_index_at_least(Some(0), "the first membership");
         known.await.map_err(|error| error.to_string())?;
@@ -336,7 +337,7 @@ impl Bootstrap {
             }
             let member = Member {
                 api: who.api,
-                // The address of the list works from here.
+                // The address in the list is known to work from this node.
                 peer: address.clone(),
                 admin: who.admin,
                 // The node reports the rest itself, once it can.

@@ -70,8 +70,8 @@ fn token(cluster: &ClusterSection) -> Result<JoinToken, StartError> {
     Ok(token.ok_or_else(|| wrong(format!("{shown} holds no join token")))?)
 }
 
-/// Asks for admission until this node belongs to a cluster for good: its log, from a leader that
-/// admitted it, may be discarded by the next leader.
+/// Asks for admission until a committed entry makes this node a member: an uncommitted admission
+/// may be discarded by the next leader.
 pub async fn join(bootstrap: Arc<Bootstrap>) {
     if !bootstrap.config.cluster.joins() || is_in(&bootstrap) {
         return;

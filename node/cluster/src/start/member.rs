@@ -174,10 +174,10 @@ fn raft_config(config: &Settings, identity: &Identity) -> Result<openraft::Confi
         install_snapshot_timeout: raft.snapshot_timeout_ms,
         snapshot_max_chunk_size: raft.snapshot_chunk_bytes as u64,
         max_payload_entries: raft.append_entries_max,
-        // This node builds snapshots itself and tells openraft.
+        // This node builds snapshots itself, and then notifies openraft.
         snapshot_policy: SnapshotPolicy::Never,
         max_in_snapshot_log_to_keep: raft.log_keep(),
-        // A follower whose next entry is still in the log receives entries.
+        // A follower whose next entry is still in the log receives entries, not a snapshot.
         replication_lag_threshold: raft.snapshot_after + raft.log_keep(),
         purge_batch_size: (raft.snapshot_after / 4).clamp(1, 256),
         backoff: "100ms 200ms ...1s".to_owned(),

@@ -1,5 +1,5 @@
 //! A node's description of itself: name, site and addresses. Each node reports its own, from its
-//! configuration, and the log keeps it for all.
+//! configuration; the log replicates it to all nodes.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,7 +17,7 @@ use placement_peer::transport::method::Method;
 
 /// How often a node compares its description with the cluster's.
 const EVERY: Duration = Duration::from_secs(1);
-/// Longest pause before it reports again, if the cluster keeps another description.
+/// Longest pause before the next report, while the cluster has a different description.
 const EVERY_MAX: Duration = Duration::from_secs(64);
 /// Deadline for a node at an address to identify itself.
 const PROBE: Duration = Duration::from_secs(2);
@@ -70,7 +70,7 @@ pub async fn report(bootstrap: Arc<Bootstrap>) {
         match describe(&bootstrap, &running, wanted).await {
             Ok(()) => tracing::info!("the cluster has this node's current description"),
             Err(Refused::Unavailable(reason)) => {
-                // A silent leader delays the next attempt no longer than an election does.
+                // No leader was reachable: retry without backoff, as an election is short.
                 pause = EVERY;
                 tracing::debug!(
                     reason,
@@ -100,11 +100,11 @@ async fn describe(bootstrap: &Bootstrap, running: &Running, own: Member) -> Resu
             done => return done,
         }
     }
-    // The leader may use an old address of this node.
+    // A leader that has an old address of this node cannot reach it, so this node may not know it.
     ask_around(bootstrap, running, &change).await
 }
 
-/// Asks every possible leader, at every address that this node has known for it.
+/// Asks every possible leader, at every address that this node knows for it.
 async fn ask_around(
     bootstrap: &Bootstrap,
     running: &Running,

@@ -84,9 +84,9 @@ pub(super) fn fatal(members: &[MemberStatus], extent: Extent) -> BTreeSet<Failur
     ends.map(|(place, _)| place).collect()
 }
 
-/// The losses that a change of the members makes fatal, if the members before tolerated all of this
-/// extent; after a removal of voters also if they did not, because a removal is not a step in that
-/// direction.
+/// The failure domains whose loss a membership change makes fatal. If the cluster did not tolerate
+/// all losses of this extent before, the result is empty, because the change may be a step towards
+/// it; this exception does not apply to a change that removes voters.
 pub fn made_fatal(
     before: &[MemberStatus],
     after: &[MemberStatus],

@@ -1,4 +1,4 @@
-//! Backups that this node makes by itself, and the log that it archives with them, according to
+//! Scheduled backups of this node, and the archive of the log between them, according to
 //! `[backup]`.
 //!
 //! Writes never wait for them: committed entries are read from the log while it still has them.
@@ -22,7 +22,7 @@ use placement_base::world::micros;
 /// Interval between additions to the archived log.
 const LOG_EVERY: Duration = Duration::from_secs(1);
 
-/// A part of the backups that may fail, reported in the log, the status and the metrics.
+/// Reports failures of one part of the backups in the log, the status and the metrics.
 pub(crate) struct FailureReporter<'a> {
     kept: &'a KeptBackups,
     part: BackupPart,
@@ -98,8 +98,8 @@ pub(crate) async fn make(node: Arc<Running>) {
     }
 }
 
-/// Makes one backup and returns its last entry. A node that does not reach the others makes none:
-/// its state may be outdated.
+/// Makes one backup and returns its last entry. A node that cannot reach the leader makes no
+/// backup, because its state may be outdated.
 async fn one(node: &Running, dir: &BackupDir, keep: usize) -> Result<u64, String> {
     (node.catch_up().await).map_err(|error| error.to_string())?;
     let (dir, applied) = (dir.clone(), node.replica.views.current());
@@ -152,8 +152,8 @@ fn add(node: &Running, archive: &mut LogArchive, log: &LogReader) -> io::Result<
             tracing::error!(
                 from,
                 to,
-                "the archived log has a gap: no moment within it can be restored, \
-                 nor one between it and the next backup"
+                "the archived log has a gap: no moment within the gap, or between it and \
+                 the next backup, can be restored"
             );
         }
         let Some(last) = entries.last() else {

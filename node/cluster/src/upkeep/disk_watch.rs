@@ -1,5 +1,6 @@
-//! Detects a disk that hangs without an error: a leader hands leadership over, and in the end the
-//! process ends, so that the others need not wait for a node that is neither healthy nor gone.
+//! Detects a disk that hangs without an error. A leader hands leadership over; if the disk still
+//! hangs after `[disk] hung_after_ms`, the process ends, so that the other nodes see a failed node
+//! and do not wait for a hanging one.
 
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -18,7 +19,7 @@ const SLOW: Duration = Duration::from_millis(500);
 /// Deadline for another node to take over.
 const HAND_OVER: Duration = Duration::from_secs(5);
 
-/// Watches the disk operations under way. Not started if `[disk] hung_after_ms` is 0.
+/// Watches pending disk operations. Not started if `[disk] hung_after_ms` is 0.
 pub(crate) async fn watch(node: Arc<Running>) {
     let replica = &node.replica;
     let hung = Duration::from_millis(replica.config.disk.hung_after_ms);
@@ -33,7 +34,7 @@ pub(crate) async fn watch(node: Arc<Running>) {
         let waits_ms = waits.as_millis() as u64;
         if waits >= SLOW.max(logged * 2) {
             logged = waits;
-            tracing::warn!(waits_ms, "a disk operation does not return");
+            tracing::warn!(waits_ms, "a disk operation has not returned");
         }
         if waits >= hung / 10 && replica.leads() {
             tracing::error!(waits_ms, "the disk hangs: handing leadership over");

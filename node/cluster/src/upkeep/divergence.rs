@@ -1,10 +1,10 @@
 //! Detects that this node's state differs from the others' state.
 //!
-//! All nodes apply the same log, so after the same entry their states have the same digest. If they
-//! do not (a flipped bit in memory, a bug), nothing else would show it: the node would continue to
-//! answer, wrongly. So each node compares digests with the others, and a node that differs from a
-//! majority is quarantined. If no majority agrees, it is unknown which state is right; the log
-//! reports the difference.
+//! All nodes apply the same log, so after the same entry their states have the same digest. Nothing
+//! else would reveal a difference, due to a bit flip in memory or a bug: the node would continue to
+//! answer, with wrong data. So each node compares digests with the others, and a node that differs
+//! from a majority is quarantined. If no majority agrees, it is unknown which state is right; the
+//! log reports the difference.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -33,7 +33,7 @@ pub(crate) async fn watch(node: Arc<Running>) {
         {
             let mut others = replica.voters();
             others.remove(&replica.me);
-            // Nodes that are away or lag behind do not count.
+            // Nodes that are unreachable or have not reached this checkpoint do not count.
             let theirs: BTreeMap<u64, Option<String>> =
                 node.ask(others, Method::Checkpoint, &index).await;
             let theirs: BTreeMap<u64, String> = theirs

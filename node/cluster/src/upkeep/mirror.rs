@@ -30,7 +30,7 @@ pub(crate) async fn run(node: Arc<Running>, net: Arc<dyn Net>) {
         return;
     };
     if config.backup_s3.is_plain() {
-        tracing::warn!("backups are copied by plain http: everyone on the path can read them");
+        tracing::warn!("backups are copied over plain HTTP: anyone on the path can read them");
     }
     node.kept.begin_copies();
     let identity = node.replica.identity;
@@ -68,7 +68,7 @@ struct Mirror {
     /// `None` at first and after an error: the next attempt reads the credentials again and lists
     /// the bucket.
     bucket: Option<Bucket>,
-    /// Names and lengths of the objects in the bucket. An object is there completely or not at all.
+    /// Names and lengths of the objects in the bucket. An object is either complete or absent.
     copied: BTreeMap<String, u64>,
     /// Objects that this process has written and not verified yet.
     unread: BTreeSet<String>,
@@ -153,8 +153,8 @@ impl Mirror {
         }
     }
 
-    /// Whether a file must be copied now. The newest part of the log grows, and waits for its
-    /// interval.
+    /// Whether a file must be copied now. The newest part of the log still grows, so it is copied
+    /// at most once per interval.
     fn lacks(&self, file: &KeptFile, grows: bool) -> bool {
         if self.is_longer_in_bucket(file) {
             return false;
@@ -167,7 +167,8 @@ impl Mirror {
         }
     }
 
-    /// Copies a file if that is not done, and verifies the copy once it is final.
+    /// Copies a file unless its copy is complete, and verifies the copy once the file no longer
+    /// grows.
     async fn copy(
         &mut self,
         bucket: &Bucket,

@@ -1,6 +1,6 @@
-//! Free space on the disks: while a majority of the voters is short of it, the cluster rejects
-//! writes that need room, so that no disk fills up and deletions and compaction can still make
-//! room.
+//! Free space on the disks: while the disks of a majority of the voters are nearly full, the
+//! cluster rejects writes that need space, so that no disk fills up, and deletions and compaction
+//! can still free space.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ const EVERY: Duration = Duration::from_secs(5);
 const HAND_OVER: Duration = Duration::from_secs(5);
 
 /// As the leader: checks the free space of the voters. If its own disk is nearly full, it hands
-/// leadership to a voter with room.
+/// leadership to a voter with enough space.
 pub(crate) async fn watch(node: Arc<Running>) {
     let replica = &node.replica;
     loop {

@@ -1,5 +1,5 @@
-//! Receives snapshots. An interrupted transfer keeps what has arrived, and the next one resumes
-//! there.
+//! Receives snapshots. After an interrupted transfer the received part is retained, and the next
+//! transfer resumes there.
 
 use std::io;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use placement_peer::raft::messages::{SnapshotCall, SnapshotReply};
 use placement_peer::transport::denied::Denied;
 use placement_raft_store::disk_space;
 
-/// How long an incomplete snapshot waits for the rest.
+/// An incomplete snapshot is dropped if nothing more arrives for this long.
 const KEPT: Duration = Duration::from_secs(10 * 60);
 /// Interval between checks for incomplete snapshots.
 const EVERY: Duration = Duration::from_secs(60);
@@ -26,8 +26,8 @@ const EVERY: Duration = Duration::from_secs(60);
 /// Receives one snapshot at a time. A new one replaces an incomplete one.
 #[derive(Clone, Default)]
 pub(crate) struct SnapshotIntake {
-    // Locked only on threads that may wait for the disk: a call that is given up halfway leaves
-    // what has arrived in place.
+    // Locked only on blocking threads, so that a call that is cancelled halfway does not lose the
+    // received part.
     incoming: Arc<Mutex<Option<Incoming>>>,
 }
 
@@ -78,13 +78,13 @@ impl SnapshotIntake {
         runtime::blocking(move || with(&mut incoming.lock())).await
     }
 
-    /// Drops snapshots whose rest does not arrive.
+    /// Drops incomplete snapshots of which nothing more arrives; runs forever.
     pub(crate) async fn clean(self) {
         loop {
             sleep(EVERY).await;
             let with = |incoming: &mut Option<Incoming>| {
                 if (incoming.take_if(|one| one.touched.elapsed() >= KEPT)).is_some() {
-                    tracing::warn!("dropped an incomplete snapshot: its rest did not arrive");
+                    tracing::warn!("dropped an incomplete snapshot: no more parts of it arrived");
                 }
             };
             self.blocking(with).await;
@@ -100,8 +100,8 @@ fn take(
 ) -> Result<SnapshotReply, Denied> {
     check_end(&call)?;
     let is_held = incoming.as_ref().is_some_and(|one| one.matches_call(&call));
-    // The first call of a transfer has no data, so a late part of another snapshot discards
-    // nothing.
+    // The first call of a transfer has no data, so a late part of another snapshot cannot discard
+    // this one.
     let begins = call.offset == 0 && call.data.0.is_empty();
     if !is_held && !begins {
         return Err(another());
@@ -118,7 +118,7 @@ fn take(
         let offset = one.receiver.length();
         tracing::info!(from, offset, "resuming an incoming snapshot");
     } else if let Err(error) = one.receiver.write(&call.data.0) {
-        // Drop the snapshot: it is unknown how much of the part was written, and its room is
+        // Drop the snapshot: it is unknown how much of the part was written, and its space is
         // needed.
         return Ok(not_now(&error));
     }
@@ -143,17 +143,17 @@ fn another() -> Denied {
     Denied::Snapshot("no transfer of this snapshot is under way".to_owned())
 }
 
-/// Creates the file for a snapshot, if there is room for it.
+/// Creates the file for a snapshot, if the disk has enough free space.
 fn begin(node: &Running, from: u64, call: &SnapshotCall) -> Result<Incoming, SnapshotReply> {
     let config = &node.replica.config;
     let leave = config.disk.min_free_bytes;
-    // Room for the file and for its rows until the old rows are compacted away.
+    // Space for the file, and for its rows until the old rows are compacted away.
     let needed = leave.saturating_add(call.bytes.saturating_mul(2));
     if leave > 0
         && let Some(free) = disk_space::free_now(&config.data_dir)
         && free < needed
     {
-        let reason = format!("it needs {needed} bytes of room and has {free}");
+        let reason = format!("it needs {needed} bytes of free space and has {free}");
         return Err(SnapshotReply::NotNow(reason));
     }
     let receiver = node.snapshots.receive().map_err(|error| not_now(&error))?;

@@ -1,11 +1,12 @@
-//! Cuts the log, at moments of each node's own and when an operator compacts.
+//! Compacts the log: on each node at log indexes of its own, and when an operator requests it.
 //!
-//! The log is cut before rows that are durable: these are this node's snapshot, and cost only as
-//! much as has changed. openraft does not trigger this, because it stops a node when a snapshot
-//! fails: a full disk or a lack of descriptors passes, and until then the log is kept.
+//! The node first makes the rows of the applied entries durable, which writes only the changed
+//! rows. The durable rows are this node's snapshot, so the entries before it can be removed from
+//! the log. openraft does not trigger this, because it stops a node when a snapshot fails; here a
+//! full disk or a lack of file descriptors only delays the removal.
 //!
-//! A node that needs more than the log has must receive the whole state. So the log is cut only
-//! once it outweighs the state.
+//! A node that needs entries which the log no longer has must receive the whole state. So the log
+//! of a large state is cut only once it has half the size of the state.
 
 use std::io;
 use std::sync::Arc;
@@ -30,31 +31,32 @@ const SENDING: Duration = Duration::from_secs(1);
 /// Estimated size of a log entry, in bytes.
 const ENTRY_BYTES: u64 = 256;
 
-/// Makes the rows durable whenever it is this node's turn, and cuts the log before them if it is
-/// long enough.
+/// Makes the rows durable at each log index at which this node is due, and cuts the log before them
+/// if it is long enough.
 pub(crate) async fn watch(node: Arc<Running>) {
     let mut retries = Retries::default();
-    // The last entry with durable rows that no snapshot covers.
+    // Index up to which this task has made the rows durable; openraft does not know of flushes
+    // without a snapshot.
     let mut flushed = 0;
     loop {
-        // The members decide whose turn it is. They are read only after the first wait, as a new
-        // node does not know them before.
+        // The due index depends on the members. They are read only after the first wait, because a
+        // new node does not know them before.
         for due in [Running::is_due_after, Running::is_due_at] {
             if (node.replica.views.wait_applied(due(&node, flushed)).await).is_err() {
                 return;
             }
         }
-        // A received snapshot has postponed the turn.
+        // A snapshot received in the meantime has moved the due index.
         let applied = node.replica.views.applied_index();
         if applied < Some(node.is_due_at(flushed)) {
             continue;
         }
-        // A node that receives a snapshot needs it, and the log after it, until the end.
+        // A node that is receiving a snapshot needs the log after it.
         while node.sending.under_way().is_some() {
             sleep(SENDING).await;
             if node.sending.under_way().is_none() {
-                // openraft notices the end of the transfer a little later, and then itself keeps
-                // the entries that it goes on to send.
+                // openraft notices the end of the transfer a little later, and then itself retains
+                // the entries that it still has to send.
                 sleep(SENDING).await;
             }
         }
@@ -79,11 +81,11 @@ pub(crate) async fn watch(node: Arc<Running>) {
     }
 }
 
-/// As the leader: makes a member that lags by more than the log should keep receive a snapshot.
+/// As the leader: sends a snapshot to a member that lacks more entries than the log should retain.
 ///
 /// While entries are sent to a member, openraft removes none that the member has not acknowledged,
-/// so a member that is slower than the writes would keep the whole log. Once its stream has ended,
-/// the log is cut and the member receives the state.
+/// so with a member that is slower than the writes the log would grow without bound. Once the
+/// append stream to it is closed, the log is cut and the member receives the state.
 pub(crate) async fn end_streams_of_those_behind(node: Arc<Running>) {
     loop {
         sleep(SENDING).await;
@@ -113,11 +115,12 @@ fn outweighs(entries: u64, bytes: u64) -> bool {
     bytes <= runtime::limits().light_snapshot || entries.saturating_mul(ENTRY_BYTES) >= bytes / 2
 }
 
-/// The entry after which a node makes its rows durable, given that those up to `covered` are
-/// durable. `place` is the node's position among the `places` members.
+/// The log index at which a node next makes its rows durable, if those up to `covered` are durable.
+/// `place` is the node's position among the `places` members.
 ///
-/// The log is divided into rounds of `after` entries. In each round every node has a moment of its
-/// own, so that not all are busy at once. A moment that follows too soon is skipped.
+/// The log is divided into rounds of `after` entries. In each round every node is due at an index
+/// of its own, so that the nodes are not all busy at once. An index less than half a round after
+/// `covered` is skipped.
 fn due_at(covered: u64, after: u64, (place, places): (u64, u64)) -> u64 {
     let moment = after / places * place;
     let earliest = due_after(covered, after);
@@ -128,7 +131,7 @@ fn due_after(covered: u64, after: u64) -> u64 {
     covered + after.div_ceil(2)
 }
 
-/// Where the log begins, and where it may begin.
+/// Log indexes that determine how much of the log can be removed.
 #[derive(Debug, Clone, Copy)]
 struct LogBounds {
     covered: Option<u64>,
@@ -137,9 +140,9 @@ struct LogBounds {
 }
 
 impl LogBounds {
-    /// The last entry that the log was cut before, with `log_keep` entries kept in front of it. A
-    /// start covers everything that it has applied without cutting anything, so `covered` does not
-    /// show it: the log of a node that restarts often would never be cut.
+    /// Index of the snapshot at which the log was last cut, which retained `log_keep` entries
+    /// before it. `covered` is not that index: each start sets it to the applied index without
+    /// cutting the log, so that the log of a node that restarts often would never be cut.
     fn cut_behind(&self) -> u64 {
         let cut = self.purged.map_or(0, |purged| purged + self.log_keep);
         cut.min(self.covered.unwrap_or_default())
@@ -162,8 +165,7 @@ impl Running {
         })
     }
 
-    /// The member for which the log is kept although it should be cut, and how many entries the
-    /// member lacks.
+    /// The member that prevents the log from being cut, and the number of entries that it lacks.
     fn keeps_the_log(&self) -> Option<(u64, u64)> {
         let raft = &self.replica.config.raft;
         let ends = self.ends();
@@ -202,7 +204,7 @@ impl Running {
 
     /// Makes the rows durable, and makes openraft cut the log before them.
     async fn cover(&self) -> io::Result<()> {
-        // Without room, do not try RocksDB: after a failed flush it would accept no more writes.
+        // Check the free space first: after a failed flush, RocksDB accepts no more writes.
         self.room.check(0).await?;
         self.drafts.cover().await?;
         let trigger = self.replica.raft.trigger();
@@ -271,7 +273,8 @@ mod tests {
         }
     }
 
-    /// Each start applies its whole log, which openraft takes for its snapshot.
+    /// Each start applies the whole log, and openraft then regards all of it as covered by the
+    /// snapshot.
     #[test]
     fn node_that_restarts_often_still_cuts_its_log() {
         let (after, log_keep, bytes) = (20_000, 20_000, 50 << 20);

@@ -4,9 +4,9 @@
 //! since the leader's binary may be older. The leader raises the level once all members are
 //! reachable and run a binary that supports the next one.
 //!
-//! This does not catch a member that returns to an older binary at the moment when the level is
-//! raised. It stops with an error ([`placement_raft_store`] does not apply the entries that
-//! follow), and recovers when the newer binary is back.
+//! This does not prevent a member from restarting with an older binary just when the level is
+//! raised. That member stops with an error ([`placement_raft_store`] does not apply the entries
+//! that follow), and recovers once it runs the newer binary again.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -96,7 +96,7 @@ pub(crate) async fn write_standards(node: Arc<Running>) {
 
 /// Writes the names that this node's state lacks.
 async fn write_names(node: &Running) -> Result<(), Unavailable> {
-    // Names written by others may just not be applied here yet.
+    // Another node may have written the names, and this node may not have applied them yet.
     node.catch_up().await?;
     if node.has_standards() {
         return Ok(());

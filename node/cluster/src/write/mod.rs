@@ -1,4 +1,4 @@
-//! The path of a write: its id, the way to the leader, its proposal there.
+//! The path of a write: forwarding to the leader, and proposal by the leader.
 
 pub mod own_past;
 pub mod path;

@@ -1,9 +1,9 @@
 //! Detects that this node's data are an older copy.
 //!
-//! A data directory restored from an older copy has forgotten what the node acknowledged and
-//! promised since. Its count of starts is old as well, but the cluster remembers the start in which
-//! the node last wrote. So before its first write the node catches up and checks that its own start
-//! is later. It also checks soon after the start, for nodes that receive no writes.
+//! A data directory restored from an older copy lacks the writes and votes that the node has
+//! acknowledged since. Its count of starts is old as well, but the cluster remembers the start in
+//! which the node last wrote. So before its first write the node catches up and checks that its own
+//! start is later. It also checks soon after the start, for nodes that receive no writes.
 
 use std::sync::Arc;
 use std::time::Duration;

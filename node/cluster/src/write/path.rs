@@ -1,6 +1,6 @@
-//! The path of a write from the node that received it. It goes to the leader with an id that
-//! identifies it, until its outcome is known or its time is up. It is committed at most once, even
-//! if it is sent to several leaders in turn.
+//! Sends a write from the node that received it to the leader, with a unique id, until its outcome
+//! is known or its deadline passes. It is committed at most once, even if it is sent to several
+//! leaders in turn.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -28,14 +28,14 @@ use placement_peer::transport::method::{Lane, Method};
 const PAUSE: Duration = Duration::from_millis(50);
 
 /// Why the outcome of a write that the cluster recognises is unknown.
-const FORGOTTEN: &str = "the cluster has carried out or refused this write but no longer keeps its \
+const FORGOTTEN: &str = "the cluster has applied or refused this write but no longer remembers its \
     outcome: too many later writes through this node were answered in the meantime";
 
 /// What is known from the attempts so far.
 enum AttemptStatus {
-    /// No log has the write.
+    /// No log contains the write.
     Clean,
-    /// A log may have it; the reason for the doubt.
+    /// A log may contain it; why its outcome is unknown.
     Sent(String),
 }
 
@@ -89,8 +89,9 @@ impl Running {
             .await
     }
 
-    /// Commits a command once and applies it here; the returned view is of its partition. A large
-    /// command gets time beyond the deadline to reach the others. `request_id` as in [`WriteCall`].
+    /// Commits a command once, applies it here, and returns a view of its partition. The deadline
+    /// of a large command is extended by the time that its transfer takes. `request_id` as in
+    /// [`WriteCall`].
     pub(crate) async fn commit_in(
         &self,
         destination: Destination,
@@ -109,7 +110,7 @@ impl Running {
                 bytes_max: bytes_max as u64,
             });
         }
-        // Once to the leader, and once from there to the others.
+        // The record is sent once to the leader, and once from there to the others.
         let deadline = deadline + 2 * upload(record.len());
         let open = self.ids.issue();
         let mut write_id = open.id;
@@ -138,7 +139,7 @@ impl Running {
         self.replica.freshness.confirm(begun);
         let view = match self.replica.view().in_partition(destination.partition) {
             Some(view) => view,
-            // A refusal depends on no rows, so any view will do.
+            // The answer to a refusal needs no rows, so any view is suitable.
             None if matches!(outcome, Outcome::Refused(_)) => self.replica.view(),
             None => return Err(Unavailable::outcome_unknown("its partition is deleted")),
         };
@@ -156,7 +157,7 @@ impl Running {
         deadline: Instant,
     ) -> Result<Committed, Unavailable> {
         let mut doubt = AttemptStatus::Clean;
-        // Before the write is sent: from then on this node may apply it.
+        // Registered before the write is sent, because this node may apply it from then on.
         let mut expected = (self.replica.views.expect(&call.write_id))
             .map_err(|stopped| Unavailable::nothing_committed(stopped.to_string()))?;
         loop {
@@ -214,7 +215,7 @@ impl Running {
     }
 
     /// Asks one leader until this node has applied the write, another leader takes over, or the
-    /// time is up.
+    /// deadline passes.
     async fn attempt_write(
         &self,
         leader: &Leader,
@@ -243,7 +244,8 @@ impl Running {
         })
     }
 
-    /// The leader answers only refusals. This node learns of a commit when it applies the entry.
+    /// The leader replies only if it refuses the write. This node learns of a commit when it
+    /// applies the entry.
     async fn attempt_until_known(
         &self,
         leader: &Leader,
@@ -304,7 +306,7 @@ impl Running {
     }
 }
 
-/// The result of a write that this node has applied, if it saw it.
+/// The result of a write that this node has applied; `None` if a snapshot replaced the log entry.
 fn applied(committed: Option<Committed>) -> Result<Committed, WriteReply> {
     committed.ok_or_else(|| {
         let reason = "this node received a snapshot instead of the log; it may contain the write";

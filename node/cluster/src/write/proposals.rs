@@ -32,7 +32,7 @@ use placement_peer::transport::reply::Forwarder;
 
 /// Longer records are decoded on another thread, in bytes.
 const INLINE_BYTES: usize = 64 * 1024;
-/// Most writes in one batch.
+/// Maximum number of writes in one batch.
 const BATCH_MAX: usize = 512;
 /// How long a new leader waits until it knows the stamps of earlier leaders.
 const SETTLE: Duration = Duration::from_secs(1);
@@ -42,7 +42,7 @@ const STOPPING: &str = "this node is stopping";
 const UNSETTLED: &str = "the leader has not applied the entries of earlier leaders yet";
 
 impl Running {
-    /// Commits a write of this node, unless its deadline passes before its turn.
+    /// Commits a write of this node, unless its deadline passes while it is queued.
     pub(crate) async fn propose(
         &self,
         mut call: WriteCall,
@@ -70,7 +70,8 @@ impl Running {
             .unwrap_or_else(|_| Err(WriteReply::Unknown(STOPPING.to_owned())))
     }
 
-    /// Commits a write that another node forwards. Returns the remaining work for a long record.
+    /// Commits a write that another node forwards. If the record is long, returns a future that
+    /// decodes and queues it.
     pub(crate) fn propose_for(
         self: Arc<Self>,
         from: u64,
@@ -124,7 +125,7 @@ impl Running {
         Err(WriteReply::Rejected(reason))
     }
 
-    /// A place among the waiting writes.
+    /// Reserves a place in the backlog.
     fn permit(&self, call: &WriteCall) -> Result<Permit, WriteReply> {
         let bytes = call.command.0.len();
         let bytes_max = self.replica.config.raft.command_bytes;
@@ -137,8 +138,8 @@ impl Running {
         self.backlog.permit(bytes).map_err(WriteReply::Busy)
     }
 
-    /// Keeps commands out of the log that this node cannot decode or whose feature level is not
-    /// reached.
+    /// Rejects commands that this node cannot decode, that need a higher feature level, or for
+    /// which the disks have no space, so that they do not enter the log.
     fn command(&self, read: Result<Command, WireError>) -> Result<Command, WriteReply> {
         let mut command = read.map_err(|error| {
             WriteReply::Rejected(format!(
@@ -197,8 +198,9 @@ struct Stamper {
 }
 
 impl Stamper {
-    /// The time for the next command of the log: `now`, but later than all stamps of its own and
-    /// than that of the last applied command, from any leader.
+    /// The time for the next command of the log: `now`, or, if that is not later, the first time
+    /// after this stamper's own stamps and after the stamp of the last applied command, from any
+    /// leader.
     fn stamp(&mut self, now: Timestamp, applied: Option<Timestamp>) -> Timestamp {
         let before = self.last.max(applied.unwrap_or(Timestamp(0)));
         self.last = now.max(Timestamp(before.0.saturating_add(1)));
@@ -206,10 +208,10 @@ impl Stamper {
     }
 }
 
-/// One leadership of a node: its term and number.
+/// Identifies one leadership by its term and the leader's number.
 type LeaderId = CommittedLeaderIdOf<TypeConfig>;
 
-/// The last leadership of this node that began with the stamps of all earlier leaders known.
+/// The latest leadership of this node in which it has applied the stamps of all earlier leaders.
 #[derive(Default)]
 struct SettledLeadership(Option<LeaderId>);
 
@@ -256,11 +258,11 @@ impl Proposer {
     pub(crate) async fn run(mut self, mut queue: mpsc::UnboundedReceiver<Proposal>) {
         let mut batch = Vec::with_capacity(BATCH_MAX);
         while queue.recv_many(&mut batch, BATCH_MAX).await > 0 {
-            // A write whose caller has given up need not be proposed.
+            // If the client no longer waits, the write is not proposed.
             batch.retain(|proposal| !proposal.asker.has_given_up());
             let now = Instant::now();
             let late = batch.extract_if(.., |proposal| proposal.deadline <= now);
-            refuse(late, &rejected("its deadline passed before its turn"));
+            refuse(late, &rejected("its deadline passed while it was queued"));
             if let Some(failure) = self.node.replica.failure() {
                 refuse(batch.drain(..), &rejected(&failure));
                 continue;
@@ -273,7 +275,8 @@ impl Proposer {
     }
 
     /// Stamps and proposes, for this leadership only: Raft rejects the proposal if this node no
-    /// longer leads, or leads again, since leaders in between may have stamped later times.
+    /// longer leads, or leads again in a later term, because leaders in between may have stamped
+    /// later times.
     async fn propose(&mut self, batch: impl Iterator<Item = Proposal>, leader: LeaderId) {
         let mut applied = self.node.replica.views.current().last_stamp;
         if mutant!("stamp-by-the-clock") {
@@ -388,7 +391,7 @@ mod tests {
     use super::*;
     use crate::fixtures::SingleMember;
 
-    /// A write of this node, and what it says.
+    /// A write of this node, and its command.
     fn call(alone: &SingleMember) -> (WriteCall, Command) {
         let command = Command::CreateProvider(CreateProvider {
             uuid: ProviderUuid(Uuid::from_u128(1)),
@@ -433,7 +436,8 @@ mod tests {
         let node = &alone.running;
         let (mut call, _) = call(&alone);
         node.must_be_forwarded(1, &call).unwrap();
-        // Its outcome would be taken for that of a write of node 2, which would then be lost.
+        // Its outcome would be stored as that of a write of node 2, and node 2's own write would be
+        // lost.
         call.write_id.origin = 2;
         let refused = node.must_be_forwarded(1, &call).unwrap_err();
         assert!(matches!(refused, WriteReply::Rejected(_)), "{refused:?}");

@@ -1,8 +1,8 @@
 //! The wall clock of this node, compared with those of the voters.
 //!
-//! The stamps of the log follow its leader's clock, and operators and join tokens rely on them. A
-//! clock that is ahead once puts all later stamps ahead; while a leader's clock is behind, the time
-//! of the log stands still. So a leader uses the time on which a majority of the voters agree, if
+//! The stamps of the log follow its leader's clock, and operators and join tokens rely on them. If
+//! a leader's clock is ahead even once, all later stamps are ahead; while it is behind, the time in
+//! the log hardly advances. So a leader uses the time on which a majority of the voters agree, if
 //! that differs from its own. Without such a majority it is unknown which clock is wrong: each
 //! leader uses its own, and the nodes report the difference.
 
@@ -22,7 +22,8 @@ const AGREE_MAX: u64 = 5_000_000;
 enum ClockAgreement {
     /// Too few clocks are known, and none of them differs.
     Unknown,
-    /// A majority of the voters agrees with it; `ahead` is the largest difference to one of those.
+    /// A majority of the voters agrees with it; `ahead` is the largest difference from one of their
+    /// clocks.
     Agrees { ahead: i64 },
     /// A majority of the voters agrees on another time.
     Outvoted { ahead: i64 },
@@ -45,7 +46,7 @@ impl fmt::Display for ClockProblem {
             Self::Wrong { ahead_s } => write!(
                 f,
                 "its clock is {} s {} the clocks of a majority of the voters: as the leader it \
-                stamps writes by those; set the clock of its host",
+                stamps writes with their time; set the clock of its host",
                 ahead_s.unsigned_abs(),
                 if *ahead_s < 0 { "behind" } else { "ahead of" },
             ),
@@ -55,8 +56,8 @@ impl fmt::Display for ClockProblem {
             } => write!(
                 f,
                 "the clocks of nodes {a} and {b} differ by {by_s} s; it is unknown which one is \
-                wrong: writes have the time of the leader's; compare both with the right time, and \
-                set the wrong one",
+                wrong: writes are stamped by the leader's clock; compare both with the correct \
+                time, and set the wrong one",
             ),
         }
     }
@@ -76,7 +77,8 @@ impl ClockProblem {
 }
 
 impl Running {
-    /// The time of this node's clock, or that of a majority of voters which agrees on another time.
+    /// The time of this node's clock, or, if it differs, the time on which a majority of the voters
+    /// agrees.
     pub(crate) fn wall_time(&self) -> Timestamp {
         match self.compare_clocks() {
             (own, ClockAgreement::Outvoted { ahead }) => {
@@ -87,9 +89,9 @@ impl Running {
         }
     }
 
-    /// Microseconds by which the clock is ahead of those of a majority of the voters or, without
-    /// a majority, of the one that differs most; negative: behind. `None` while too few clocks are
-    /// known.
+    /// Microseconds by which the clock is ahead of the clocks of a majority of the voters or,
+    /// without a majority, of the voter's clock that differs most; negative: behind. `None` while
+    /// too few clocks are known.
     pub fn clock_ahead(&self) -> Option<i64> {
         match self.compare_clocks().1 {
             ClockAgreement::Unknown => None,
@@ -153,7 +155,7 @@ fn compare(
     let agreed = (others.windows(majority))
         .find(|some| some[majority - 1].1.abs_diff(some[0].1) <= AGREE_MAX);
     if let Some([.., (_, ahead)]) = agreed {
-        // The latest time that all of the majority have reached.
+        // The earliest clock of that majority.
         return ClockAgreement::Outvoted { ahead: *ahead };
     }
     match others.into_iter().max_by_key(distance) {

@@ -29,7 +29,8 @@ struct ModelPair {
     /// The state after the last committed batch, and the changes since then.
     batched: State,
     batch: Vec<Change>,
-    /// Rows as a store keeps them: it looks up the changed rows from time to time.
+    /// The rows as a store contains them: it reads the current values of changed rows from time to
+    /// time.
     kept: BTreeMap<RowKey, Change>,
     changed: BTreeSet<RowKey>,
 }
@@ -88,7 +89,7 @@ impl ModelPair {
         }
     }
 
-    /// Replaces placeholders in a command by the current generations.
+    /// Replaces placeholders in a command with the current generations.
     fn settle(&self, command: &mut Command) {
         let of_provider = |uuid: &ProviderUuid| {
             let provider = self.naive.providers.get(uuid);
@@ -101,7 +102,7 @@ impl ModelPair {
         generate::settle(command, of_provider, of_consumer);
     }
 
-    /// Checks invariants that every command must keep, done or refused.
+    /// Checks invariants that every command must preserve, whether it is applied or refused.
     fn check_effect(
         &self,
         before: &State,
@@ -446,6 +447,6 @@ fn many_random_commands_succeed() {
     assert!(done > 500, "only {done} of 2000 commands succeeded");
     assert!(
         claimed > 60,
-        "of 2000 commands only {claimed} claimed anything"
+        "only {claimed} of 2000 commands claimed resources"
     );
 }

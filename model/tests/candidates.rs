@@ -1,5 +1,5 @@
 //! Rules of the candidate search, one test per rule.
-#![allow(clippy::unwrap_used)] // A test may fail.
+#![allow(clippy::unwrap_used)] // A panic fails the test.
 
 use std::ops::ControlFlow;
 
@@ -10,7 +10,7 @@ use placement_naive::sample_cloud::{
     SampleCloud, Stock, Wishes, group, provider, request, sample_cloud, units,
 };
 
-/// The answers in their order: `cn1 VCPU:1 MEMORY_MB:512, storage DISK_GB:10`.
+/// The answers in order, as text such as `cn1 VCPU:1 MEMORY_MB:512, storage DISK_GB:10`.
 fn taken(sample_cloud: &SampleCloud, request: &CandidateRequest) -> Vec<String> {
     let state = sample_cloud.state();
     let answers = named::answers(&state, request).expect("a request with known names");
@@ -35,7 +35,7 @@ fn allocations(sample_cloud: &SampleCloud, answer: &AllocationRequest) -> String
     placed.collect::<Vec<_>>().join(", ")
 }
 
-/// The mappings in their order: `=cn1 _NET=vf0`.
+/// The mappings in order, as text such as `=cn1 _NET=vf0`.
 fn mapped(sample_cloud: &SampleCloud, request: &CandidateRequest) -> Vec<String> {
     let state = sample_cloud.state();
     let answers = named::answers(&state, request).expect("a request with known names");
@@ -56,7 +56,7 @@ fn mapped(sample_cloud: &SampleCloud, request: &CandidateRequest) -> Vec<String>
 
 fn error(sample_cloud: &SampleCloud, request: &CandidateRequest) -> UnknownName {
     match sample_cloud.state().candidates(request, None) {
-        Ok(_) => panic!("a request with unknown names"),
+        Ok(_) => panic!("a request with unknown names is accepted"),
         Err(error) => error,
     }
 }
@@ -73,7 +73,7 @@ fn summarized(sample_cloud: &SampleCloud, request: &CandidateRequest) -> Vec<Str
 
 const NOTHING: &[String] = &[];
 
-/// Two hosts, and storage that both reach.
+/// Two hosts, and a sharing provider with storage for both.
 fn shared_storage() -> SampleCloud {
     sample_cloud([
         provider("cn1").has("VCPU", 4).member("agg"),
@@ -151,7 +151,7 @@ mod errors_and_their_order {
         let cloud = sample_cloud([provider("cn").has("VCPU", 4)]);
         let mut request = request([group("", &[("NOPE", 1)])]);
         request.root_required.insert("CUSTOM_RED".parse().unwrap());
-        assert_eq!(taken(&cloud, &request), NOTHING, "no root is red");
+        assert_eq!(taken(&cloud, &request), NOTHING, "no root has CUSTOM_RED");
         request.root_forbidden.insert("NOPE".parse().unwrap());
         assert_eq!(error(&cloud, &request), unknown_trait());
     }
@@ -212,7 +212,7 @@ mod the_unnumbered_group {
         assert_eq!(
             taken(&cloud, &request([no_green])).len(),
             1,
-            "nor does it harm"
+            "a forbidden trait on an unused provider has no effect"
         );
         assert_eq!(
             taken(&cloud, &request([both.without("CUSTOM_BLUE")])),
@@ -270,7 +270,7 @@ mod named_groups {
         assert_eq!(
             ask(child.clone().member_of(&["agg"])),
             NOTHING,
-            "the root does not span"
+            "the root's aggregates do not apply to a named group on its child"
         );
         assert_eq!(ask(child.not_member_of("agg")).len(), 1);
     }
@@ -319,7 +319,7 @@ mod named_groups {
         let cloud = sample_cloud([provider("cn").has("VCPU", 4)]);
         let mut request = request([group("", &[("VCPU", 1)]), group("1", &[("VCPU", 2)])]);
         request.group_policy = Some(GroupPolicy::Isolate);
-        // Upstream may show amounts that grow from candidate to candidate here.
+        // Here upstream may return amounts that grow from candidate to candidate.
         assert_eq!(taken(&cloud, &request), ["cn VCPU:3"]);
     }
 }
@@ -340,7 +340,7 @@ mod anchors {
 
     #[test]
     fn are_all_kept_for_what_is_shared() {
-        // Upstream keeps one of them by chance, and loses the others' answers.
+        // Upstream keeps an arbitrary one of the anchors, and loses the answers of the others.
         let mut cloud = shared_storage();
         cloud
             .providers
@@ -635,7 +635,7 @@ mod effort {
 
     #[test]
     fn what_failed_with_one_device_is_not_tried_with_one_like_it() {
-        // Nine groups need a device each, which no sum of amounts detects.
+        // Nine groups need a device each, but only eight exist. Sums of amounts do not detect this.
         let mut providers = vec![provider("host")];
         providers.extend((0..8).map(|n| {
             provider(&format!("dev{n}"))
@@ -656,7 +656,7 @@ mod effort {
 
     #[test]
     fn subtrees_that_are_alike_fail_together() {
-        // Each of twelve NUMA nodes has too few devices near it.
+        // Each of twelve NUMA nodes has too few devices below it.
         let mut providers = vec![provider("host")];
         for n in 0..12 {
             let numa = format!("numa{n}");

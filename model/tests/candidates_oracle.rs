@@ -1,5 +1,5 @@
 //! Compares the search with an exhaustive oracle on small random clouds.
-#![allow(clippy::unwrap_used)] // A test may fail.
+#![allow(clippy::unwrap_used)] // A panic fails the test.
 
 use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,7 +1,7 @@
 //! The cost of a command or query grows with its size and with the size of its tree, not with their
 //! product or square: apply is sequential for the whole cluster, and a running command cannot be
 //! aborted.
-#![allow(clippy::unwrap_used)] // A test may fail.
+#![allow(clippy::unwrap_used)] // A panic fails the test.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -34,8 +34,8 @@ use uuid::Uuid;
 const SIZE: u32 = 1_000;
 /// A linear algorithm costs about four times as much, and somewhat more as the tables grow.
 const RATIO_MAX: f64 = 8.0;
-/// Repeated because other processes may evict the caches. This cannot make a quadratic cost look
-/// linear.
+/// Number of attempts, of which one must succeed: other processes may evict the caches. The
+/// repetition cannot make a quadratic cost look linear.
 const ATTEMPTS: u32 = 5;
 
 const NOW: Timestamp = Timestamp(7);
@@ -116,7 +116,7 @@ impl Rows {
         (0..=children).fold(self, |rows, number| rows.provider(number, parent(number)))
     }
 
-    /// Adds a root without children under this number, the highest one.
+    /// Adds a root without children. The number must be higher than all earlier ones.
     fn lone(self, number: u32) -> Self {
         self.provider(number, None)
     }
@@ -149,7 +149,7 @@ impl Rows {
             .fold(self, |rows, (provider, class)| rows.stock(provider, class))
     }
 
-    /// Adds a consumer with a type of its own.
+    /// Adds a consumer of this type, with one unit of each (provider, class) in `held`.
     fn consumer(
         mut self,
         number: u32,
@@ -263,7 +263,7 @@ const COMMANDS: [Case; 21] = [
         },
     },
     Case {
-        name: "a reshape that gives each provider of a tree a class of its own",
+        name: "a reshape that gives each provider of a tree a different class",
         of_size: |n| {
             let state = Rows::default().classes(n + 1).tree(n).state();
             let all = (1..=n).map(|number| (number, inventories([number])));
@@ -294,11 +294,11 @@ const COMMANDS: [Case; 21] = [
         },
     },
     Case {
-        name: "many inventories in place of none",
+        name: "a replacement of no inventories by many",
         of_size: |n| (Rows::default().classes(n).tree(0).state(), replace(0..n)),
     },
     Case {
-        name: "many inventories in front of as many",
+        name: "a replacement that adds as many inventories as exist, with lower class ids",
         of_size: |n| {
             let rows = Rows::default().classes(2 * n).tree(0);
             let state = rows.stocks((n..2 * n).map(|class| (0, class))).state();
@@ -306,7 +306,7 @@ const COMMANDS: [Case; 21] = [
         },
     },
     Case {
-        name: "every other of many inventories",
+        name: "a replacement that deletes every other of many inventories",
         of_size: |n| {
             let rows = Rows::default().classes(2 * n).tree(0);
             let state = rows.stocks((0..2 * n).map(|class| (0, class))).state();
@@ -314,7 +314,7 @@ const COMMANDS: [Case; 21] = [
         },
     },
     Case {
-        name: "no inventories in place of many",
+        name: "the deletion of many inventories",
         of_size: |n| {
             let rows = Rows::default().classes(n).tree(0);
             let state = rows.stocks((0..n).map(|class| (0, class))).state();
@@ -324,7 +324,7 @@ const COMMANDS: [Case; 21] = [
         },
     },
     Case {
-        name: "many traits on a tree of many traits",
+        name: "many traits on a root whose tree already has many traits",
         of_size: |n| {
             let mut rows = Rows::default().traits(2 * n).tree(n);
             for number in 0..n {
@@ -343,7 +343,7 @@ const COMMANDS: [Case; 21] = [
         },
     },
     Case {
-        name: "many aggregates in place of as many",
+        name: "a replacement of many aggregates by as many others",
         of_size: |n| {
             let mut rows = Rows::default().tree(n);
             let old = (0..n).map(aggregate).collect();
@@ -374,7 +374,7 @@ const COMMANDS: [Case; 21] = [
         },
     },
     Case {
-        name: "many consumers that are left behind, as the last provider is unknown",
+        name: "many consumers that remain without allocations because the last provider is unknown",
         of_size: |n| {
             let rows = Rows::default().classes(1).tree(0).stock(0, 0);
             let unknown = wanted(n, [(4_711, 0)]);
@@ -383,7 +383,7 @@ const COMMANDS: [Case; 21] = [
         },
     },
     Case {
-        name: "one consumer that gives all of a tree back",
+        name: "one consumer that releases allocations on all providers of a tree",
         of_size: |n| {
             let rows = Rows::default()
                 .classes(1)
@@ -396,7 +396,7 @@ const COMMANDS: [Case; 21] = [
         },
     },
     Case {
-        name: "a tree of many classes below another root",
+        name: "a move of a tree of many classes below another root",
         of_size: |n| {
             let rows = Rows::default()
                 .classes(n + 1)
@@ -408,7 +408,7 @@ const COMMANDS: [Case; 21] = [
         },
     },
     Case {
-        name: "a provider that leaves a tree of many classes",
+        name: "the deletion of a provider in a tree of many classes",
         of_size: |n| {
             let rows = Rows::default()
                 .classes(n)
@@ -422,7 +422,7 @@ const COMMANDS: [Case; 21] = [
         },
     },
     Case {
-        name: "rows of another cluster: a tree, and a consumer of each provider",
+        name: "an import of a tree, and of a consumer of each provider",
         of_size: |n| {
             let state = (Rows::default().classes(n).traits(n).tree(n))
                 .stocks((0..=n).map(|p| (p, p.min(n - 1))));
@@ -430,28 +430,28 @@ const COMMANDS: [Case; 21] = [
         },
     },
     Case {
-        name: "rows of another cluster: two levels below a root",
+        name: "an import of two levels below a root",
         of_size: |n| {
             let second = |rows: Rows, c| rows.provider(n + c, Some(ProviderId(c)));
             first_piece((1..=n).fold(Rows::default().tree(n), second))
         },
     },
     Case {
-        name: "rows of another cluster: a chain",
+        name: "an import of a chain",
         of_size: |n| {
             let next = |rows: Rows, p: u32| rows.provider(p, p.checked_sub(1).map(ProviderId));
             first_piece((0..n).fold(Rows::default(), next))
         },
     },
     Case {
-        name: "rows of another cluster: a chain of parents that are younger than their children",
+        name: "an import of a chain of parents that were created after their children",
         of_size: |n| {
             let next = |rows: Rows, p| rows.provider(p, Some(ProviderId(p + 1)));
             first_piece((0..n).fold(Rows::default().lone(n), next))
         },
     },
     Case {
-        name: "a node that goes with all outcomes that were kept for it",
+        name: "the removal of a node with many stored outcomes",
         of_size: |n| {
             let mut rows = Rows::default().tree(0);
             let session = SessionRow {
@@ -472,14 +472,14 @@ const COMMANDS: [Case; 21] = [
 fn timed(work: impl FnOnce()) -> Duration {
     let taken = || {
         let time = clock_gettime(ClockId::ThreadCPUTime);
-        Duration::try_from(time).expect("the time that was taken is not negative")
+        Duration::try_from(time).expect("CPU time is not negative")
     };
     let begun = taken();
     work();
     taken() - begun
 }
 
-/// The cost of a command that is alone in its batch, while a reader keeps the previous state.
+/// The cost of a command that is alone in its batch, while a reader holds the previous state.
 fn cost(case: &Case, size: u32) -> Duration {
     let (state, command) = (case.of_size)(size);
     let stamped = stamped(NOW, None, command);
@@ -517,7 +517,7 @@ fn check(name: &str, cost: impl Fn(u32) -> Duration, ratio_max: f64) -> Result<(
     Err(result)
 }
 
-/// A single test, since two concurrent ones would disturb each other.
+/// One test for all cases, since concurrent tests would distort the measurements.
 #[test]
 fn costs_are_not_quadratic() {
     let mut bad = Vec::new();
@@ -543,7 +543,7 @@ fn undone() -> Result<(), String> {
         let entries = LedgerEntry::for_command(1, &stamped, &Cluster::default(), &changes);
         timed(|| after.commit(&entries[0].undo()))
     };
-    check("a tree that has come in is undone", cost, RATIO_MAX)
+    check("the undo of an imported tree", cost, RATIO_MAX)
 }
 
 /// A backup that is imported may have trees of any depth.
@@ -555,7 +555,7 @@ fn pieces_of_a_chain() -> Result<(), String> {
         let state = rows.state();
         timed(|| assert!(state.pieces(1 << 20, 1 << 20).all(|piece| piece.is_ok())))
     };
-    check("the pieces of a chain", cost, RATIO_MAX)
+    check("the split of a chain into commands", cost, RATIO_MAX)
 }
 
 /// Clients choose the names of consumer types, so the number of types must not slow down a write.

@@ -1,6 +1,6 @@
-//! Compares explanations with an exhaustive oracle, and counts of claims with single claims, on
-//! small random clouds.
-#![allow(clippy::unwrap_used)] // A test may fail.
+//! Compares explanations with an exhaustive oracle, and the counts of `State::fit` with single
+//! claims, on small random clouds.
+#![allow(clippy::unwrap_used)] // A panic fails the test.
 
 use std::cell::Cell;
 use std::cmp::Reverse;
@@ -106,8 +106,8 @@ fn reason_is_right(found: &Explanation, right: &Explained) -> bool {
         }
 }
 
-/// Checks that the nearest trees are the selected hosts and then the trees that get furthest. Each
-/// must lack the condition that eliminates it, with the correct free amount.
+/// Checks that the nearest trees are the selected hosts and then the trees that fail last. Each
+/// must list the condition that eliminates it as unmet, with the correct free amount.
 fn nearest_are_right(
     sample_cloud: &SampleCloud,
     request: &CandidateRequest,
@@ -279,7 +279,7 @@ fn fit_agrees_with_single_claims() {
     );
 }
 
-/// Checks that each injected bug violates its law.
+/// Checks that the named check finds each injected bug.
 #[test]
 fn injected_bugs_are_found() {
     for (bug, law) in [
@@ -297,6 +297,6 @@ fn injected_bugs_are_found() {
             found.set(found.get() + u32::from(judge(sample_cloud, request) == Err(law)));
             Ok(())
         });
-        assert!(found.get() > 0, "{bug} is not found by {law}");
+        assert!(found.get() > 0, "the check of {law} does not find {bug}");
     }
 }

@@ -1,4 +1,4 @@
-//! Ledger entries: undone one after the other, and followed by a mirror.
+//! Tests of ledger entries: undoing them one after the other, and applying them to a mirror.
 
 #![allow(clippy::unwrap_used)] // test code, helpers included
 
@@ -115,7 +115,7 @@ impl History {
         made
     }
 
-    /// Replaces placeholders in a command by the current generations.
+    /// Replaces placeholders in a command with the current generations.
     fn settle(&self, command: &mut Command) {
         let state = self.state();
         let of_provider = |uuid: &ProviderUuid| state.provider(uuid).map(|one| one.generation);
@@ -150,7 +150,7 @@ fn as_of<'a>(state: &State, newer: impl IntoIterator<Item = &'a LedgerEntry>) ->
 
 fn check_undo(entry: &LedgerEntry, before: Option<&State>, after: &State) {
     let keys: BTreeSet<_> = entry.rows.iter().map(|row| row.after.key()).collect();
-    assert_eq!(keys.len(), entry.rows.len(), "each row is there once");
+    assert_eq!(keys.len(), entry.rows.len(), "each row occurs once");
     for row in &entry.rows {
         assert_ne!(row.before, row.after);
         assert_eq!(row.before.key(), row.after.key());
@@ -252,7 +252,7 @@ proptest! {
     }
 }
 
-/// Commands continue after an undo: no id is assigned twice.
+/// Commands can be applied after an undo, and no id is assigned twice.
 #[test]
 fn undone_ids_are_not_reused() {
     let mut history = History::new();
@@ -260,7 +260,7 @@ fn undone_ids_are_not_reused() {
         name: "CUSTOM_GOES".parse().unwrap(),
     });
     let [made] = &history.run(command.clone())[..] else {
-        panic!("one entry");
+        panic!("expected one entry");
     };
     let first = made.rows[0].after.key();
     let undone: Cluster = as_of(history.state(), [made]).into();
@@ -272,7 +272,7 @@ fn undone_ids_are_not_reused() {
         &undone,
         &changes,
     )[..] else {
-        panic!("one entry");
+        panic!("expected one entry");
     };
     assert_ne!(again.rows[0].after.key(), first);
 }
@@ -281,7 +281,7 @@ fn undone_ids_are_not_reused() {
 fn changes_without_placement_rows_make_no_entry() {
     let mut history = History::new();
     let again = history.run(standards());
-    assert_eq!(again, [], "the names are there");
+    assert_eq!(again, [], "the names already exist");
     let raised = history.run(Command::RaiseLevel(RaiseLevel { to: Level::FIRST }));
     assert_eq!(raised, []);
 }
@@ -297,7 +297,7 @@ fn each_changed_partition_has_an_entry() {
     };
     let made = history.run(create("north"));
     let [north] = &made[..] else {
-        panic!("the names of the new partition: {made:?}");
+        panic!("expected one entry with the names of the new partition: {made:?}");
     };
     assert_eq!(north.partition, PartitionId(1));
     let names = STANDARD_CLASSES.len() + STANDARD_TRAITS.len();
@@ -305,7 +305,7 @@ fn each_changed_partition_has_an_entry() {
     assert_eq!(north.names.classes.len(), STANDARD_CLASSES.len());
 
     let Command::SyncStandards(mut more) = standards() else {
-        unreachable!("it is that command");
+        unreachable!("the command is SyncStandards");
     };
     more.traits.insert("HW_NEW".parse().unwrap());
     let made = history.run(Command::SyncStandards(more));

@@ -94,7 +94,7 @@ struct Clouds {
     last: Option<(Stamped, Outcome)>,
     /// The naive model of the list of partitions.
     naive: Naive,
-    /// Rows as a store keeps them.
+    /// The rows as a store contains them.
     kept: BTreeMap<(PartitionId, RowKey), Change>,
 }
 
@@ -156,8 +156,8 @@ impl Clouds {
         }
         let there = |id| self.cluster.partition(id).is_some();
         self.kept.retain(|(id, _), _| there(*id));
-        // The naive model does not know the content of a partition, and so not whether it can be
-        // deleted.
+        // The naive model does not know the content of a partition, so it cannot predict whether
+        // the partition can be deleted.
         let is_followed = match stamped.command {
             Command::CreatePartition(_) | Command::RoutePartition(_) => true,
             Command::DeletePartition(_) => matches!(outcome, Outcome::Done(_)),
@@ -605,7 +605,7 @@ fn partition_without_free_ids_does_not_block_others() {
     let those = [PartitionId::DEFAULT, full, other].map(|id| has_it(&clouds.cluster, id));
     assert_eq!(those, [true, false, true]);
 
-    // The default partition decides for the cluster: without it nothing changes.
+    // The default partition decides for the cluster: if it refuses the command, nothing changes.
     use_up(&mut clouds, PartitionId::DEFAULT);
     let newer = Command::SyncStandards(SyncStandards {
         resource_classes: Vec::new(),

@@ -1,6 +1,6 @@
 //! The expected answer to a request, by exhaustive search: every assignment of groups to providers
-//! for each anchor, filtered by the rules, one function each. Works on names only, without ids,
-//! trees, indexes or search of the model.
+//! for each anchor, filtered by one function per rule. Uses only names, and no ids, trees, indexes
+//! or search code of the model.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -21,7 +21,7 @@ pub struct NaiveCandidate {
 /// The expected result of a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Verdict {
-    /// These answers and no others.
+    /// Exactly these answers.
     Answers(BTreeSet<NaiveCandidate>),
     /// The request contains an unknown class.
     UnknownResourceClass,
@@ -29,7 +29,7 @@ pub enum Verdict {
     UnknownTrait,
 }
 
-/// A unit to be placed: a whole named group, or one class of the unnumbered group.
+/// A part of the request to place: a whole named group, or one class of the unnumbered group.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Item<'a> {
     pub(crate) group: &'a RequestGroup,
@@ -47,8 +47,8 @@ pub fn judge(sample_cloud: &SampleCloud, request: &CandidateRequest) -> Verdict 
     if unknown_traits(Box::new(root_traits.clone().map(|name| name.as_str()))) {
         return Verdict::UnknownTrait;
     }
-    // Checked only if the request has conditions on roots: the groups are evaluated even if no
-    // provider exists.
+    // Checked only if the request has conditions on roots. Without them, upstream evaluates the
+    // groups even if no provider exists.
     if root_traits.next().is_some() && !roots(sample_cloud).any(|root| root_is_right(request, root))
     {
         return Verdict::Answers(BTreeSet::new());

@@ -1,4 +1,4 @@
-//! Small random clouds, and requests with every feature of the search against them.
+//! Small random clouds, and random requests that use every feature of the search.
 
 use std::collections::BTreeSet;
 
@@ -257,12 +257,12 @@ pub fn cases(with_unknowns: bool) -> impl Strategy<Value = (SampleCloud, Candida
             }
             (sample_cloud, request)
         })
-        .prop_filter("a request has resources", |(_, request)| {
+        .prop_filter("a request has groups", |(_, request)| {
             !request.groups.is_empty()
         })
 }
 
-/// Several groups that barely fit or barely do not: one host with two NUMA nodes of equal devices,
+/// Several groups that just fit or just do not fit: one host with two NUMA nodes of equal devices,
 /// and amounts of two classes. The search then meets dead ends that counting does not detect.
 pub fn tight_cases() -> impl Strategy<Value = (SampleCloud, CandidateRequest)> {
     let room = (1..=5_u32, 1..=5_u32);

@@ -31,7 +31,8 @@ pub struct Explained {
 enum Condition<'a> {
     Root(&'a Given<TraitName>, bool),
     Inventory(usize, &'a Given<ResourceClassName>),
-    /// A group without any positive condition.
+    /// A resourceless group that is unnumbered or has no positive condition, so no provider serves
+    /// it.
     Nothing,
     MemberOf(usize, &'a BTreeSet<AggregateUuid>),
     NotMemberOf(usize),
@@ -158,7 +159,7 @@ fn fails_at_most(
     conditions: &[Condition<'_>],
     index: usize,
 ) -> bool {
-    // A dropped class is requested from no provider.
+    // Dropping a class also drops all other conditions on it.
     if let Some(Condition::Inventory(at, class)) = conditions.get(index) {
         let mut less = request.clone();
         less.groups[*at].resources.remove(*class);
@@ -180,8 +181,8 @@ fn fails_at_most(
     meets(sample_cloud, request, root, &others)
 }
 
-/// Whether dropping one condition also drops another. Dropping an amount drops both its units and
-/// its room.
+/// Whether dropping one condition also drops another. Dropping an amount drops both `Unit` and
+/// `Room`.
 fn is_given_up(one: &Condition<'_>, given_up: &Condition<'_>) -> bool {
     match (one, given_up) {
         (Condition::MemberOf(at, any), Condition::MemberOf(of, other)) => at == of && any == other,

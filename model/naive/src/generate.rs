@@ -1,4 +1,4 @@
-//! Random commands over few names, so that they affect the same objects.
+//! Random commands that use few names, so that they affect the same objects.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -25,10 +25,10 @@ use proptest::prelude::*;
 use proptest::sample::select;
 use uuid::Uuid;
 
-/// Placeholder for the current generation when the command is applied.
+/// Placeholder that [`settle`] replaces with the current generation.
 pub const RIGHT: Generation = Generation(-7);
 
-/// Placeholder for the current number of rows when the command is applied.
+/// Placeholder that [`settle`] replaces with the current number of rows.
 const RIGHT_ROWS: Filled = Filled {
     providers: u64::MAX,
     consumers: u64::MAX,
@@ -132,7 +132,7 @@ fn inventory() -> impl Strategy<Value = Inventory> {
         .prop_map(inventory_of)
 }
 
-/// Makes an inventory of total, reserved, min_unit, max_unit, step_size and allocation_ratio.
+/// Makes an inventory from total, reserved, min_unit, max_unit, step_size and allocation_ratio.
 pub(crate) fn inventory_of(parts: (u32, u32, u32, u32, u32, f64)) -> Inventory {
     let (total, reserved, min_unit, max_unit, step_size, allocation_ratio) = parts;
     Inventory {
@@ -211,7 +211,7 @@ fn consumer_allocations() -> impl Strategy<Value = ConsumerAllocations> {
         )
 }
 
-/// One consumer that requests small amounts of one provider, which often succeeds.
+/// One consumer that requests small amounts from one provider, which often succeeds.
 fn modest_allocations() -> impl Strategy<Value = Vec<ConsumerAllocations>> {
     let resources = btree_map(select(&STANDARD_CLASSES[..]), 1_u64..5, 1..=2);
     (consumer_allocations(), 0_u8..4, resources).prop_map(|(mut one, number, resources)| {
@@ -496,7 +496,7 @@ fn join_command() -> impl Strategy<Value = Command> {
     ]
 }
 
-/// Replaces [`RIGHT`] in a command by the current generations.
+/// Replaces placeholders in a command with the current generations and numbers of rows.
 pub fn settle(
     command: &mut Command,
     of_provider: impl Fn(&ProviderUuid) -> Option<Generation>,
@@ -581,7 +581,7 @@ const PLAIN: Inventory = Inventory {
     allocation_ratio: 1.0,
 };
 
-/// Commands that fill an empty cloud with two trees with inventories.
+/// Commands that create two trees with inventories in an empty cloud.
 pub fn initial_cloud() -> Vec<Command> {
     let parents = [None, Some(0), Some(0), None, Some(2)];
     let mut commands = Vec::new();

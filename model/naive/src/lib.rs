@@ -1,15 +1,15 @@
-//! A second implementation of the rules of placement, for tests: plain, slow and obvious. It shares
-//! only the types of commands, queries and answers with the product, so that errors in both are
-//! independent.
+//! A second implementation of the rules of placement, as a reference for tests: simple and slow. It
+//! shares only the types of commands, queries and answers with the product, so that errors in both
+//! are independent.
 //!
-//! * [`model`]: every command, every listing, every sum.
+//! * [`model`]: all commands, queries and sums.
 //! * [`cluster`]: the partitions of a cluster, one model each.
 //! * [`candidates`]: the expected allocation candidates, by exhaustive search.
 //! * [`explain`]: the expected explanations, by exhaustive search.
 //! * [`cases`]: random clouds and requests for the search.
-//! * [`sample_cloud`]: small clouds in domain words, for cases and tests.
-//! * [`generate`]: random commands over few names.
-//! * [`named`]: the answers of the product's search, with names.
+//! * [`sample_cloud`]: builders for small clouds, for cases and tests.
+//! * [`generate`]: random commands that use few names.
+//! * [`named`]: the answers of the product's search, with names in place of ids.
 
 #![allow(
     clippy::unwrap_used,

@@ -1,5 +1,5 @@
-//! The rules of placement, implemented as plainly as possible: maps keyed by names, sums recounted
-//! each time, every command tried on a copy. Slow, and obvious.
+//! The rules of placement, implemented as simply as possible: maps are keyed by names, sums are
+//! recounted each time, and every command is tried on a copy.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -155,7 +155,7 @@ impl Naive {
         outcome
     }
 
-    /// Tries the command on a copy, which is kept unless the command is refused.
+    /// Tries the command on a copy, which replaces the model unless the command is refused.
     pub(crate) fn run(&mut self, at: Timestamp, command: &Command) -> Outcome {
         if let Command::ReplaceAllocations(ReplaceAllocations { consumers }) = command {
             return self.write_allocations(at, &[], consumers);

@@ -11,13 +11,13 @@ use placement_model::types::{Capacity, ProviderUuid, ResourceClassName, TraitNam
 /// The complete answer to a request.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Candidates {
-    /// The ways to meet the request.
+    /// The candidates.
     pub allocation_requests: Vec<AllocationRequest>,
     /// The summarized providers, each once.
     pub provider_summaries: Vec<ProviderSummary>,
 }
 
-/// One way to meet the request.
+/// One candidate.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AllocationRequest {
     /// Amounts per provider, each provider once.

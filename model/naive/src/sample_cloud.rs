@@ -1,4 +1,4 @@
-//! Small clouds in domain words, and requests against them.
+//! Builders for small clouds, and for requests against them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -109,7 +109,7 @@ impl Provider {
         self
     }
 
-    /// Makes a sharing provider for the members of an aggregate.
+    /// Makes the provider a sharing provider for the members of an aggregate.
     pub fn shares_with(self, aggregate: &str) -> Self {
         self.bears(SHARES).member(aggregate)
     }

@@ -116,7 +116,7 @@ fn orphans(state: &State) -> impl Iterator<Item = String> {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+#[allow(clippy::unwrap_used, reason = "a panic fails the test")]
 mod tests {
     use uuid::Uuid;
 

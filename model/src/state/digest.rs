@@ -137,7 +137,7 @@ mod tests {
         let written = digest.to_string();
         assert_eq!(digest.agrees_with(&written), Some(true));
         assert_eq!(Digest::default().agrees_with(&written), Some(false));
-        let (_, digits) = written.split_once('.').expect("a format version and digits");
+        let (_, digits) = written.split_once('.').expect("a version and digits");
         assert_eq!(digest.agrees_with(digits), None);
         let later = format!("{}.{digits}", FORM + 1);
         assert_eq!(digest.agrees_with(&later), None);

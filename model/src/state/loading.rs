@@ -276,7 +276,7 @@ impl Draft {
                 let sum = self.inventories[at]
                     .used
                     .checked_add(amount.units)
-                    .expect("amounts are below 2^32, so the sum of 2^32 amounts fits into 64 bits");
+                    .expect("the sum of 2^32 amounts below 2^32 fits into 64 bits");
                 self.inventories[at].used = sum;
             }
             position.is_ok()

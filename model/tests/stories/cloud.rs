@@ -200,7 +200,7 @@ pub(crate) fn move_below(name: &str, parent: ParentUpdate, may_reparent: bool) -
 /// Amounts of one provider.
 pub(crate) type Amounts<'a> = (&'a str, &'a [(&'a str, u64)]);
 
-/// The wanted allocations of one consumer, in the form of version 1.28 and later.
+/// The requested allocations of one consumer, as from microversion 1.28 on.
 #[derive(Clone)]
 pub(crate) struct Wanted(pub(crate) ConsumerAllocations);
 
@@ -228,7 +228,7 @@ impl Wanted {
         self
     }
 
-    /// Uses the form of versions below 1.28.
+    /// Does not check the consumer generation, as before microversion 1.28.
     pub(crate) fn unchecked(mut self) -> Self {
         self.0.generation = ConsumerGeneration::Unchecked;
         self

@@ -1,4 +1,4 @@
-//! Queries of operators about a cloud's content.
+//! Operator queries about the content of a cloud.
 
 use placement_model::command::{Command, ReplaceProviderAggregates, ReplaceProviderTraits};
 use placement_model::query::capacity::{CapacityBy, CapacitySums, ClassCapacity};
@@ -29,7 +29,8 @@ fn claimed(cloud: &mut Cloud, name: &str, amounts: &[Amounts<'_>]) {
     cloud.done(wanted(name, amounts).of_type("INSTANCE").put());
 }
 
-/// Two hosts with a NUMA node each, one with more reserved than its total.
+/// Two hosts. The VCPUs of the first belong to its NUMA node, and have reserved units and
+/// overcommit.
 fn numa_cloud() -> Cloud {
     let mut cloud = Cloud::new();
     cloud.host("cn1", &[("MEMORY_MB", 100)]);
@@ -88,7 +89,7 @@ fn capacity_of_a_class_counts_overcommit_and_what_one_request_can_get() {
     memory.free_ranges = vec![0, 0, 0, 0, 0, 0, 0, 2];
     let mut vcpus = capacity_of(&[8, 4]);
     vcpus.free_ranges = vec![0, 0, 0, 2];
-    // Seven times 1.5 is ten.
+    // 7 * 1.5 is truncated to 10.
     vcpus.capacity = stock(14).capacity();
     (vcpus.reserved, vcpus.used, vcpus.free, vcpus.largest_free) = (1, 3, 11, 6);
     let expected = [
@@ -111,7 +112,7 @@ fn usage_above_capacity_does_not_reduce_free_units_of_others() {
     let less = crate::cloud::update_inventory("cn1", cloud.generation("cn1"), "VCPU", stock(2));
     cloud.done(less);
     let [(_, _, sums)] = &capacity(&cloud, None, CapacityBy::Class)[..] else {
-        panic!("one class has inventories");
+        panic!("expected one class with inventories");
     };
     assert_eq!((sums.used, sums.free, sums.largest_free), (8, 8, 8));
 }
@@ -178,7 +179,7 @@ fn all(cloud: &Cloud, filter: &ConsumerFilter) -> Vec<String> {
     found
 }
 
-/// Two hosts with a shared storage, and consumers on each.
+/// Two hosts, one of them with a NUMA node, shared storage, and consumers of all of them.
 fn busy_cloud() -> Cloud {
     let mut cloud = Cloud::new();
     cloud.host("cn1", &[("VCPU", 8)]);
@@ -225,7 +226,7 @@ fn consumers_are_filtered_by_class_and_provider() {
     let of_disk = with_class("DISK_GB", of("cn2"));
     assert!(
         all(&cloud, &of_disk).is_empty(),
-        "vm2 has its disk elsewhere"
+        "vm2 has its disk on another provider"
     );
     let memory = with_class("MEMORY_MB", default.clone());
     assert_eq!(all(&cloud, &memory), ["vm1"]);
@@ -300,7 +301,7 @@ fn tree_is_shown_whole_from_any_of_its_providers() {
     assert_eq!(cloud.state.tree_with(&provider("cn1")), Some(tree.clone()));
     assert_eq!(tree.root, provider("cn1"));
     let [host, numa] = &tree.providers[..] else {
-        panic!("a host and a NUMA node");
+        panic!("expected a host and a NUMA node");
     };
     assert_eq!((host.parent, numa.parent), (None, Some(provider("cn1"))));
     assert_eq!((host.holders, numa.holders), (2, 1));

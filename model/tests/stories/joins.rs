@@ -1,4 +1,4 @@
-//! Nodes join by tokens.
+//! Joining of nodes with tokens.
 
 use placement_model::command::{
     Command, IssueJoinToken, RedeemJoinToken, RetireNode, RevokeJoinToken, SetReplacement,
@@ -8,7 +8,7 @@ use placement_model::types::Timestamp;
 use placement_model::{Outcome, Reply, State, apply};
 use placement_naive::stamped;
 
-/// A second, in the model's time.
+/// One second, in microseconds.
 const SECOND: i64 = 1_000_000;
 
 fn carry_out(state: &mut State, seconds: i64, command: Command) {
@@ -108,10 +108,10 @@ fn node_is_replaced_by_one_node() {
         let row = state.join(by).unwrap();
         row.replaces.as_ref().map(|replaced| replaced.node)
     };
-    assert_eq!(taken(&state, 7), Some(3), "a node replaces one node");
+    assert_eq!(taken(&state, 7), Some(3), "a node replaces only one node");
     carry_out(&mut state, 4, set(7, None));
     assert_eq!(taken(&state, 7), None);
-    // A token is spent if its replacement is cancelled.
+    // A token can no longer be redeemed once its replacement is cancelled.
     carry_out(&mut state, 5, set(4, None));
     carry_out(&mut state, 6, redeem(4, "a", "n"));
     assert_eq!(nonce(&state, 4), Some(""));

@@ -6,7 +6,7 @@ use placement_model::types::Inventory;
 
 use crate::cloud::{Cloud, asked, given, provider, reshape, stock, wanted};
 
-/// A host with two instances, and a child that will take over its VGPUs.
+/// A host with one instance, and a child to which the tests move its VGPUs.
 fn cloud() -> Cloud {
     let mut cloud = Cloud::new();
     cloud.host("cn1", &[("VCPU", 8), ("VGPU", 4)]);
@@ -67,7 +67,7 @@ fn checks_inventories_then_consumers_then_providers_of_allocations() {
     assert_eq!(
         cloud.consumer_generation("new"),
         Some(0),
-        "the new consumer is kept"
+        "the new consumer remains"
     );
     let refusal = cloud.refused(reshape(&[("cn1", 3, &[("CUSTOM_GHOST", 1)])], []));
     assert_eq!(
@@ -81,7 +81,7 @@ fn reserved_amounts_are_not_checked() {
     let mut cloud = cloud();
     let mut command = reshape(&[("pgpu", 0, &[("VGPU", 1)])], []);
     let placement_model::Command::Reshape(Reshape { inventories, .. }) = &mut command else {
-        unreachable!("it is a reshape")
+        unreachable!("the command is a reshape")
     };
     inventories[0].inventories = [(
         asked("VGPU"),

@@ -57,7 +57,7 @@ fn newer_boot_restarts_sequences_and_older_boot_is_rejected() {
     let again = cloud.try_request(id(2, 1, 1), claim());
     assert!(
         matches!(again, Outcome::Refused(_)),
-        "another write, though the sequence is lower"
+        "a lower sequence of a newer boot is a new write"
     );
     assert_eq!(outcomes(&cloud), 1);
     assert_eq!(
@@ -98,10 +98,10 @@ fn commands_of_a_removed_node_are_not_applied() {
         assert_eq!(cloud.try_request(late, claim()), Outcome::AnsweredBefore);
     }
     cloud.done(retire(1));
-    assert_eq!(cloud.digest(), digest, "once is enough");
+    assert_eq!(cloud.digest(), digest, "a second removal changes nothing");
 }
 
-/// The format of the first logs.
+/// In the first log format, a write with the boot `u64::MAX` removes its node.
 #[test]
 fn removal_in_the_first_log_format_is_effective() {
     let mut cloud = cloud();

@@ -16,7 +16,7 @@ use super::inventories::{exact_capacity, permits};
 use super::{ApplyResult, Naive, NaiveConsumer, refuse_if};
 
 impl Naive {
-    /// New consumers are created first, in a separate step, and are kept if a provider is unknown.
+    /// Creates new consumers first, in a separate step. They remain if a provider is unknown.
     pub(super) fn write_allocations(
         &mut self,
         at: Timestamp,

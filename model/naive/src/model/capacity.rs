@@ -9,7 +9,7 @@ use super::Naive;
 use super::inventories::exact_capacity;
 
 impl Naive {
-    /// `GET /placementd/v1/capacity`, without a limit of rows.
+    /// `GET /placementd/v1/capacity`, without a row limit.
     pub fn capacity(&self, class: Option<&ResourceClassName>, by: CapacityBy) -> CapacityReport {
         let mut rows: BTreeMap<_, CapacitySums> = BTreeMap::new();
         for (uuid, provider) in &self.providers {

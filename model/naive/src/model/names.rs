@@ -1,4 +1,4 @@
-//! Creation of names, as far as traits and resource classes have it in common.
+//! Creation of names: the code that traits and resource classes share.
 
 use placement_model::command::SyncStandards;
 use placement_model::outcome::Reply;

@@ -60,7 +60,8 @@ impl Naive {
         Ok(Reply::Partition(PartitionId(id)))
     }
 
-    /// Deletes the partition's entry. Its content is a model of its own.
+    /// Marks the partition's entry as deleted. Its content is a separate model, which the caller
+    /// deletes.
     pub(super) fn delete_partition(&mut self, name: &PartitionName) -> ApplyResult {
         refuse_if(name.is_default(), || Refusal::PartitionDefault)?;
         let partition = self

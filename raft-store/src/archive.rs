@@ -7,8 +7,9 @@
 //!                by the clock of the archiving node, and one frame per entry.
 //! ```
 //!
-//! A node archives its applied entries every second, so these times show whether the timestamps of
-//! leaders kept pace. Modification times of the files would not: copies get new ones.
+//! A node archives its applied entries every second, so these times show whether the timestamps
+//! that leaders assigned were correct. Modification times of the files would not show it, because a
+//! copy of a file gets a new one.
 //!
 //! A log file with a truncated or damaged frame ends before that frame. If the next file does not
 //! continue there, the log has a gap, and no restore continues past it.
@@ -179,7 +180,8 @@ impl BackupDir {
                 files::sync(&File::open(path)?)?;
                 files::sync_dir(&self.dir)?;
                 let found = read_log(path).and_then(|found| found.of_history(&self.identity));
-                // A file without entries is overwritten. An unreadable file may contain some.
+                // A file without entries is overwritten. An unreadable file is an error, because it
+                // may contain entries.
                 let mut found = found.map_err(|error| unusable(path, error))?;
                 let last = found.entries.pop();
                 last.map_or(*first, |last| last.entry.log_id.index + 1)
@@ -327,7 +329,7 @@ fn gap((from, to): (u64, u64), damage: Option<String>) -> LogLine {
     LogLine::new(from, 0, Err(missing))
 }
 
-/// End of a restore.
+/// The point at which a restore ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Until {
     /// All entries that the archive contains.
@@ -347,7 +349,7 @@ impl Until {
         }
     }
 
-    /// Whether a backup that covers entry `index` does not go beyond this end.
+    /// Whether a backup that covers the entries up to `index` contains nothing beyond this end.
     fn is_after(self, index: u64, backup: &Path) -> Result<bool, SnapshotError> {
         Ok(match self {
             Self::End => true,
@@ -391,7 +393,7 @@ impl Stamp {
     }
 }
 
-/// Archived entries beyond the end of the restore, as far as they can be read.
+/// The readable archived entries after the end of the restore.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SkippedEntries {
     /// Number of entries left out.
@@ -429,7 +431,7 @@ impl Replayed {
 pub(crate) struct Stamps {
     /// The timestamp that is furthest ahead of its archiving time, and by how much.
     pub(crate) ahead: Option<(Stamp, i64)>,
-    /// The longest run in which log time stood still.
+    /// The run of entries that took longest, by the clock of the archiving node.
     pub(crate) still: Option<Run>,
     run: Option<Run>,
     /// Index of the last entry noted; two files may contain the same entry.
@@ -449,9 +451,9 @@ pub(crate) struct Run {
 }
 
 impl Run {
-    /// Duration by the clock of the archiving node. Entries proposed together form such a run, too,
-    /// and may fall into two batches with a downtime of the node between them, so a run needs at
-    /// least two advances to count.
+    /// Duration in microseconds by the clock of the archiving node; 0 if the archiving time
+    /// advanced less than twice. Entries that were proposed together form a run, too. If the node
+    /// archived them in two batches with a downtime in between, the archiving time advances once.
     pub(crate) fn lasted(&self) -> i64 {
         match self.times {
             0 | 1 => 0,
@@ -519,8 +521,8 @@ impl ReadBackup {
     }
 }
 
-/// Reads the newest backup in a directory that does not go beyond `until`. If it is damaged, reads
-/// the one before: the log covers the entries between them.
+/// Reads the newest backup in a directory that contains nothing beyond `until`. If it is damaged,
+/// reads the backup before it: the log covers the entries between the two.
 pub(crate) fn newest_before(dir: &Path, until: Until) -> Result<ReadBackup, ArchiveError> {
     let backups = named(dir, BACKUP).map_err(|error| ArchiveError::file(dir, error))?;
     let mut damaged = Vec::new();
@@ -553,8 +555,8 @@ pub(crate) fn newest_before(dir: &Path, until: Until) -> Result<ReadBackup, Arch
     }))
 }
 
-/// Applies the archived log of a directory to a state, up to `until`, by the normal rules. Counts
-/// the entries beyond it.
+/// Applies the archived log of a directory to a state by the normal rules, up to `until`. Counts
+/// the entries after it.
 pub(crate) fn replay(
     dir: &Path,
     of: &Identity,

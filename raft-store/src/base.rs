@@ -14,7 +14,7 @@ use crate::options::StoreOptions;
 use crate::rocks;
 use crate::wire::RecordVersion;
 
-/// A locked data directory that may be opened.
+/// A locked data directory that has passed the checks of [`Base::enter`].
 pub(crate) struct Base {
     pub(crate) identity: Identity,
     pub(crate) options: StoreOptions,
@@ -38,7 +38,7 @@ impl Base {
         let identity = data_dir::identity(dir)?.ok_or_else(missing)?;
         check_owner(options, identity)?;
         data_dir::check_left(dir)?;
-        // A node that has started before may have voted, so its log must exist.
+        // A node that has started before may have voted, and its vote is in its log.
         let log = dir.join(LOG_DIR);
         if data_dir::boots(dir)? > 0 && !rocks::database_exists(&log) {
             return Err(OpenError::LogGone(log, identity));

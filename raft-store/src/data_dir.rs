@@ -96,8 +96,8 @@ pub(crate) fn create_any(dir: &Path) {
     create(dir, identity).unwrap();
 }
 
-/// Notes durably that a restore is filling a directory. Until it succeeds, [`create`] refuses the
-/// directory.
+/// Records durably that a restore into a directory has begun. Until it succeeds, [`create`] refuses
+/// the directory.
 ///
 /// # Errors
 /// [`OpenError::Exists`] if a node owns it already, [`OpenError::Locked`], or [`OpenError::Io`].
@@ -107,7 +107,7 @@ pub fn begin_restore(dir: &Path) -> Result<()> {
     write_durably(dir, RESTORING, words)
 }
 
-/// Removes the note of [`begin_restore`].
+/// Removes the record of [`begin_restore`].
 pub(crate) fn end_restore(dir: &Path) -> Result<()> {
     let path = dir.join(RESTORING);
     // If a loss of power restores the file, it has no effect: the directory has an owner by then.
@@ -133,8 +133,8 @@ pub(crate) fn write_identity(dir: &Path, identity: Identity) -> Result<()> {
     write_durably(dir, IDENTITY, &wire::encode_named(&identity))
 }
 
-/// Locks a directory without data to build a data directory in it. It becomes one when it gets an
-/// identity.
+/// Locks a directory without data, in which a data directory will be built. The last step, which
+/// writes an identity, makes it a data directory.
 pub(crate) fn claim(dir: &Path) -> Result<DirLock> {
     let held = make_and_lock(dir)?;
     let names = fs::read_dir(dir)
@@ -224,8 +224,8 @@ pub fn join_nonce(dir: &Path, fresh: Uuid) -> Result<Uuid> {
     Ok(fresh)
 }
 
-/// Notes durably why the node of this directory is quarantined. [`open()`](crate::open()) then
-/// refuses it.
+/// Records durably why the node of this directory is quarantined. [`open()`](crate::open()) then
+/// refuses the directory.
 ///
 /// # Errors
 /// File system errors.
@@ -244,7 +244,8 @@ pub(crate) fn check_left(dir: &Path) -> Result<()> {
     }
 }
 
-/// Ids of the clusters from which this node was recovered alone. Their nodes are rejected.
+/// Ids of the former clusters of a node that was recovered alone. The node rejects connections of
+/// their nodes.
 ///
 /// # Errors
 /// [`OpenError::Io`].

@@ -36,8 +36,8 @@ pub fn nearly_full(free: u64, min: u64) -> Option<String> {
     })
 }
 
-/// Checks whether there is room for writes other than the log's. Writes that fill the disk would
-/// take the room that the log needs.
+/// Checks whether the disk has room for writes other than those of the log: they must not take the
+/// space that the log needs.
 #[derive(Debug, Clone)]
 pub struct SpaceCheck {
     dir: PathBuf,
@@ -80,7 +80,8 @@ impl SpaceCheck {
     }
 }
 
-/// Files may be created and deleted in the meantime: missing files count nothing.
+/// Length of all files in a directory, in bytes. Files that are deleted during the call are not
+/// counted.
 fn used(dir: &Path) -> u64 {
     let Ok(entries) = std::fs::read_dir(dir) else {
         return 0;
@@ -164,7 +165,7 @@ mod tests {
         })
     }
 
-    /// Puts a host into this many aggregates.
+    /// Puts a host into `count` aggregates.
     fn aggregates(count: u128) -> Command {
         let aggregates: BTreeSet<_> = (0..count)
             .map(|number| {
@@ -186,7 +187,7 @@ mod tests {
         file.length()
     }
 
-    /// The ledger affects neither the cuts of the log nor snapshots.
+    /// The expected length decides when the log is purged, so the ledger must not count.
     #[tokio::test]
     async fn length_of_snapshot_follows_from_state_and_not_from_ledger() {
         let dir = tempfile::tempdir().unwrap();
@@ -199,7 +200,7 @@ mod tests {
             apply(&mut store, [aggregates(20_000), aggregates(0)]).await;
             store.drafts.flush().await.unwrap();
         }
-        // The generation of one host has become longer.
+        // Only the encoded generation of one host is longer than before.
         let growth = room.snapshot_bytes() - before;
         assert!(growth < 10, "{growth}");
         let (expected, length) = (room.snapshot_bytes(), written_down(&mut store).await);

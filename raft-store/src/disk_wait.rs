@@ -1,11 +1,12 @@
-//! How long the store has been waiting for its disk: a disk that hangs returns no error.
+//! Measures how long disk calls in progress have taken: a disk that hangs returns no error.
 
 use std::sync::{Arc, Weak};
 
 use parking_lot::Mutex;
 use tokio::time::{Duration, Instant};
 
-/// Start times of disk calls in progress, in order, possibly with some that have ended.
+/// Start times of the disk calls in progress, oldest first. Calls that have ended are removed when
+/// the next call begins.
 #[derive(Debug, Default)]
 pub(crate) struct DiskWait(Mutex<Vec<Weak<Instant>>>);
 

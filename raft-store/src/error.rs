@@ -12,8 +12,8 @@ use crate::wire::{RecordVersion, WireError};
 pub(crate) type Result<T, E = OpenError> = std::result::Result<T, E>;
 
 /// Advice for a node whose data cannot be trusted.
-pub const JOIN_AGAIN: &str = "let its machine join again, with an empty directory: \
-                             `placementctl replace` rebuilds it from the others";
+pub const JOIN_AGAIN: &str = "let this node join again with an empty directory: \
+                             `placementctl replace` rebuilds it from the other nodes";
 
 /// Why a data directory cannot be opened. The directory is unchanged.
 #[derive(Debug, thiserror::Error)]
@@ -57,7 +57,7 @@ pub enum OpenError {
         newest = RecordVersion::NEWEST
     )]
     NewerFormat(PathBuf, u8),
-    /// A binary of another version wrote a table that this one does not know.
+    /// A binary of another version wrote a table that this binary does not know.
     #[error(
         "{0} holds the table {1:?}, which this placementd does not know: start it with the \
          version that wrote it, or {JOIN_AGAIN}"
@@ -65,15 +65,15 @@ pub enum OpenError {
     UnknownTable(PathBuf, String),
     /// The state has a feature level that this binary does not know.
     #[error(
-        "{0} is of feature level {1}, but this placementd knows levels up to {newest}: start it \
-         with a newer version, the one that the rest of the cluster runs",
+        "{0} has feature level {1}, but this placementd knows levels up to {newest}: start the \
+         newer version that the other nodes of the cluster run",
         newest = Level::NEWEST
     )]
     NewerLevel(PathBuf, Level),
-    /// A newer binary wrote a record that this one cannot read.
+    /// A newer binary wrote a record that this binary cannot read.
     #[error(
-        "{0} cannot be read ({1}): start it with a version that is at least as new as the \
-         one that wrote it"
+        "{0} cannot be read ({1}): start a version of placementd that is at least as new as the \
+         version that wrote it"
     )]
     NewerRecord(PathBuf, WireError),
     /// Stored data does not read back as written.
@@ -89,13 +89,13 @@ pub enum OpenError {
     LogGone(PathBuf, Identity),
     /// The log lacks entries or a vote that are known to have been synced.
     #[error(
-        "{0} has lost what was on disk: {1}. One of its files was damaged or replaced by an older \
-         one, so entries or a vote that this node has acknowledged are missing. Put the whole \
+        "{0} has lost synced data: {1}. One of its files was damaged or replaced by an older \
+         version, so entries or a vote that this node has acknowledged are missing. Put the whole \
          data directory back as it was when the node last ran; if that is impossible, {JOIN_AGAIN}"
     )]
     LogLost(PathBuf, String),
-    /// The note of the last synced position is missing or damaged, so nothing shows whether the log
-    /// is complete.
+    /// The file `reached`, which records the last synced position of the log, is missing or
+    /// damaged, so the node cannot check whether the log is complete.
     #[error(
         "{0} is {1}: it records the last synced position of the log, and without it a log that has lost \
          acknowledged writes or a vote looks complete. Put the whole data directory back as it was when the node last ran; if \
@@ -105,8 +105,8 @@ pub enum OpenError {
     ReachedLost(PathBuf, &'static str),
     /// The start count is missing, or older than the node's other data.
     #[error(
-        "{0} says that node {node} of cluster {cluster} has started {1} times, but its data is of a \
-         later start: the file, or another part of the directory, is missing or older than the \
+        "{0} records that node {node} of cluster {cluster} has started {1} times, but its data is of a \
+         later start: this file, or another part of the directory, is missing or older than the \
          rest. Put the whole data directory back as it was when the node last ran; if that is \
          impossible, {JOIN_AGAIN}",
         node = .2.node, cluster = .2.cluster
@@ -151,8 +151,8 @@ impl OpenError {
     }
 }
 
-/// Converts an error of the disk or of RocksDB for openraft, with its kind where the text reveals
-/// it.
+/// Converts the text of an error of the disk or of RocksDB into an error for openraft. Derives the
+/// kind from the text if possible.
 pub(crate) fn io_error(words: impl Into<String>) -> io::Error {
     let words = words.into();
     let kind = if words.contains("No space left") {

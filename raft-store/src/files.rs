@@ -36,8 +36,8 @@ pub(crate) fn sync_open_dir(handle: &File, dir: &Path) -> io::Result<()> {
     here(|platform| platform.sync_dir(Some(handle), dir))
 }
 
-/// A point at which a simulated machine may lose its power, while it works on `path`. The code
-/// after it does not run then.
+/// A point at which a simulated machine may lose power while it works on `path`. If it does, the
+/// code after the point does not run.
 pub(crate) fn point(name: &'static str, path: &Path) {
     if power_fails(name, path) {
         std::panic::resume_unwind(Box::new(PowerFails));

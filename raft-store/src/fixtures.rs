@@ -1,6 +1,6 @@
-//! Data written by released versions stays readable forever. `tests/fixtures` contains it and is
-//! never rewritten after a release. A record with a new field adds a line or a file next to the old
-//! one; a later version of the record adds its own directory.
+//! Tests that data written by released versions stays readable. `tests/fixtures` contains such data
+//! and is never rewritten after a release. A new field of a record adds a line or a file to the
+//! fixtures; a new version of the record adds a directory.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;
@@ -52,7 +52,8 @@ use crate::wire::{
 /// Environment variable: if set, the tests write the fixture files.
 const WRITE: &str = "PLACEMENT_WRITE_FIXTURES";
 
-/// The version with fixtures. Additions of `rehearsal` have none: it is never released.
+/// The record version of the fixtures. The version of the feature `rehearsal` has no fixtures,
+/// because it is never released.
 const VERSION: RecordVersion = RecordVersion::FIRST;
 
 fn writes() -> bool {
@@ -65,8 +66,8 @@ fn path(name: &str) -> PathBuf {
         .join(name)
 }
 
-/// Lines of a fixture, each a label and bytes in hexadecimal; `written` is this binary's encoding
-/// of the same values.
+/// Checks that a fixture equals `written`, this binary's encoding of the same values, and returns
+/// its lines. A line has a label and bytes in hexadecimal.
 fn fixture(name: &str, written: &[(String, Vec<u8>)]) -> Vec<(String, Vec<u8>)> {
     let path = path(name);
     if writes() {
@@ -89,8 +90,9 @@ fn fixture(name: &str, written: &[(String, Vec<u8>)]) -> Vec<(String, Vec<u8>)> 
         assert_eq!(
             hex(old),
             hex(new),
-            "{label}: this binary writes version {VERSION} otherwise than older ones did. If they \
-             read the new bytes rightly, say so here; else it takes a new version byte."
+            "{label}: this binary encodes version {VERSION} differently from older binaries. If \
+             they can read the new bytes, add a line for them to the fixture; otherwise the record \
+             needs a new version byte."
         );
     }
     read
@@ -696,7 +698,7 @@ fn rows() {
     assert_eq!(tables.len(), Table::ALL.len(), "a row for each table");
 }
 
-/// Rows in ledger entries are encoded differently from those in tables.
+/// Rows in ledger entries are encoded differently from rows in tables.
 #[test]
 fn ledger() {
     let floor = |index| Floor {
@@ -782,7 +784,7 @@ async fn snapshots() {
     }
     assert!(
         written == fs::read(&path).unwrap(),
-        "this binary writes a snapshot otherwise than older ones did"
+        "this binary encodes a snapshot differently from older binaries"
     );
     let mut receiver = store.snapshots.receive().unwrap();
     receiver.write(&fs::read(&path).unwrap()).unwrap();

@@ -20,8 +20,8 @@ impl Health {
         self.0.borrow().clone()
     }
 
-    /// Reports a failure, with the reason and what to do; the node then stops. Only the first
-    /// report is kept, as later ones follow from it.
+    /// Reports a failure, with the reason and what to do; the node is then quarantined. Only the
+    /// first report is kept, because later failures are consequences of the first.
     pub fn report(&self, words: &str) {
         let first = self.0.send_if_modified(|failure| {
             let first = failure.is_none();
@@ -29,7 +29,7 @@ impl Health {
             first
         });
         if first {
-            tracing::error!(failure = words, "this node stops taking part");
+            tracing::error!(failure = words, "this node is quarantined until it is restarted");
         }
     }
 
@@ -70,10 +70,10 @@ impl Failure {
         }
     }
 
-    /// Keeps and reports a failure.
+    /// Records a failure, unless one is recorded already, and reports it.
     pub(crate) fn fail(&self, action: &str, error: &str) -> io::Error {
-        // This message goes to clients and other nodes, so simulations need the same path in each
-        // run.
+        // This message is sent to clients and other nodes, so simulations need the same path in
+        // each run.
         let dir = here(|platform| platform.shown(&self.dir));
         let words = format!(
             "the {} in {} cannot be {action}: {error}; this node is quarantined until the cause is \

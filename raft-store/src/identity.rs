@@ -8,7 +8,7 @@ use uuid::Uuid;
 pub struct Identity {
     /// Id of the cluster.
     pub cluster: Uuid,
-    /// Identifies the history: a cluster restored from a backup has another epoch.
+    /// Identifies the history of the cluster: a cluster restored from a backup has another epoch.
     pub epoch: u64,
     /// Node id. It is never reused for another directory: a node that lost its data joins under a
     /// new id.
@@ -16,11 +16,13 @@ pub struct Identity {
 }
 
 impl Identity {
-    /// A node of a new history: of a new cluster, or of a recovered node that continues alone.
+    /// The identity of a node in a new history: a new cluster, or a recovered node that continues
+    /// alone.
     pub fn for_new_cluster(cluster: Uuid, node: u64) -> Self {
         Self {
             cluster,
-            // Part of the id, so that tokens of different clusters differ and stay short.
+            // The upper 32 bits of the cluster id: session tokens contain the epoch, so tokens of
+            // different clusters differ and are short.
             epoch: cluster.as_u64_pair().0 >> 32,
             node,
         }

@@ -69,7 +69,7 @@ pub struct LogPart {
     pub vote: Option<WireVote>,
     /// Number of readable entries.
     pub entries: u64,
-    /// Bytes of their rows.
+    /// Length of their rows in bytes.
     pub bytes: u64,
     /// The last membership in the log, and the index of its entry.
     pub membership: Option<(u64, WireMembership)>,
@@ -86,7 +86,7 @@ pub struct StatePart {
     pub level: u32,
     /// The greatest timestamp of a command, in microseconds since 1970-01-01 UTC.
     pub last_stamp: Option<Timestamp>,
-    /// The members as of that entry.
+    /// The members after that entry.
     pub membership: WireMembership,
 }
 
@@ -98,7 +98,7 @@ impl Inspection {
         });
     }
 
-    /// The value, or the default after recording a problem.
+    /// The value that was read. After an error, records a problem and returns the default.
     fn or_default<T: Default>(&mut self, part: &str, read: Result<T, impl Display>) -> T {
         self.or_wrong(part, read).unwrap_or_default()
     }
@@ -110,12 +110,12 @@ impl Inspection {
             return self.or_wrong(name, open());
         }
         if self.boots > 0 {
-            self.wrong(name, "it holds no database");
+            self.wrong(name, "it contains no database");
         }
         None
     }
 
-    /// The value, or `None` after recording a problem.
+    /// The value that was read. After an error, records a problem and returns `None`.
     fn or_wrong<T>(&mut self, part: &str, read: Result<T, impl Display>) -> Option<T> {
         read.map_err(|error| self.wrong(part, error)).ok()
     }
@@ -124,7 +124,7 @@ impl Inspection {
 /// Reads a whole data directory.
 ///
 /// # Errors
-/// [`OpenError::Missing`], or [`OpenError::Locked`] while the node runs. Everything else is a
+/// [`OpenError::Missing`], or [`OpenError::Locked`] while the node runs. Every other error is a
 /// [`Problem`] in the result.
 pub fn inspect(dir: &Path) -> Result<Inspection> {
     let _lock = enter(dir)?;
@@ -160,7 +160,7 @@ pub fn inspect(dir: &Path) -> Result<Inspection> {
 /// Calls `each` for the existing entries `from..=to` of the log, in order.
 ///
 /// # Errors
-/// Those of [`inspect()`], and any [`OpenError`] if the log cannot be opened.
+/// The errors of [`inspect()`], and any [`OpenError`] if the log cannot be opened.
 pub fn inspect_log(dir: &Path, from: u64, to: u64, each: impl FnMut(LogLine)) -> Result<()> {
     let _lock = enter(dir)?;
     let options = StoreOptions::new(dir);
@@ -172,7 +172,7 @@ pub fn inspect_log(dir: &Path, from: u64, to: u64, each: impl FnMut(LogLine)) ->
 /// Counts the rows of each table.
 ///
 /// # Errors
-/// As [`inspect_log`].
+/// The errors of [`inspect_log`].
 pub fn inspect_rows(dir: &Path) -> Result<Vec<TablePart>> {
     let _lock = enter(dir)?;
     let options = StoreOptions::new(dir);
@@ -294,8 +294,8 @@ fn look_at_log(
             && applied != there
         {
             found.unfinished.push(format!(
-                "the state has entry {applied}, the log {there}: a crash undid a truncation, and the \
-                 next start repeats it"
+                "the state contains entry {applied}, but the log contains {there}: a crash undid a \
+                 truncation of the log, and the next start repeats it"
             ));
         }
         if let Payload::Membership(membership) = &entry.payload {

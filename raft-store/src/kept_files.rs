@@ -1,9 +1,9 @@
-//! File names in a backup directory, and which files newer ones make superfluous.
+//! File names in a backup directory, and which files can be removed.
 
 pub(crate) const BACKUP: &str = "backup-";
 pub(crate) const LOG: &str = "log-";
 
-/// A finished file of a backup directory, or a copy of it.
+/// A complete file in a backup directory, or its copy in another place.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KeptFile {
     /// Whether it is a backup; otherwise it is a log file.
@@ -32,7 +32,8 @@ impl KeptFile {
     }
 }
 
-/// The files that the newest `keep` backups, with the log since the oldest of them, do not need.
+/// The files that can be removed: all except the newest `keep` backups and the log since the oldest
+/// of these.
 pub fn superfluous(files: &[KeptFile], keep: usize) -> Vec<KeptFile> {
     let of_kind = |is_backup: bool| {
         let mut found: Vec<&KeptFile> = (files.iter())
@@ -80,7 +81,7 @@ mod tests {
         assert_eq!(gone(1), ["backup-5", "backup-10", "log-1", "log-6"]);
         assert!(
             superfluous(&files[..3], 1).is_empty(),
-            "without a backup the log is all there is"
+            "without a backup, the whole log is needed"
         );
     }
 }

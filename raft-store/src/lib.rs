@@ -6,14 +6,14 @@
 //!   the majority.
 //! * [`skip_entry`] replaces an entry that no node can apply by a blank one while the node is
 //!   stopped.
-//! * [`write_backup`] writes a state, including one built elsewhere ([`imported`]), as a backup; a
-//!   new cluster starts from it ([`Backup`]).
+//! * [`write_backup`] writes a state as a backup, also a state that was built outside a cluster
+//!   ([`imported`]); a new cluster can start from it ([`Backup`]).
 //! * [`LogStore`] is the Raft log: one thread batches and syncs appends.
 //! * [`StateMachine`] applies commands by the rules of `placement-model`, keeps the rows in RocksDB
 //!   and the whole state in memory, and builds and installs snapshots.
 //! * [`Views`] gives readers an immutable state and waits for an applied index.
 //! * [`wire`] defines the encoding of everything that is stored or sent.
-//! * [`disk_space`] measures how much room the data take and the disk has left.
+//! * [`disk_space`] measures the size of the data and the free space of the disk.
 
 mod applier;
 mod archive;

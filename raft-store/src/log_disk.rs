@@ -9,7 +9,7 @@ use rocksdb::DB;
 use crate::types::Vote;
 use placement_base::platform::here;
 
-/// The disk of the log. The default methods are the product's; simulations override them.
+/// The disk of the log. Production uses the default methods; simulations override them.
 pub trait LogDisk: fmt::Debug + Send + Sync + 'static {
     /// Runs the log's writer.
     ///

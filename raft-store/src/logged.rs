@@ -8,10 +8,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::blob::Blob;
 
-/// A command with its record, as the node that received the request encoded it. The record travels
-/// unchanged through the leader's log to those of the other nodes; each node decodes it once.
-/// Clones share both.
-// openraft requires serde for payloads; nothing uses it.
+/// A command and its encoded record. The node that received the request encodes the record, which
+/// is then copied unchanged into the logs of the leader and of the other nodes. Each node decodes
+/// it once. Clones share command and record.
+// openraft requires serde for payloads, but does not use it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct LoggedCommand {
     stamped: Arc<Stamped>,

@@ -33,7 +33,7 @@ fn assert_lost(dir: &Path, what: &str) {
     let error = refusal(options(dir));
     let words = error.to_string();
     assert!(matches!(error, OpenError::LogLost { .. }), "{words}");
-    assert_says(&words, &format!("has lost what was on disk: {what}"));
+    assert_says(&words, &format!("has lost synced data: {what}"));
     assert_says(&words, "join again");
 }
 
@@ -48,7 +48,7 @@ fn a_damaged_byte_in_what_was_synced_is_noticed() {
     });
     flip_a_bit(dir.path());
     assert_lost(dir.path(), "entry T1-N1.100");
-    // RocksDB has truncated the log in the meantime and no longer finds an error.
+    // The first attempt has truncated the log, so RocksDB no longer finds an error.
     assert_lost(dir.path(), "entry T1-N1.100");
 }
 
@@ -85,7 +85,7 @@ fn a_log_that_was_put_back_from_an_older_copy_is_noticed() {
     });
     fs::remove_dir_all(&log).unwrap();
     fs::rename(&older, &log).unwrap();
-    assert_lost(dir.path(), "entry T1-N1.9; its end is at T1-N1.3");
+    assert_lost(dir.path(), "entry T1-N1.9; its last entry is T1-N1.3");
 }
 
 #[test]
@@ -125,7 +125,7 @@ fn flip_a_bit_is_noticed_again(dir: &Path) {
     assert_lost(dir, "entry T1-N1.30");
 }
 
-/// Runs `work` on a disk that loses power after it, before the next sync.
+/// Runs `work` on a disk. The caller then cuts the power, before the next sync.
 fn until_power_goes(
     dir: &Path,
     disk: &SimulatedDisk,
@@ -175,7 +175,7 @@ fn truncation_interrupted_by_a_crash_is_not_reported_as_loss() {
             assert_eq!(last, expected);
         });
     }
-    // Another truncation, with no append after it.
+    // A truncation that no append follows.
     let dir = new_dir();
     run(async {
         let mut store = opened(dir.path());
@@ -190,18 +190,18 @@ fn truncation_interrupted_by_a_crash_is_not_reported_as_loss() {
         let mut store = opened(dir.path());
         let last = read_all(&mut store.log).await.pop().unwrap().log_id;
         assert_eq!(last, log_id(2, 45));
-        // Purged beyond its end, as by a snapshot.
+        // Purges beyond the last entry, as after a snapshot.
         store.log.purge(log_id(5, 90)).await.unwrap();
     });
     run(async { append(&mut opened(dir.path()).log, vec![blank(5, 91)]).await });
     run(async { assert_eq!(read_all(&mut opened(dir.path()).log).await, [blank(5, 91)]) });
 }
 
-/// A node truncates an old leader's entries, applies those of the new one, and flushes its state;
-/// the power fails before the truncation is on disk.
+/// A node truncates the entries of an old leader, applies the entries of the new one, and flushes
+/// its state; the power fails before the truncation is on disk.
 #[test]
 fn truncation_undone_by_a_crash_is_repeated() {
-    // Once after the state's last entry, once before it but with a later term.
+    // The stale log ends after the state's last entry, or before it but in a later term.
     for (stale_term, stale_end) in [(3, 60), (7, 50)] {
         let dir = new_dir();
         let committed: Vec<Entry> = history(39).into_iter().chain(entries(5, 40..=55)).collect();
@@ -266,8 +266,9 @@ fn a_lost_or_older_count_of_starts_is_noticed() {
     assert!(words.contains("has started 1 times"), "{words}");
 }
 
-/// The outcome is not written, but the outcome with the same number of the previous start must be
-/// deleted: a start rejects rows that do not match the digest.
+/// The previous start of the node has written an outcome with the same number. That outcome must be
+/// deleted, although the new one is never written: a start rejects rows that do not match the
+/// digest.
 #[test]
 fn outcome_put_and_deleted_between_writes_keeps_rows_correct() {
     let dir = new_dir();
@@ -291,7 +292,7 @@ fn outcome_put_and_deleted_between_writes_keeps_rows_correct() {
     assert_eq!(applied(&opened(dir.path())).index(), Some(6));
 }
 
-/// A leader whose disk does not keep up waits instead of filling the memory.
+/// A leader with a slow disk waits instead of filling the memory.
 #[test]
 fn appends_wait_while_too_much_waits_for_the_disk() {
     let dir = new_dir();
@@ -316,7 +317,7 @@ fn appends_wait_while_too_much_waits_for_the_disk() {
             next += 1;
             assert!(next < 1000, "the queue is not bounded");
         }
-        assert!(next > 10, "there is room for some, not only for {next}");
+        assert!(next > 10, "the queue has room for more than {next} entries");
         assert!(began.elapsed() >= slow, "the last one waited for a sync");
         // An append larger than the queue is accepted when it is alone.
         let many: Vec<Entry> = entries(1, next..=next + 200);

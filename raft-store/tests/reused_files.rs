@@ -1,5 +1,5 @@
-//! RocksDB reuses obsolete log files in place, so old entries follow the new ones. Whatever part of
-//! the last write reached the disk before a loss of power, synced data stays and no old entry
+//! RocksDB overwrites obsolete log files, so old entries follow the new ones in a file. Whatever
+//! part of the last write is on disk after a loss of power, synced data stays and no old entry
 //! reappears.
 
 use std::collections::BTreeMap;
@@ -133,7 +133,7 @@ fn torn_write_to_a_reused_file_keeps_synced_entries() {
     }
 }
 
-/// RocksDB treats damage there as the end of the log, as old entries follow.
+/// In a reused file, RocksDB treats damage as the end of the log, because old entries follow it.
 #[test]
 fn flipped_bit_in_a_reused_file_is_detected() {
     let mut random = StdRng::seed_from_u64(8);
@@ -151,6 +151,6 @@ fn flipped_bit_in_a_reused_file_is_detected() {
         let at = random.random_range(0..torn.changed().end);
         bytes[at] ^= 1 << random.random_range(0..8);
         fs::write(&torn.file, bytes).unwrap();
-        assert_says(&refusal(options), "has lost what was on disk");
+        assert_says(&refusal(options), "has lost synced data");
     }
 }

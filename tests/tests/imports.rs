@@ -319,7 +319,7 @@ async fn invalid_imports_are_refused_without_changes() {
         ),
         (
             &damaged[..],
-            "a frame does not have its checksum; nothing was changed",
+            "the checksum of a frame does not match; nothing was changed",
         ),
         (
             &before_1970[..],

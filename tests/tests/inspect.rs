@@ -179,6 +179,6 @@ async fn inspect_names_damage_and_changes_nothing() {
     fs::remove_dir_all(dir.join("log")).unwrap();
     let found = json(&inspect(&dir, &["--json"]));
     let problems = found["problems"].to_string();
-    assert!(problems.contains("it holds no database"), "{problems}");
+    assert!(problems.contains("it contains no database"), "{problems}");
     assert_eq!(inspect(&dir.join("nothing"), &[]).status.code(), Some(1));
 }

@@ -381,7 +381,7 @@ async fn replaced(cluster: &mut Cluster) {
         fs::remove_file(file).unwrap();
     }
     let text = damaged.step(cluster);
-    assert!(text.contains("log: it holds no database"), "{text}");
+    assert!(text.contains("log: it contains no database"), "{text}");
     let token = damaged.step_in_time(cluster).await;
     join(cluster, &token).await;
     damaged.step_in_time(cluster).await;

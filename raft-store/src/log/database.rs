@@ -42,12 +42,13 @@ pub(crate) struct LogEnds {
     pub(crate) committed: Option<LogId>,
 }
 
-/// RocksDB reuses obsolete write-ahead log files in place: their sync skips the file system
-/// metadata that a growing file needs. A file is obsolete when all column families are flushed, so
-/// they are flushed together.
+/// RocksDB overwrites obsolete write-ahead log files: a sync of such a file is faster, because only
+/// a growing file also changes file system metadata. A file is obsolete when all column families
+/// are flushed, so they are flushed together.
 fn options(store: &StoreOptions, cache: &Cache) -> Options {
     let mut options = rocks::options(store.log_buffer_bytes, cache, "recycle_log_file_num=2;");
-    // Leaves room while flushes of the state keep a slow disk busy.
+    // More buffers than the default let writes continue while flushes of the state keep a slow disk
+    // busy.
     options.set_max_write_buffer_number(6);
     options.set_atomic_flush(true);
     options
@@ -98,8 +99,8 @@ impl LogDatabase {
         })
     }
 
-    /// Fails if the log lost entries or a vote that were synced: other nodes rely on this node's
-    /// acknowledgements.
+    /// Fails if the log has lost synced entries or a synced vote: this node may have acknowledged
+    /// them to other nodes.
     pub(crate) fn check_nothing_lost(&self, ends: &LogEnds) -> Result<()> {
         let Some(mark) = reached::read_note(&self.home)? else {
             return Ok(());
@@ -116,9 +117,9 @@ impl LogDatabase {
         {
             let end = ends
                 .last
-                .map(|id| format!("at {id}"))
-                .unwrap_or("empty".to_owned());
-            return lost(format!("entry {last}; its end is {end}"));
+                .map(|id| format!("its last entry is {id}"))
+                .unwrap_or("it is empty".to_owned());
+            return lost(format!("entry {last}; {end}"));
         }
         Ok(())
     }
@@ -157,7 +158,7 @@ impl LogDatabase {
         Ok(self.entry_at(index)?.map(|entry| entry.log_id))
     }
 
-    /// Removes all entries durably and begins after `applied`, which the state contains.
+    /// Removes all entries durably. The log then begins after `applied`, which the state contains.
     pub(super) fn begin_behind(&self, version: RecordVersion, applied: &LogId) -> Result<()> {
         self.write_synced(|batch| {
             self.truncate(batch, 0);
@@ -208,9 +209,10 @@ impl LogDatabase {
         batch.delete_range_cf(self.log(), key(0), key(upto.index + 1));
     }
 
-    /// Reads the rows from `start` to before `end`, up to `bytes_max` bytes but at least one row.
+    /// Reads the entries from `start` to before `end`, up to `bytes_max` bytes but at least one
+    /// entry.
     ///
-    /// The log may begin after `start`; from its first entry on it must have no gaps.
+    /// The log may begin after `start`. A gap after its first entry is an error.
     pub(super) fn read(
         &self,
         snapshot: &Snapshot<'_>,
@@ -253,7 +255,8 @@ impl LogDatabase {
     }
 }
 
-/// Bounds on both sides keep iterators off the tombstones of purged and truncated entries.
+/// Read options with a lower and an upper bound, so that iterators do not scan the tombstones of
+/// purged and truncated entries.
 pub(super) fn bounds(start: u64, end: u64) -> ReadOptions {
     let mut options = ReadOptions::default();
     options.set_iterate_lower_bound(key(start));

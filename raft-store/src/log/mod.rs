@@ -39,7 +39,8 @@ const STEP_BYTES: usize = 1 << 20;
 
 /// The log storage for openraft.
 pub struct LogStore {
-    // Before `shared`, so that the thread ends before the database closes.
+    // Declared before `shared`, so that it is dropped first: its thread ends before the database
+    // closes.
     writer: Worker<Job>,
     shared: Arc<Shared>,
     appends: u64,
@@ -48,7 +49,7 @@ pub struct LogStore {
     room_max: usize,
 }
 
-/// Reads the log. Each replicated follower and apply have their own.
+/// Reads the log. openraft uses one reader for each follower and one for apply.
 #[derive(Clone)]
 pub struct LogReader {
     shared: Arc<Shared>,
@@ -63,7 +64,8 @@ impl LogStore {
             && led.leader_id.term > 0
             && ends.vote < Some(led)
         {
-            // The state is from a snapshot received before a crash, which openraft never saw.
+            // The start has installed a snapshot that was received before a crash, so openraft has
+            // not saved the vote of its leader.
             database.write_synced(|batch| database.put_vote(batch, version, &led))?;
             ends.vote = Some(led);
         }
@@ -82,10 +84,10 @@ impl LogStore {
             tracing::warn!(
                 last = ?ends.last.map(|id| id.to_string()),
                 %applied,
-                "a crash undid a truncation of the log; the state is ahead, so the log now begins \
-                 after it"
+                "a crash undid a truncation of the log; the state is ahead of the log, so the log \
+                 now begins after the state"
             );
-            // Lowered first, as for each truncation.
+            // As for each truncation, the synced position in `reached` is lowered first.
             found.last = None;
             ReachedFile::begin(&options.dir, found)?;
             database.begin_behind(version, &applied)?;
@@ -142,8 +144,7 @@ impl LogStore {
 
 /// Manual changes to the log of a stopped node.
 impl LogDatabase {
-    /// Makes the log begin after the last applied entry and updates the note of the last synced
-    /// position, durably.
+    /// Makes the log begin after the last applied entry and updates the file `reached`, durably.
     pub(crate) fn begin_behind_state(&self, version: RecordVersion, applied: &LogId) -> Result<()> {
         self.begin_behind(version, applied)?;
         let vote = self.ends()?.vote;
@@ -181,24 +182,25 @@ fn vote_for_leader_of(entry: &LogId) -> Vote {
     Vote::new(leader.term, leader.node_id)
 }
 
-/// Whether the state contains an entry that the log does not. Then a leader truncated the log, and
-/// a loss of power undid the truncation, as truncations alone are not synced. Entries that conflict
-/// with an applied entry were never committed, and neither were later ones.
+/// Whether the state contains an entry that the log lacks. Then a leader truncated the log, and a
+/// loss of power undid the truncation: a truncation without a later append is not synced. Log
+/// entries that conflict with an applied entry were never committed, and neither were the entries
+/// after them.
 fn is_overtaken(database: &LogDatabase, ends: &LogEnds, applied: LogId) -> Result<bool> {
     if ends.purged.is_some_and(|id| id.index >= applied.index) {
         return Ok(false);
     }
     match database.id_at(applied.index)? {
         Some(there) => Ok(there != applied),
-        // openraft itself closes a gap at the end of the log, but not one after entries of a later
-        // term.
+        // If the log ends before the applied entry, openraft continues after the applied entry, but
+        // not if the last entry of the log has a later term.
         None => Ok(ends.last > Some(applied)),
     }
 }
 
 impl LogReader {
-    /// The next entries from `start` to before `end`, at most a few megabytes. They begin after
-    /// `start` if the log does.
+    /// The next entries from `start` to before `end`: about 1 MiB, but at least one entry. They
+    /// begin after `start` if the log does.
     ///
     /// # Errors
     /// The log cannot be read; the storage has failed.
@@ -220,7 +222,7 @@ impl LogReader {
         }
         RarePath::LogReadFromDisk.ran();
         // Entries before the border are in RocksDB. The snapshot is taken under the lock, so that
-        // both parts are from the same moment; reading it is not.
+        // both parts are from the same moment. It is read after the lock is released.
         let database = &self.shared.database;
         let snapshot = database.rocks.db.snapshot();
         let newer = if border < end && bytes_max == usize::MAX {
@@ -252,8 +254,8 @@ impl RaftLogReader<TypeConfig> for LogReader {
         end: u64,
     ) -> Result<Vec<Entry>, io::Error> {
         let entries = self.read((start, end), STEP_BYTES)?;
-        // Replicated entries must follow the receiver's last entry. Given none, openraft sends a
-        // heartbeat and determines again which entries the receiver needs.
+        // Replicated entries must follow the receiver's last entry. If openraft gets no entries, it
+        // sends a heartbeat and determines again which entries the receiver needs.
         let is_whole = entries
             .first()
             .is_none_or(|first| first.log_id.index == start);
@@ -269,7 +271,8 @@ impl RaftLogReader<TypeConfig> for LogReader {
     {
         let (start, end) = half_open(&range);
         let reader = self.clone();
-        // In steps: after a long absence, a node has to apply more entries than fit in memory.
+        // Reads in steps: after a long downtime, a node may have to apply more entries than fit in
+        // memory.
         stream::try_unfold(start, move |next| {
             let step = reader.read((next, end), STEP_BYTES);
             let shared = Arc::clone(&reader.shared);
@@ -354,7 +357,8 @@ impl RaftLogStorage<TypeConfig> for LogStore {
                 Some((before, _)) => index == before + 1,
                 None => self.shared.tail().follows(index),
             };
-            // Other nodes send entries, so a gap does not prove a bug in this node.
+            // An error, not a panic: entries come from other nodes, so a gap may be caused by a bug
+            // in another node.
             if !follows {
                 let error = format!("entry {index} does not follow the last entry");
                 return Err(self.shared.failure.fail("continued", &error));
@@ -366,9 +370,9 @@ impl RaftLogStorage<TypeConfig> for LogStore {
             cached.push((entry, row.len()));
             rows.push((index, row));
         }
-        // openraft's own task waits here while the disk does not keep up. In the meantime this node
+        // openraft's main task waits here if the disk is too slow. Until the wait ends, this node
         // neither leads nor follows, and the others do not wait for it. The writer does not depend
-        // on that task, so the wait ends with the next sync or with the failure of the writer.
+        // on that task, so the wait ends with the next sync or with a failure of the writer.
         let wanted = u32::try_from(bytes.min(self.room_max)).unwrap_or(u32::MAX);
         let room = Arc::clone(&self.room)
             .acquire_many_owned(wanted)

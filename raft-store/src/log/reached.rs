@@ -1,10 +1,11 @@
-//! The last synced position of the log, noted next to it. It distinguishes a log that has lost
-//! synced entries from one whose torn tail was cut off: RocksDB opens both without an error.
+//! The file `reached`: it notes the last synced position of the log. The note distinguishes a log
+//! that has lost synced entries from a log whose incomplete, unsynced end was truncated. RocksDB
+//! opens both without an error.
 //!
 //! The note is never ahead of the log: it is raised after a sync, and lowered durably before a
-//! truncation is written, so no crash causes a false alarm. It is overwritten in place after each
-//! sync, but synced itself only when the store closes: after a `kill -9` it is exact, after a loss
-//! of power it may be a few seconds old.
+//! truncation is written, so no crash causes a false alarm. The file is overwritten in place after
+//! each sync of the log, but synced itself only when the store closes. After a `kill -9` the note
+//! is exact, after a loss of power it may be a few seconds old.
 
 use std::fs::File;
 use std::io;
@@ -21,7 +22,7 @@ use crate::types::{LogId, Vote};
 use crate::wire::{self, RecordVersion, WireLogId, WireVote};
 
 const NAME: &str = "reached";
-/// One sector, which a disk writes atomically.
+/// Length of the file in bytes: one sector, which a disk writes atomically.
 const LENGTH: usize = 512;
 const CHECKSUM: usize = 8;
 /// An operator writes this into the file to accept the log unchecked.
@@ -60,12 +61,12 @@ impl SyncedPosition {
             vote: self.vote.as_ref().map(WireVote::from),
         };
         let record = wire::encode(RecordVersion::FIRST, &record);
-        let length = u16::try_from(record.len()).expect("two numbers of the log are short");
+        let length = u16::try_from(record.len()).expect("a log id and a vote are short");
         let mut body = length.to_le_bytes().to_vec();
         body.extend(record);
         assert!(
             body.len() <= LENGTH - CHECKSUM,
-            "two log indexes fit into a sector"
+            "a log id and a vote fit into a sector"
         );
         body.resize(LENGTH - CHECKSUM, 0);
         let mut bytes = xxh3_64(&body).to_le_bytes().to_vec();
@@ -117,7 +118,7 @@ fn path(dir: &Path) -> PathBuf {
 }
 
 impl ReachedFile {
-    /// Notes durably the last entry and the vote found in the log of a data directory.
+    /// Creates the note durably, with the last entry and the vote found in the log.
     pub(super) fn begin(dir: &Path, found: SyncedPosition) -> Result<Self> {
         let path = path(dir);
         let begin = || -> io::Result<Self> {
@@ -130,7 +131,7 @@ impl ReachedFile {
         begin().map_err(|error| OpenError::io("write", &path, error))
     }
 
-    /// The position last written.
+    /// The position that was last written.
     pub(super) fn position(&self) -> SyncedPosition {
         self.noted
     }

@@ -5,8 +5,8 @@ use std::collections::VecDeque;
 use super::database::LogEnds;
 use crate::types::{Entry, LogId, Vote};
 
-/// The newest entries and the ends of the log. An entry is available here from its append on, at
-/// least until RocksDB has it.
+/// The newest entries of the log, its first and last position, and the vote. An entry stays here
+/// from its append at least until it is written to RocksDB.
 #[derive(Debug, Default)]
 pub(super) struct Tail {
     /// The last purged entry; all earlier ones are purged, too.
@@ -48,7 +48,8 @@ impl Tail {
         }
     }
 
-    /// The commit index, if it is not yet in RocksDB and not beyond `last`.
+    /// The commit index, if it is not yet in RocksDB and not beyond `last`; then it counts as
+    /// written.
     pub(super) fn take_committed(&mut self, last: Option<LogId>) -> Option<LogId> {
         let last = last?.index;
         let committed = self.committed.filter(|id| id.index <= last)?;
@@ -70,7 +71,7 @@ impl Tail {
     pub(super) fn first_cached(&self) -> u64 {
         self.end_index()
             .checked_sub(self.entries.len() as u64)
-            .expect("the tail holds consecutive entries that end with the last one")
+            .expect("the tail contains consecutive entries up to the last one")
     }
 
     /// The entries from `start` to before `end`, up to `bytes_max` bytes but at least one. All of
@@ -79,9 +80,9 @@ impl Tail {
         let (first, behind) = (self.first_cached(), self.end_index());
         assert!(
             first <= start && start <= end && end <= behind,
-            "the tail is asked for {start}..{end} and holds {first}..{behind}"
+            "entries {start}..{end} are requested, but the tail contains {first}..{behind}"
         );
-        let position = |index| usize::try_from(index - first).expect("memory holds these entries");
+        let position = |index| usize::try_from(index - first).expect("entries fit in memory");
         let (from, to) = (position(start), position(end));
         let mut bytes = 0;
         let mut entries = Vec::with_capacity(to - from);
@@ -100,7 +101,7 @@ impl Tail {
         for (entry, bytes) in entries {
             assert!(
                 self.follows(entry.log_id.index),
-                "the log has no holes, but {} is to follow {:?}",
+                "entries are appended without gaps, but {} follows {:?}",
                 entry.log_id,
                 self.last
             );
@@ -114,7 +115,7 @@ impl Tail {
         }
     }
 
-    /// Whether an entry with this index may come next: an empty log may begin anywhere.
+    /// Whether an entry with this index may be appended. An empty log may begin at any index.
     pub(super) fn follows(&self, index: u64) -> bool {
         self.last.is_none_or(|last| index == last.index + 1)
     }

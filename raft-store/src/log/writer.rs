@@ -49,7 +49,8 @@ pub(super) struct Shared {
     pub(super) database: LogDatabase,
     tail: Mutex<Tail>,
     pub(super) failure: Failure,
-    /// Last, as it holds the lock of the directory until the database is closed.
+    /// Declared last, so that it is dropped last: it holds the lock of the directory until the
+    /// database is closed.
     pub(super) base: Arc<Base>,
 }
 
@@ -78,7 +79,7 @@ impl Shared {
         written.map_err(|error| self.failure.fail("written", error.as_ref()))
     }
 
-    /// Lowers the note of the last synced position before entries are truncated.
+    /// Lowers the synced position in `reached` before entries are truncated.
     async fn lower(
         &self,
         reached: &mut ReachedFile,
@@ -101,8 +102,8 @@ impl Shared {
         }
     }
 
-    /// Adds the commit index to a batch, limited to written entries, as later ones may be lost.
-    /// Returns false if it has not changed.
+    /// Adds the commit index to a batch, unless it is beyond `last`, the last written entry: later
+    /// entries may be lost. Returns whether it was added.
     fn add_committed(&self, batch: &mut WriteBatch, last: Option<LogId>) -> bool {
         let committed = self.tail().take_committed(last);
         if let Some(committed) = committed {
@@ -127,7 +128,7 @@ impl Shared {
         Ok(())
     }
 
-    /// Stops here if the simulated machine loses its power.
+    /// Waits forever if the simulated machine loses power at this point.
     async fn point(&self, name: &'static str) {
         if files::power_fails(name, &self.database.rocks.dir) {
             pending().await
@@ -193,7 +194,7 @@ struct BatchWaiters {
     voted: Option<Vote>,
     /// The last remaining entry of each truncation in the batch.
     truncated: Vec<Option<LogId>>,
-    /// Released to the queue when dropped.
+    /// Bytes reserved in the queue, released when this is dropped.
     room: Vec<OwnedSemaphorePermit>,
 }
 
@@ -244,7 +245,7 @@ impl BatchWaiters {
                 }
                 assert!(
                     number > self.last_append,
-                    "appends are queued in their order, but {number} follows {}",
+                    "appends are queued in order, but {number} follows {}",
                     self.last_append
                 );
                 self.entries += rows.len() as u64;
@@ -273,8 +274,8 @@ impl BatchWaiters {
     }
 
     /// Callers wait only for entries and votes. A crash may lose the rest: a purge is repeated, a
-    /// truncation precedes the append that made it necessary, and an old commit index only makes
-    /// the replay at the next start longer.
+    /// truncation is synced with the append that follows it, and an old commit index only makes the
+    /// replay at the next start longer.
     fn needs_sync(&self) -> bool {
         !self.appends.is_empty() || !self.votes.is_empty()
     }
@@ -297,10 +298,10 @@ impl BatchWaiters {
                 shared.tail().vote = Some(vote);
                 shared.database.disk.acknowledged(vote);
             }
-            // The caller has crashed or shut down.
+            // This fails if the caller has crashed or shut down.
             let _ = done.send(copy(result));
         }
-        // Newest first: it implies the others for openraft, which is then woken only once.
+        // Newest first: for openraft, the newest implies the others, so it is woken only once.
         for flushed in self.appends.drain(..).rev() {
             flushed.io_completed(copy(result));
         }

@@ -25,7 +25,7 @@ use crate::types::LogId;
 /// Identity and position of a backup.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize)]
 pub struct BackupInfo {
-    /// The cluster it was made from.
+    /// Id of the cluster whose state it contains.
     pub cluster: Uuid,
     /// The epoch of that cluster.
     pub epoch: u64,
@@ -61,8 +61,8 @@ impl BackupInfo {
     }
 }
 
-/// A state built outside any cluster, as content of a backup that starts a cluster. Equal states
-/// give equal identities.
+/// Turns a state that was built outside a cluster into the content of a backup, from which a new
+/// cluster can start. Equal states give equal identities.
 pub fn imported(cluster: Cluster) -> (Identity, AppliedState) {
     let content = cluster.digest().sum.to_be_bytes();
     let of = uuid::Builder::from_random_bytes(content).into_uuid();
@@ -108,7 +108,7 @@ pub(crate) fn read_backup(path: &Path) -> Result<(Uuid, u64, AppliedState), Snap
     Ok((cluster, epoch, applied_state(header, state)?))
 }
 
-/// Writes a state durably into a data directory that has none.
+/// Writes a state durably into a data directory without a state.
 pub(crate) fn put_in_place(
     options: &StoreOptions,
     cache: &Cache,

@@ -9,7 +9,8 @@ use placement_model::state::Digest;
 
 /// A digest is recorded after every entry whose index is a multiple of this.
 const EVERY: u64 = 64;
-/// Number of recorded digests. Nodes that lag further behind each other compare nothing.
+/// Number of recorded digests. A node that lags further behind has no digest in common with another
+/// node.
 const KEPT: usize = 1024;
 
 /// The latest digests of this node. Cheap to clone; lost on restart.

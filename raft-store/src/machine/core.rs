@@ -31,7 +31,7 @@ use crate::types::{Applied, LogId, Payload, SnapshotMeta, StoredMembership, Type
 use placement_base::coverage::RarePath;
 use placement_base::runtime;
 
-/// Maximum number of steps to apply on the calling thread.
+/// Maximum number of steps, as counted by the model, to apply on the calling thread.
 const CHEAP_STEPS: usize = 128;
 /// Slower operations are logged with their timings.
 const SLOW_APPLY: Duration = Duration::from_millis(100);
@@ -53,7 +53,8 @@ struct Changes {
 }
 
 pub(super) struct Core {
-    /// Before the database and the lock, so that its thread ends before they close.
+    /// Declared before the database and the lock, so that it is dropped first: its thread ends
+    /// before they close.
     pub(super) behind: WriteBehind,
     pub(super) database: Arc<StateDatabase>,
     pub(super) snapshots: SnapshotDir,
@@ -61,9 +62,10 @@ pub(super) struct Core {
     failure: Failure,
     /// The newest state with durable rows, until openraft takes it.
     covered: Mutex<Option<Arc<AppliedState>>>,
-    /// Held while rows are flushed or a snapshot is written: one at a time.
+    /// Held while rows are flushed or a snapshot is written, so that these do not run concurrently.
     writing: Mutex<()>,
-    /// Last, as it holds the lock of the directory until the database is closed.
+    /// Declared last, so that it is dropped last: it holds the lock of the directory until the
+    /// database is closed.
     base: Arc<Base>,
 }
 
@@ -124,8 +126,8 @@ impl Core {
         self.publisher.publish(next);
     }
 
-    /// Whether applying these entries takes hardly longer than handing them to another thread: a
-    /// few claims.
+    /// Whether applying these entries takes hardly longer than handing them to another thread: they
+    /// are a few claims.
     pub(super) fn is_cheap(&self, entries: &[EntryResponder<TypeConfig>]) -> bool {
         let current = self.current();
         let (mut bytes, mut steps) = (runtime::limits().apply_inline, CHEAP_STEPS);
@@ -156,10 +158,11 @@ impl Core {
         for (entry, responder) in entries {
             let index = entry.log_id.index;
             APPLYING.set(Some(entry.log_id));
-            // openraft's own test suite for stores leaves gaps; the log refuses to read across one.
+            // Gaps are allowed here, because openraft's test suite for stores leaves some. A reader
+            // of the log rejects gaps.
             assert!(
                 next.index() < Some(index),
-                "entries are applied once and in their order, but {index} follows {:?}",
+                "entries are applied once and in order, but {index} follows {:?}",
                 next.index()
             );
             let answer = match entry.payload {
@@ -194,7 +197,7 @@ impl Core {
         let index = next.index();
         self.publish(next);
         for (waits, outcome) in waited {
-            // The waiter may have given up at this moment.
+            // This fails if the waiter has just given up.
             let _ = waits.send(outcome);
         }
         for (responder, answer) in answers {
@@ -230,8 +233,8 @@ impl Core {
         Ok(())
     }
 
-    /// Stops the node after an entry that raises the feature level beyond this binary's: it could
-    /// not decide later entries as the other nodes do.
+    /// Stops the node after an entry that raises the feature level beyond the levels that this
+    /// binary knows: it might apply later entries differently from the other nodes.
     fn check_level(&self, next: &AppliedState) -> io::Result<()> {
         let level = next.cluster.level();
         if level <= Level::NEWEST {
@@ -257,7 +260,7 @@ impl Core {
     ) -> Outcome {
         let started = Instant::now();
         let write_id = stamped.write_id.as_ref();
-        // Only where spans are recorded, for requests or for the log.
+        // Looked up only if spans of level DEBUG are recorded.
         let kept = write_id.filter(|_| LevelFilter::current() >= LevelFilter::DEBUG);
         let request = kept.and_then(|id| self.views().outcomes.span_for(id));
         let _request = request.map(Span::entered);
@@ -296,7 +299,7 @@ impl Core {
         outcome
     }
 
-    /// Makes the rows durable, so that the log can be purged up to the present state, which
+    /// Makes the rows durable, so that the log can be purged up to the current state, which
     /// openraft gets as its snapshot. The cost depends on the changes since the last call. An error
     /// stops the node only if RocksDB no longer accepts writes.
     pub(super) fn cover(&self) -> io::Result<Arc<AppliedState>> {
@@ -315,7 +318,7 @@ impl Core {
         Ok(applied)
     }
 
-    /// Keeps a state with durable rows for openraft, unless a newer one is kept.
+    /// Stores a state with durable rows for openraft, unless a newer one is stored.
     pub(super) fn keep_covered(&self, applied: Arc<AppliedState>) {
         let mut covered = self.covered.lock();
         if (covered.as_ref()).is_none_or(|before| before.last <= applied.last) {
@@ -359,8 +362,8 @@ impl Core {
         })
     }
 
-    /// Writes and flushes the rows, so that the next start has all entries applied so far without
-    /// the log.
+    /// Writes and flushes the rows, so that the next start needs no log for the entries applied so
+    /// far.
     pub(super) fn make_rows_durable(&self) -> io::Result<()> {
         self.behind.write()?;
         let _under_way = self.base.counters.disk_wait.begin();
@@ -450,8 +453,8 @@ impl Core {
     }
 }
 
-/// Replaces the rows by a snapshot before openraft is started. The rows are of the old state, or
-/// partly of the new one if a crash interrupted the installation.
+/// Replaces the rows by a snapshot before openraft is started. The rows belong to the old state, or
+/// partly to the new one if a crash interrupted the installation.
 fn put_in_place(database: &StateDatabase, snapshots: &SnapshotDir, name: &str) -> Result<()> {
     let applied = snapshots.read_again(name).map_err(|error| match error {
         SnapshotError::Io(error) if error.kind() != io::ErrorKind::NotFound => {

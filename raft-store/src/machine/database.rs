@@ -1,9 +1,9 @@
 //! Rows of the state in RocksDB, and the log position they correspond to. Keys begin with the tag
 //! of their table.
 //!
-//! There is no write-ahead log: after a crash the database is as of some flush, and openraft
-//! applies the later entries again. A flush covers one column family, so all tables share one and
-//! are flushed at the same position.
+//! There is no write-ahead log: after a crash the database contains the rows of an earlier flush,
+//! and openraft applies the later entries again. A flush covers one column family, so all tables
+//! share one and are flushed at the same position.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -39,9 +39,10 @@ const TAG_END: [u8; 1] = [u8::MAX];
 const APPLIED: &str = "\0applied";
 const INSTALLING: &str = "\0installing";
 const LEDGER: &str = "\0ledger-packs";
-/// Packs of ledger entries, keyed by the index of their last entry. The prefix sorts before all
-/// other keys: later files then do not cover the range of older entries, which compactions would
-/// rewrite, and versions without a ledger do not read it.
+/// Key prefix of packs of ledger entries, which are keyed by the index of their last entry. The
+/// prefix sorts before all other keys. So the key ranges of newer files do not include the older
+/// packs, which compactions would otherwise rewrite, and versions without a ledger do not read the
+/// packs.
 const ENTRY: [u8; 2] = [0, 0];
 
 pub(crate) struct StateDatabase {
@@ -65,8 +66,8 @@ impl StateDatabase {
     pub(super) fn open(store: &StoreOptions, cache: &Cache) -> Result<Self> {
         let mut options = rocks::options(store.write_buffer_bytes, cache, "");
         options.set_db_write_buffer_size(store.write_buffer_bytes);
-        // With the default of 64 MiB, most rows would be rewritten with the ledger entries that
-        // follow them.
+        // With the default of 64 MiB, compactions would rewrite most rows together with new ledger
+        // entries.
         options.set_target_file_size_base(8 << 20);
         Database::open(&options, store.dir.join(STATE_DIR), &FAMILIES).map(Self::new)
     }
@@ -202,7 +203,7 @@ impl StateDatabase {
         }
     }
 
-    /// Adds the log position of the rows after a batch.
+    /// Adds to a batch the log position that the rows have after it.
     pub(super) fn put_applied(
         &self,
         batch: &mut WriteBatch,
@@ -223,7 +224,7 @@ impl StateDatabase {
         self.rocks.record(ROWS, LEDGER)
     }
 
-    /// Adds the ledger record after a batch.
+    /// Adds to a batch the ledger record that is valid after it.
     pub(super) fn put_ledger(
         &self,
         batch: &mut WriteBatch,
@@ -297,7 +298,7 @@ impl StateDatabase {
         self.rocks.record(ROWS, INSTALLING)
     }
 
-    /// Notes durably that `snapshot` is being installed.
+    /// Records durably that `snapshot` is being installed.
     pub(super) fn begin_replacing(
         &self,
         version: RecordVersion,
@@ -310,8 +311,8 @@ impl StateDatabase {
         self.sync()
     }
 
-    /// Replaces the whole state. A crash in between leaves the note that `snapshot` is being
-    /// installed, which [`StateDatabase::installing`] returns.
+    /// Replaces the whole state. After a crash in between, [`StateDatabase::installing`] returns
+    /// `snapshot`.
     pub(super) fn replace(
         &self,
         snapshot: &str,
@@ -331,7 +332,7 @@ impl StateDatabase {
             }
         }
         self.put_applied(&mut batch, version, applied);
-        // Without a record, the ledger begins after the rows.
+        // Without a record, the ledger begins after the applied entry of these rows.
         batch.delete_cf(self.family(), LEDGER);
         batch.delete_cf(self.family(), INSTALLING);
         self.write(batch)?;
@@ -381,7 +382,7 @@ mod tests {
         let [before, deleted, after] = [6, 7, 8].map(PartitionId);
         let last = PartitionId(u16::MAX - 1);
         let mut rows = rows_of_all_tables();
-        // Their keys consist of the partition prefix only.
+        // These keys consist of the partition prefix only.
         let shortest = Change::PutCounters(Counters::default());
         rows.extend([before, deleted, after, last].map(|id| (id, shortest.clone())));
         let mut batch = WriteBatch::default();

@@ -35,12 +35,12 @@ pub struct SnapshotPart {
     /// Whether it was received and not installed. The next start installs it if it is newer than
     /// the state, and removes it otherwise.
     pub received: bool,
-    /// The last entry it covers.
+    /// The last log entry that it covers.
     pub covers: Option<WireLogId>,
     /// Digest of its rows.
     pub digest: Option<String>,
-    /// Whether the whole file was read and all checksums match. Drafts, which the next start
-    /// removes, are not read.
+    /// Whether the whole file was read and all checksums match. Unfinished files are not read; the
+    /// next start removes them.
     pub verified: bool,
 }
 

@@ -85,7 +85,7 @@ impl Node {
         }
     }
 
-    /// Every read is complete, or returns that entries are gone.
+    /// Checks that every read returns all entries or fails with [`LedgerError::Gone`].
     fn read(&self, times: usize) {
         let ledger = self.core.ledger();
         for _ in 0..times {
@@ -109,7 +109,8 @@ impl Node {
         }
     }
 
-    /// The rows on disk match the current state, and the ledger is complete up to it.
+    /// Checks that the rows on disk match the current state, and that the ledger is complete up to
+    /// it.
     fn check(&self) {
         self.core.make_rows_durable().unwrap();
         let (found, applied) = (self.core.database.load().unwrap(), self.core.current());

@@ -1,6 +1,7 @@
 //! The ledger: the changes of each log entry after a floor ([`LedgerEntry`]). A node records the
-//! entries it applies: on disk, in the batches that write the rows, and in memory until then. So a
-//! crash leaves neither gaps nor duplicates: unflushed entries are applied and recorded again.
+//! changes of the entries that it applies: in memory, and later on disk in the batch that writes
+//! the rows. So a crash leaves neither gaps nor duplicates: unflushed entries are applied and
+//! recorded again.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Weak};
@@ -18,7 +19,7 @@ use super::views::AppliedState;
 use crate::base::Base;
 use crate::wire::{RecordVersion, WireError};
 
-/// Number of pieces of a full ledger. The oldest entries are dropped by the piece.
+/// Number of pieces of a full ledger. The oldest entries are dropped one piece at a time.
 const PIECES: u64 = 16;
 
 /// The floor of a new node.
@@ -55,8 +56,8 @@ pub enum LedgerError {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct LedgerRecord {
     pub(crate) floor: Floor,
-    /// The last applied entry when the record was written. If the rows have another one, a version
-    /// without a ledger has written them.
+    /// The last applied entry when the record was written. If the rows have another last entry, a
+    /// version without a ledger has written them.
     pub(crate) up_to: Option<u64>,
     /// The pieces after the floor: last entry and length in bytes of each.
     pub(crate) pieces: VecDeque<(Floor, u64)>,
@@ -96,7 +97,7 @@ impl LedgerRecord {
 
 /// State shared by readers and the writer.
 struct LedgerState {
-    /// Its floor is raised before the database drops the entries below.
+    /// Its floor is raised before the entries below the floor are removed from the database.
     record: LedgerRecord,
     /// Packs that may not be in the database yet, in log order.
     tail: VecDeque<Arc<Pack>>,
@@ -110,14 +111,15 @@ impl LedgerState {
     }
 }
 
-/// Kept open by a reader while it reads.
+/// The open database of a ledger. A reader holds it while it reads.
 struct OpenLedger {
     database: Arc<StateDatabase>,
-    /// Last, as it holds the lock of the directory until the database is closed.
+    /// Declared last, so that it is dropped last: it holds the lock of the directory until the
+    /// database is closed.
     _base: Arc<Base>,
 }
 
-/// The writing end of the ledger.
+/// Writes the ledger.
 pub(super) struct LedgerWriter {
     kept: Arc<Mutex<LedgerState>>,
     opened: Arc<OpenLedger>,
@@ -206,7 +208,7 @@ impl LedgerWriter {
         kept.tail.drain(..next);
     }
 
-    /// Restarts the ledger after a state that replaces the rows.
+    /// Empties the ledger: it begins again after `applied`, which replaces the rows.
     pub(super) fn replace(&self, applied: &AppliedState) {
         if mutant!("ledger-outlives-a-snapshot") {
             return;
@@ -314,7 +316,7 @@ impl Ledger {
     /// index are not split.
     ///
     /// # Errors
-    /// [`LedgerError`]; never a gap.
+    /// [`LedgerError`]. The result never has a gap.
     pub fn forward(
         &self,
         after: u64,
@@ -338,7 +340,7 @@ impl Ledger {
         if from <= in_database {
             has_all = page.take(opened.entries(from, in_database, false))?;
         }
-        // Entries dropped during the read are below the floor by now.
+        // If entries were dropped during the read, the floor is above them by now.
         self.check(after)?;
         if has_all {
             page.take(between(

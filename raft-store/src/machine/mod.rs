@@ -58,8 +58,8 @@ pub use waiters::Stopped;
 
 /// Maximum number of entries applied in one batch.
 const BATCH_ENTRIES: usize = 512;
-/// Approximate maximum bytes of their commands: the changes of a batch stay in memory until
-/// written.
+/// Approximate maximum bytes of the commands applied in one batch: the changes of a batch stay in
+/// memory until they are written.
 const BATCH_BYTES: usize = 1 << 20;
 
 /// The state machine for openraft.
@@ -148,8 +148,8 @@ impl RaftStateMachine<TypeConfig> for StateMachine {
         Ok(())
     }
 
-    /// openraft treats every error of a builder as a broken disk and stops the node. So builders
-    /// only return the state that [`Drafts`] has already made durable.
+    /// openraft treats every error of a builder as a broken disk and stops the node. So, unless
+    /// `force` is set, a builder only returns the state that [`Drafts`] has already made durable.
     async fn try_create_snapshot_builder(&mut self, force: bool) -> Option<SnapshotBuilder> {
         if force {
             return Some(self.get_snapshot_builder().await);

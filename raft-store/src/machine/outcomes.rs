@@ -9,7 +9,7 @@ use tracing::Span;
 use super::waiters::{Stopped, Waiter, Waiters};
 use crate::types::LogId;
 
-/// A command that is committed, and applied by this node.
+/// A command that was committed and that this node has applied.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Committed {
     /// Id of its log entry.
@@ -18,8 +18,8 @@ pub struct Committed {
     pub outcome: Outcome,
 }
 
-/// A registered waiter. It gets no answer if a snapshot replaces the part of the log that has the
-/// command, or if this node stops.
+/// A registered waiter. It gets no answer if a snapshot replaces the part of the log that contains
+/// the command, or if this node stops.
 pub type Expected = Waiter<Key, Committed>;
 
 /// Waiters by write id: origin, boot and sequence.

@@ -1,15 +1,15 @@
-//! Packs: several ledger entries in one database value, because one value per entry would cost more
-//! than its bytes.
+//! Packs: several ledger entries in one database value. With one value per entry, the overhead of a
+//! value would be larger than the entry.
 
 use placement_model::LedgerEntry;
 use placement_model::ledger::Floor;
 
 use crate::wire::{self, RecordVersion, WireError};
 
-/// A pack of this length accepts no more entries.
+/// A pack of this length accepts no entries of further log indexes.
 const FULL_BYTES: usize = 16 * 1024;
 
-/// Entries in log order, each after its length. All entries of a log index are in one pack.
+/// Entries in log order, each preceded by its length. All entries of a log index are in one pack.
 pub(super) struct Pack {
     /// Log index of the first entry.
     pub(super) first: u64,
@@ -59,7 +59,7 @@ pub(super) fn unpack(mut pack: &[u8]) -> impl Iterator<Item = Read> {
         });
         let Some((record, rest)) = whole else {
             pack = &[];
-            return Some(Err(WireError::Damaged("a pack is cut".to_owned())));
+            return Some(Err(WireError::Damaged("a pack is truncated".to_owned())));
         };
         pack = rest;
         Some(wire::decode(record).map(|entry| (entry, record.len())))

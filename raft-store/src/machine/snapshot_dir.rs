@@ -1,4 +1,4 @@
-//! The directory of snapshots: the snapshot being sent, and received ones. A start uses only
+//! The directory of snapshots: the snapshot being sent, and received snapshots. A start uses only
 //! complete received snapshots that were not installed.
 
 use std::fs::{self, File};
@@ -26,8 +26,8 @@ use placement_base::coverage::RarePath;
 
 /// Name prefix of a snapshot to send; the covered entry follows.
 const SNAPSHOT: &str = "snapshot-";
-/// Name prefix of a received and verified snapshot until it is installed. openraft purges log
-/// entries for it before that, so the next start must find it.
+/// Name prefix of a received and verified snapshot until it is installed. openraft purges the log
+/// that the snapshot covers before the installation, so the next start must find the file.
 const RECEIVED: &str = "received-";
 
 /// The directory of this node's snapshots. Cheap to clone.
@@ -77,7 +77,7 @@ impl SnapshotDir {
         Ok(snapshots)
     }
 
-    /// The newest received snapshot. The log may have been purged for it.
+    /// The newest received snapshot. The log that it covers may have been purged.
     pub(super) fn received(&self) -> Result<Option<WrittenSnapshot>> {
         let mut newest: Option<WrittenSnapshot> = None;
         for path in self.files()?.iter().filter(|path| is_received(path)) {
@@ -169,12 +169,12 @@ impl SnapshotDir {
         SnapshotFile::from_file(path, buffered.into_inner()?.file)
     }
 
-    /// Reads a whole received snapshot and checks that it is undamaged, of this cluster, and as
-    /// announced by its sender. The installation does not read the returned file again, and the
-    /// next start installs it if this one does not.
+    /// Reads a whole received snapshot and checks that it is undamaged, belongs to this cluster,
+    /// and covers what its sender announced. The installation does not read the returned file
+    /// again. If the node crashes before the installation, the next start installs the file.
     ///
-    /// A snapshot rejected here is merely sent again. Rejected by the state machine it would stop
-    /// the node, as openraft treats every error there as a broken disk.
+    /// A snapshot that is rejected here is sent again. If the state machine rejected it, the node
+    /// would stop, because openraft treats every error of the state machine as a broken disk.
     ///
     /// # Errors
     /// [`SnapshotError`]; the file is removed.
@@ -224,7 +224,7 @@ impl SnapshotDir {
         applied_state(header, state)
     }
 
-    /// Renames a received file so that the next start finds it, unless it has that name.
+    /// Renames a received file so that the next start finds it, unless it already has such a name.
     pub(super) fn keep(&self, file: &SnapshotFile) -> io::Result<SnapshotFile> {
         if is_received(file.path()) {
             return Ok(file.renamed(file.path()));
@@ -266,7 +266,8 @@ fn begins_with(path: &Path, prefix: &str) -> bool {
     name.is_some_and(|name| name.starts_with(prefix))
 }
 
-/// The log may have been purged for this snapshot, so the start fails.
+/// The error for an unreadable received snapshot. The start fails, because the log that the
+/// snapshot covers may have been purged.
 pub(super) fn unreadable(path: &Path, error: SnapshotError) -> OpenError {
     match error {
         SnapshotError::Io(error) => OpenError::io("read", path, error),

@@ -136,7 +136,8 @@ impl Read for FromStart {
     }
 }
 
-/// Receives a snapshot in pieces. Dropped before [`SnapshotReceiver::finish`], it removes its file.
+/// Receives a snapshot in pieces. If it is dropped before [`SnapshotReceiver::finish`], it removes
+/// its file.
 #[derive(Debug)]
 pub struct SnapshotReceiver {
     file: SyncedFile,
@@ -167,7 +168,7 @@ impl SnapshotReceiver {
     }
 
     /// Syncs the complete file. [`SnapshotDir::verify`](super::SnapshotDir::verify) verifies its
-    /// content, at the latest when it is installed.
+    /// content; without that, the installation does.
     ///
     /// # Errors
     /// File system errors.

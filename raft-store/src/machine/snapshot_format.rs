@@ -35,8 +35,8 @@ const FOOTER: u8 = 3;
 /// A longer frame is treated as damage.
 const FRAME_BYTES_MAX: usize = 64 << 20;
 
-/// The header of a snapshot. A change of the format takes the next version of this record, so that
-/// an older binary can report it.
+/// The header of a snapshot. Each change of the format increments the version of this record, so
+/// that an older binary reports a newer version instead of damage.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Header {
     pub(super) cluster: Uuid,
@@ -96,13 +96,13 @@ pub enum SnapshotError {
     #[error("it has feature level {0}, but this placementd knows levels up to {newest}", newest = Level::NEWEST)]
     NewerLevel(Level),
     /// A newer binary wrote it.
-    #[error("it holds {0}")]
+    #[error("it contains {0}")]
     NewerRecord(WireError),
     /// It belongs to another cluster.
-    #[error("it belongs to cluster {0}, not to this one")]
+    #[error("it belongs to cluster {0}, not to this cluster")]
     OtherCluster(Uuid),
     /// It belongs to another epoch of this cluster.
-    #[error("it belongs to epoch {0}, not to this one")]
+    #[error("it belongs to epoch {0} of this cluster, not to the current epoch")]
     OtherEpoch(u64),
     /// It ends at another entry, or has other members, than its sender announced.
     #[error("its coverage differs from its sender's announcement")]
@@ -226,7 +226,8 @@ pub(super) fn read(source: &mut (impl Read + Send)) -> Result<(Header, Cluster),
     Ok((header, cluster))
 }
 
-/// Verifies a whole snapshot like [`read`], but keeps none of it. Returns the feature level, too.
+/// Verifies a whole snapshot like [`read`] without keeping its rows in memory. Also returns the
+/// feature level.
 pub(super) fn check(source: &mut impl Read) -> Result<(Header, Level), SnapshotError> {
     let header = read_header(source)?;
     let (mut digests, mut level) = (BTreeMap::<_, Digest>::new(), Level::default());
@@ -297,7 +298,7 @@ impl<'a, R: Read> Rows<'a, R> {
                 Some(&FOOTER) => {
                     let footer: Footer = wire::decode(&self.body[1..])?;
                     if self.source.read(&mut [0])? != 0 {
-                        return Err(damaged("something follows its end"));
+                        return Err(damaged("data follows its footer"));
                     }
                     if self.count != footer.rows {
                         let reason = format!("{} rows instead of {}", self.count, footer.rows);
@@ -343,7 +344,7 @@ pub(crate) fn read_frame(source: &mut impl Read) -> Result<Vec<u8>, SnapshotErro
     let mut body = vec![0; length];
     read_exact(source, &mut body)?;
     if xxh3_64(&body) != u64::from_le_bytes(checksum) {
-        return Err(damaged("a frame does not have its checksum"));
+        return Err(damaged("the checksum of a frame does not match"));
     }
     Ok(body)
 }

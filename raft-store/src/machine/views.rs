@@ -16,10 +16,10 @@ use super::waiters::{Stopped, Waiters};
 use crate::types::{LogId, SnapshotMeta, StoredMembership};
 use crate::wire::RecordVersion;
 
-/// The state after a log entry. Cheap to keep: states share unchanged parts.
+/// The state after a log entry. Old states need little memory: states share unchanged parts.
 #[derive(Debug, Clone, Default)]
 pub struct AppliedState {
-    /// All partitions. Separate, so that readers can keep it alone.
+    /// All partitions. In its own `Arc`, so that a reader can keep it without the other fields.
     pub cluster: Arc<Cluster>,
     /// The last entry it contains; `None` on a node that has applied nothing.
     pub last: Option<LogId>,
@@ -44,7 +44,7 @@ impl AppliedState {
         }
     }
 
-    /// The record version for this state and everything after it.
+    /// The record version that is used with this state and with later ones.
     pub fn record_version(&self) -> RecordVersion {
         RecordVersion::for_level(self.cluster.level())
     }
@@ -97,16 +97,17 @@ impl Views {
     /// Registers a waiter for the outcome of a command with one of this node's write ids.
     ///
     /// # Errors
-    /// [`Stopped`]: this node applies nothing any more.
+    /// [`Stopped`] if this node applies no further entries.
     pub fn expect(&self, id: &WriteId) -> Result<Expected, Stopped> {
         self.outcomes.expect(id)
     }
 
-    /// Registers the waiter again if it can get no answer any more, because a snapshot replaced the
-    /// log up to its command. The command is then proposed again and answered from the state.
+    /// Registers the waiter again if it can no longer get an answer, because a snapshot replaced
+    /// the log up to its command. The caller must propose the command again; it is then answered
+    /// from the state.
     ///
     /// # Errors
-    /// [`Stopped`]: this node applies nothing any more.
+    /// [`Stopped`] if this node applies no further entries.
     pub fn renew(&self, expected: &mut Expected, id: &WriteId) -> Result<(), Stopped> {
         if expected.is_over() {
             *expected = self.expect(id)?;
@@ -114,7 +115,7 @@ impl Views {
         Ok(())
     }
 
-    /// Digests to compare with those of other nodes.
+    /// Digests of this node, to compare with those of other nodes.
     pub fn checkpoints(&self) -> &Checkpoints {
         &self.checkpoints
     }
@@ -125,7 +126,7 @@ impl Views {
     }
 }
 
-/// The writing end of [`Views`].
+/// Publishes the states that [`Views`] return.
 #[derive(Debug)]
 pub(crate) struct Publisher {
     views: Views,

@@ -1,4 +1,5 @@
-//! Waiters for an event of a log entry: that it is applied, or its outcome. Each is woken once.
+//! Waiters for log entries: a waiter is woken once, when its entry is applied or with the outcome
+//! of its command.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -40,7 +41,7 @@ impl<K: Ord + Copy, T> Drop for Waiter<K, T> {
 }
 
 impl<K: Ord + Copy, T> Waiter<K, T> {
-    /// Waits for the answer. `None` if it never comes or was already returned.
+    /// Waits for the answer. `None` if no answer can arrive, or if it was already returned.
     pub async fn answer(&mut self) -> Option<T> {
         if self.is_over() {
             return None;
@@ -48,7 +49,7 @@ impl<K: Ord + Copy, T> Waiter<K, T> {
         (&mut self.answer).await.ok()
     }
 
-    /// Whether no answer can come any more.
+    /// Whether no answer can arrive any more.
     pub fn is_over(&self) -> bool {
         self.answer.is_terminated()
     }
@@ -72,7 +73,8 @@ impl<K: Ord + Copy, T> Waiters<K, T> {
         is_over: impl FnOnce() -> bool,
     ) -> Result<Option<Waiter<K, T>>, Stopped> {
         let mut waiting = self.0.lock();
-        // Checked under the lock: later events reach all waiters registered by then.
+        // Checked under the lock: an event after this check wakes the waiter that is registered
+        // below.
         if is_over() {
             return Ok(None);
         }
@@ -104,12 +106,12 @@ impl<K: Ord + Copy, T> Waiters<K, T> {
         waiters.next_back().map(|(_, (_, span))| span.clone())
     }
 
-    /// Removes all waiters without an answer.
+    /// Removes all waiters; they get no answer.
     pub(super) fn forget(&self) {
         self.0.lock().senders.clear();
     }
 
-    /// Removes all waiters without an answer and rejects new ones.
+    /// Removes all waiters, which get no answer, and rejects new ones.
     pub(super) fn close(&self) {
         let mut waiting = self.0.lock();
         waiting.is_closed = true;
@@ -136,7 +138,7 @@ impl Waiters<u64, ()> {
         while let Some(first) = waiting.senders.first_entry()
             && first.key().0 <= index
         {
-            // The waiter may have given up at this moment.
+            // This fails if the waiter has just given up.
             let _ = first.remove().0.send(());
         }
     }
@@ -186,7 +188,7 @@ mod tests {
         });
         let waiter = waiters.enter(5, || {
             looked.send(()).unwrap();
-            // Long enough to wake the registered waiters, if that is possible now.
+            // Long enough for the other thread to wake the registered waiters, if it can.
             let _ = is_over.recv_timeout(std::time::Duration::from_millis(200));
             false
         });

@@ -3,8 +3,8 @@
 //! index of that state.
 //!
 //! The rows have no write-ahead log: after a crash, unflushed entries are applied again, whether or
-//! not their rows were written. Before a flush that others rely on, [`WriteBehind::write`] writes
-//! all noted rows.
+//! not their rows were written. Before a flush that the purge of the log relies on,
+//! [`WriteBehind::write`] writes all noted rows.
 
 use std::io;
 use std::sync::{Arc, Weak};
@@ -35,7 +35,8 @@ const BEHIND_MOST: usize = 8;
 struct FlushThresholds {
     /// Changed rows. Only keys are pending, which are small.
     rows: usize,
-    /// Bytes of the ledger: an entry may have many names, and long sets before and after.
+    /// Bytes of ledger entries. An entry may be long: it contains names, and the old and the new
+    /// rows.
     bytes: usize,
 }
 
@@ -43,7 +44,8 @@ struct FlushThresholds {
 pub(super) struct ChangedRow {
     partition: PartitionId,
     key: RowKey,
-    /// Whether the row did not exist before: the outcome of a write is put only once.
+    /// Whether the row certainly did not exist before the change. True for the outcome of a write,
+    /// which is put only once.
     is_new: bool,
 }
 
@@ -61,12 +63,12 @@ impl ChangedRow {
     }
 }
 
-/// Applied changes that are not yet written. If it is dropped, the next start applies the rest from
-/// the log again.
+/// Applied changes that are not yet written. If it is dropped, the next start applies the entries
+/// with unwritten changes again, from the log.
 pub(super) struct WriteBehind {
     shared: Arc<Shared>,
     due: FlushThresholds,
-    /// Woken when a write is due. Its thread ends when this is dropped.
+    /// The thread that writes the rows; woken when a write is due. It ends when this is dropped.
     writer: Worker<()>,
 }
 
@@ -74,10 +76,11 @@ struct Shared {
     database: Arc<StateDatabase>,
     ledger: LedgerWriter,
     waiting: Mutex<PendingRows>,
-    /// Held while rows are written: batches reach the database in log order.
+    /// Held while rows are written, so that batches are written in log order.
     writing: Mutex<()>,
     failure: Failure,
-    /// Last, as it holds the lock of the directory until the database is closed.
+    /// Declared last, so that it is dropped last: it holds the lock of the directory until the
+    /// database is closed.
     base: Arc<Base>,
 }
 
@@ -159,19 +162,19 @@ impl WriteBehind {
         Ok(is_too_much)
     }
 
-    /// Writes everything noted so far; a later flush includes it.
+    /// Writes all rows noted so far, so that a later flush includes them.
     ///
     /// # Errors
-    /// The rows cannot be written, now or earlier. The storage has failed.
+    /// The rows cannot be written, or could not be written earlier: the storage has failed.
     pub(super) fn write(&self) -> io::Result<()> {
         self.shared.write()
     }
 
-    /// Discards the pending rows and lets `replace` replace the whole state. The ledger restarts
-    /// after it.
+    /// Discards the pending rows and lets `replace` replace the whole state. The ledger begins
+    /// again after that state.
     ///
     /// # Errors
-    /// Those of `replace`.
+    /// The errors of `replace`.
     pub(super) fn replace<E>(
         &self,
         applied: &AppliedState,
@@ -184,8 +187,8 @@ impl WriteBehind {
     }
 }
 
-/// Writes the pending rows whenever it is woken. If the store closes, the next start applies the
-/// rest again.
+/// Writes the pending rows whenever it is woken. If the store closes before that, the next start
+/// applies their entries again.
 async fn write_when_due(shared: Weak<Shared>, mut woken: mpsc::UnboundedReceiver<()>) {
     while woken.recv().await.is_some() {
         runtime::scheduled().await;
@@ -211,7 +214,8 @@ impl Shared {
         let Some(applied) = applied else {
             return Ok(());
         };
-        // The first of several changes of a row stays: it shows whether the row is on disk.
+        // Of several changes of a row, the first is kept: its `is_new` shows whether the row may be
+        // on disk.
         rows.sort_by(|one, other| one.row().cmp(&other.row()));
         rows.dedup_by(|next, first| next.row() == first.row());
         let version = applied.record_version();

@@ -168,10 +168,10 @@ pub enum Refusal {
     #[error("no inventory of {0:?} on resource providers {1:?}")]
     AllocationWithoutInventory(Vec<ResourceClassName>, Vec<ProviderUuid>),
     /// The amount violates min_unit, max_unit or step_size.
-    #[error("amount of {1} on resource provider {0} violates its units")]
+    #[error("amount of {1} on resource provider {0} violates min_unit, max_unit or step_size")]
     AllocationConstraints(ProviderUuid, ResourceClassName),
     /// The amount exceeds the free capacity.
-    #[error("amount of {1} on resource provider {0} exceeds its capacity")]
+    #[error("amount of {1} on resource provider {0} exceeds its free capacity")]
     AllocationCapacity(ProviderUuid, ResourceClassName),
     /// All 32-bit ids are used up; ids are never reused.
     #[error("all internal ids of this cluster are used up, so nothing more can be created")]

@@ -363,7 +363,8 @@ impl Inspect {
 
 #[derive(Subcommand)]
 pub(super) enum PolicyTask {
-    /// Prints for each rule whether a caller passes it; exits with 1 if a named rule is not passed
+    /// Prints for each rule whether it grants access to a caller; exits with 1 if a named rule does
+    /// not
     Check {
         /// The rules to check; default: all
         rule: Vec<String>,
@@ -437,7 +438,7 @@ impl PolicyTask {
         let (report, is_passed) = policy::check(&rules, &caller, project.as_deref(), &rule)?;
         print(&report)?;
         if !is_passed {
-            anyhow::bail!("some of these rules are not passed");
+            anyhow::bail!("some of these rules do not grant access to this caller");
         }
         Ok(())
     }

@@ -317,7 +317,7 @@ const FAULTS: [(&str, &str, &str); 18] = [
     (
         "'cmp-1-numa-0',3,1,1",
         "'cmp-1-numa-0',3,8,1",
-        "root differs from the root of its parents",
+        "wrong root: not the root of its parent",
     ),
     ("'cmp-1',1,1,NULL", "'cmp-1',1,1,3", "its own ancestor"),
     (

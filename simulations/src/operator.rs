@@ -104,7 +104,7 @@ impl fmt::Display for Order {
             Order::Drain(node) => write!(f, "drain node {node}"),
             Order::Undrain(node) => write!(f, "undrain node {node}"),
             Order::Join { spare, old } => {
-                write!(f, "let node {spare} join and replace node {old}")
+                write!(f, "let node {spare} join as the replacement of node {old}")
             }
             Order::Token(node) => write!(f, "create a token for node {node}"),
             Order::Revoke(node) => write!(f, "revoke the token for node {node}"),

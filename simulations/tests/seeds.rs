@@ -326,7 +326,7 @@ fn everything_happened(reports: &[Report]) {
         .iter()
         .copied()
         .filter(|kind| *kind != "learner");
-    assert_eq!(seen, kinds.collect(), "some kinds of faults never happened");
+    assert_eq!(seen, kinds.collect(), "a kind of fault never happened");
     let sum =
         |of: fn(&Counts) -> usize| -> usize { reports.iter().map(|one| of(&one.counts)).sum() };
     let runs = reports.len();

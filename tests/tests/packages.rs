@@ -1,5 +1,5 @@
-//! Packages work where they are installed: the unit, the Debian package, the image, Compose, the
-//! chart. `scripts/nightly` runs this: the packaging tools take minutes to compile.
+//! The systemd unit, the Debian package, the image, Compose and the chart work where they are
+//! installed. `scripts/nightly` runs these tests, as the packaging tools take minutes to compile.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
@@ -102,8 +102,8 @@ fn alone(ports: &Ports) -> [(&'static str, String); 4] {
     ]
 }
 
-/// Starts a node with the rest of the command line, waits until it is healthy, prints that, and
-/// stops it.
+/// Starts a node with the rest of the command line, waits until it is healthy, prints its status,
+/// and stops it.
 const LIFE: &str = r#"
     "$@" & node=$!
     for try in $(seq 300); do placementctl status >/dev/null 2>&1 && break; sleep 0.1; done
@@ -136,7 +136,7 @@ fn unit_is_valid_and_sandboxed() {
     security.args(["security", "--offline=true", "--threshold=20"]);
     printed(security.arg(&file));
     fs::write(&file, "[Service]\nExecStart=/bin/true\n").unwrap();
-    assert!(!works(&mut security), "any unit does");
+    assert!(!works(&mut security), "the check accepts any unit");
 }
 
 /// Runs placementd with the view of `/proc` that the unit grants.
@@ -217,7 +217,7 @@ fn logs_are_rotated_as_their_owner_and_reopened() {
             .arg(at.join("log")),
     );
     printed(&mut as_daemon("echo line > log/audit.log"));
-    // Stands for the service, and for systemd's report of its main process.
+    // Replaces the service, and systemd's report of its main process.
     let mut service = as_daemon(
         "trap 'touch log/reopened; exit' HUP; touch log/runs; for try in $(seq 600); do sleep 0.1; done",
     );

@@ -15,7 +15,7 @@ use serde_json::json;
 use crate::browser::Browser;
 
 const MARKUP: &str = "cmp-<script>alert(1)</script>\"'&";
-/// Limit of the pages that are followed.
+/// Maximum number of pages to visit.
 const PAGES_MAX: usize = 400;
 
 /// A running `placementctl web`, and a browser with the cookie that its key was exchanged for.
@@ -295,7 +295,7 @@ async fn requests_without_cookie_or_from_other_sites_are_refused() {
         .unwrap();
     assert_eq!(posted.status.as_u16(), 405);
 
-    // It listens on loopback only.
+    // `placementctl web` listens on loopback only.
     let arguments = ["web", "--listen", "0.0.0.0:0"];
     let refused = cluster.placementctl(&arguments).unwrap();
     let reason = String::from_utf8_lossy(&refused.stderr);

@@ -15,7 +15,7 @@ use uuid::Uuid;
 const HOST: Uuid = Uuid::from_u128(0xa);
 const SERVER: Uuid = Uuid::from_u128(0xb);
 
-/// Settings of a partition besides its routes.
+/// Settings of two partitions. Routes are not settings: the cluster replicates them.
 const TWO: &str = r#"
     [[partitions]]
     name = "north"
@@ -469,13 +469,13 @@ async fn cloud_has_its_own_policy_limits_listener_and_audit_records() {
     };
     assert_eq!(of(None, "POST"), 1, "{records:#?}");
     assert!(of(Some("narrow"), "POST") >= 1, "{records:#?}");
-    assert_eq!(of(Some("closed"), "GET"), 1, "what was forbidden");
+    assert_eq!(of(Some("closed"), "GET"), 1, "the forbidden request");
 }
 
 /// Lines of a stream, up to the first line with this text.
 async fn lines_up_to(stream: &mut Lines, text: &str) -> String {
     loop {
-        let line = stream.next().await.unwrap().expect("the stream goes on");
+        let line = stream.next().await.unwrap().expect("the stream continues");
         let line = String::from_utf8_lossy(&line).into_owned();
         if line.contains(text) {
             return line;

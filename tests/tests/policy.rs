@@ -186,7 +186,7 @@ impl Story {
 async fn policy_files_are_reread_and_errors_never_widen_access() {
     let open = "placement:traits:list: '@'\nplacement:resource_classes:list: '!'\n";
     let mut story = Story::begin(open, "placement:traits:list: '!'\n").await;
-    assert_eq!(story.asks("/traits").await, 403, "the later file counts");
+    assert_eq!(story.asks("/traits").await, 403, "later files override");
 
     let classes_too = "placement:traits:list: '@'\nplacement:resource_classes:list: '@'\n";
     fs::write(&story.policy, classes_too).unwrap();

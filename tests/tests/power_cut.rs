@@ -147,7 +147,7 @@ async fn acknowledged_writes_survive_power_loss_on_all_nodes() {
         survive(&mut cluster, host, &acknowledged).await.unwrap();
         cluster.assert_equal_states().await;
     }
-    assert!(lost_bytes > 0, "the power loss took no bytes");
+    assert!(lost_bytes > 0, "no unsynced bytes were lost");
     assert!(written_over > 0, "no file of the log was overwritten");
 }
 

@@ -58,7 +58,7 @@ impl<S: Service> Venue for Field<'_, S> {
     }
 }
 
-/// Sends so many steps, after those that create what the requests are about.
+/// Sends this many random requests, after those that create the first providers.
 pub(crate) async fn fill(
     service: &impl Service,
     choices: &Choices,

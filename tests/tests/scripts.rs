@@ -1,5 +1,5 @@
-//! Behaviour of the scripts on machines that lack something: the scripts install it, so that one
-//! command builds on a bare Debian, and a container per case would take minutes. A machine is
+//! Behaviour of the scripts on machines that lack a package: the scripts install it, so that one
+//! command builds on a bare Debian. A container per case would take minutes, so each machine is
 //! simulated by a folder for the PATH, a folder for the file system, and a fake `apt-get`.
 
 use std::fs;
@@ -9,7 +9,7 @@ use std::process::{Command, Output};
 
 use tempfile::TempDir;
 
-/// Programs that every machine has on which the scripts run.
+/// Programs that exist on every machine on which the scripts run.
 const ESSENTIAL: &str = "awk bash cat cut date dirname du env grep install ln mkdir mktemp mv readlink rm sed \
      sha256sum sleep sort tee touch uname";
 const ELF_OF_64_BITS: &[u8] = b"\x7fELF\x02\x01\x01";
@@ -517,7 +517,8 @@ fn install_puts_both_binaries_in_place_and_says_how_to_start_them() {
     assert!(ran.succeeds().contains(&start), "{ran:?}");
 }
 
-/// Runs the end of `scripts/test` with parts that print this.
+/// Runs these parts, each a name and a shell command, and then the end of `scripts/test`, which
+/// counts their tests.
 fn closing(machine: &Machine, parts: &[(&str, &str)]) -> Ran {
     let mut line = format!(". '{}/scripts/lib/parts.sh'; ", repository().display());
     for (name, does) in parts {

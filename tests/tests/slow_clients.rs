@@ -250,7 +250,7 @@ async fn unread_stream_does_not_block_others_of_its_connection() {
         aggregate(&client, host, generation).await;
         indexes.push(read.event().await);
     }
-    // The reader is too slow for long enough.
+    // Longer than a reader may be slow before the node ends its stream.
     tokio::time::sleep(Duration::from_secs(60)).await;
     aggregate(&client, host, CHANGES).await;
     indexes.push(read.event().await);

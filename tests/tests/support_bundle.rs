@@ -211,8 +211,8 @@ async fn bundle_is_made_in_time_without_a_quorum() {
         let begun = Instant::now();
         let (code, text) = texts(&bundle(&endpoint, &file, &["--timeout", "4"]));
         assert_eq!(code, Some(0), "{text}");
-        // Time to find the members, to ask them, and to have the answering node recount; a slow
-        // machine adds its own.
+        // The limit allows for finding the members, asking them, and a recount by the answering
+        // node, on a slow machine.
         assert!(
             begun.elapsed() < Duration::from_secs(40),
             "{:?}",

@@ -1,4 +1,4 @@
-//! Requests are served on other threads than those of Raft.
+//! HTTP requests and Raft run on different threads.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 

@@ -372,7 +372,7 @@ async fn socket_is_accessible_to_its_owner_only() {
     assert!(taken.status.success(), "{taken:?}");
 }
 
-/// Default configuration without an admin port: nodes stop to ask for addresses that no member has.
+/// Default configuration without an admin port: nodes stop asking for addresses that no member has.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn nodes_without_an_admin_port_do_not_grow_the_log() {
     let mut cluster = Cluster::prepare(3, "").unwrap();

@@ -11,7 +11,8 @@ use placement_tests::torture::{Load, MEMORY_MAX, hostile, overload};
 /// Duration of each attack and each load.
 const EACH: Duration = Duration::from_millis(1_500);
 const CONFIG: &str = "[cluster]\nwait_ms = 5000\n[log]\nlevel = \"warn,placement::access=off\"\n";
-/// Overload would disturb each observation; other load of the machine disturbs one occasionally.
+/// Maximum number of observations. A cluster that does not tolerate overload fails in each of them;
+/// other load of the machine disturbs only some.
 const OBSERVATIONS: usize = 3;
 const BUSY: &str = "It is safe to send the request again";
 

@@ -1,5 +1,5 @@
-//! Commands of `docs/tutorial.md` print the output on the page. `tests/packages.rs` runs them where
-//! the package is installed.
+//! The commands of `docs/tutorial.md` print the output that the page shows. `tests/packages.rs`
+//! runs them where the package is installed.
 
 use std::process::Command;
 

@@ -232,7 +232,8 @@ async fn rolling_upgrade_can_be_rolled_back_until_the_level_rises() {
     story.end().await;
 }
 
-/// A member that is away may have returned to the older version, which could never start again.
+/// An unreachable member may have been rolled back to the older version, which cannot start once
+/// the level has risen.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn level_waits_for_absent_members_and_keeps_those_held_below_it() {
     let mut cluster = Cluster::prepare(3, "").unwrap();

@@ -494,7 +494,7 @@ async fn sessions_continue_and_logins_are_limited_without_keystone() {
     assert!(browser.is_in(), "the token is not cached");
 
     keystone.stop();
-    until("that no one listens", async || {
+    until("that the port of Keystone is closed", async || {
         TcpStream::connect(keystone.address()).await.is_err()
     })
     .await;
@@ -509,7 +509,8 @@ async fn sessions_continue_and_logins_are_limited_without_keystone() {
         .await;
 }
 
-/// The login passes a proxy on the node's machine, which names its clients.
+/// The login goes through a proxy on the node's machine, which reports the addresses of its
+/// clients.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn refused_logins_are_recorded_and_limited_per_proxied_client() {
     let keystone = keystone().await;
@@ -623,7 +624,8 @@ async fn users_see_nothing_of_a_partition_that_denies_them_pages() {
     alice.log_in(&form("alice"));
     rita.log_in(&form("rita"));
     assert!(alice.is_in() && rita.is_in());
-    // Every node lacks the partition's settings now, which is a warning for operators.
+    // So far only the configuration of the nodes names the partition, which is a warning for
+    // operators.
     assert!(alice.get("/web/").body.contains("placement/closed/"));
     assert!(!rita.get("/web/").body.contains("closed"));
     assert!(!rita.get("/web/topology").body.contains("closed"));
@@ -668,7 +670,7 @@ async fn users_see_nothing_of_a_partition_that_denies_them_pages() {
     }
 }
 
-/// Keystone behaves like the fake one.
+/// A real Keystone behaves like the stand-in.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn users_log_in_and_out_with_a_real_keystone() {
     let who = |user| TokenRequest {

@@ -247,7 +247,7 @@ impl Inner {
     fn cut(&mut self, dir: &Path, kept: impl Fn(&mut StdRng, u64) -> u64) -> io::Result<u64> {
         let lost = self.cut_log(dir, &kept)?;
         if let Some(top) = &self.top {
-            // A file survives if `kept` keeps its one byte.
+            // Each file or name counts as one unsynced byte: it survives if `kept` returns 1.
             let mut is_kept = || kept(&mut self.random, 1) == 1;
             self.lost_files += files::lose_unsynced(top, &[LOG_DIR, STATE_DIR], &mut is_kept)?;
         }

@@ -206,7 +206,7 @@ pub(super) fn only_voter(seed: Seed) -> (Parameters, Vec<Planned>) {
 
 /// One voter and one learner, both with clients. Each applies entries on a thread that is often
 /// late, so the learner acknowledges many writes before the voter has applied them. The clock drift
-/// is harmless. It counts as a fault, and only during a fault may a new learner refuse requests.
+/// is harmless. It counts as a fault: a new learner may refuse requests only during a fault.
 pub(super) fn learner_is_ahead(seed: Seed) -> (Parameters, Vec<Planned>) {
     let parameters = Parameters {
         sync_max: Duration::from_millis(5),
@@ -396,8 +396,8 @@ pub(super) fn learners(seed: Seed) -> (Parameters, Vec<Planned>) {
     (parameters, faults)
 }
 
-/// Each node in turn is cut off from the others while clients still reach it. Its connections stay
-/// open, but carry no data.
+/// Each node in turn is cut off from the others while clients still reach it. Its connections to
+/// the other nodes stay open, but carry no data.
 pub(super) fn each_is_cut_off(seed: Seed) -> (Parameters, Vec<Planned>) {
     let parameters = Parameters {
         nodes: 3,

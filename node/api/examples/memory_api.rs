@@ -1,9 +1,9 @@
-//! The API over a state in memory, for looking at it and for comparing it with others:
+//! Serves the API over a state in memory, for manual tests and for comparison with other servers:
 //!
 //!     cargo run -p placement-api --example memory_api -- 127.0.0.1:8778
 //!
-//! `--policy FILE`, `--old-defaults` and `--cors ORIGIN` set what the configuration would.
-//! `DELETE /__state` empties the state, so that a suite of tests can begin again.
+//! `--policy FILE`, `--old-defaults` and `--cors ORIGIN` override the configuration. `DELETE
+//! /__state` empties the state, so that a test suite can start again.
 
 #![allow(
     clippy::unwrap_used,

@@ -1,4 +1,4 @@
-//! A temporary copy of a state that can be written to: uses the model's apply and commit, without
+//! A temporary, writable copy of a state. It applies commands with the code of the model, without
 //! Raft or disk.
 
 use std::sync::Arc;
@@ -15,14 +15,14 @@ use placement_base::backend::{
 };
 use placement_base::world::{Clock, micros};
 
-/// A modifiable copy of the partition of a view.
+/// A writable copy of the partition that a view shows.
 pub struct Fork {
     view: Mutex<View>,
     clock: Arc<dyn Clock>,
 }
 
 impl Fork {
-    /// Starts from this state.
+    /// Copies the state of `view`.
     pub fn new(view: View, clock: Arc<dyn Clock>) -> Self {
         Self {
             view: Mutex::new(view),
@@ -30,7 +30,7 @@ impl Fork {
         }
     }
 
-    /// The present state of the fork.
+    /// The current state of the fork.
     pub fn now(&self) -> View {
         self.view.lock().clone()
     }

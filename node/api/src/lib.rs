@@ -1,7 +1,7 @@
 //! The REST edge: the OpenStack Placement API over HTTP.
 //!
-//! It depends on the model and, through the traits of [`placement_base::backend`], on the cluster:
-//! one trait for writes, one for reads. It does not depend on openraft or RocksDB.
+//! It depends on the model and, through the traits of [`placement_base::backend`], on the cluster.
+//! It does not depend on openraft or RocksDB.
 
 pub mod fork;
 pub mod http;

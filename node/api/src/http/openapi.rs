@@ -1,9 +1,9 @@
 //! The OpenAPI 3.1 document of the API, served at `GET /openapi.json`. `openapi.json` has the
 //! purpose of each operation, its input (bodies are validated against these schemas) and its
-//! successful answer. This module adds what follows from the route: versions, policy rule, headers
-//! and errors. For this service's own routes the document has purpose and input only; their answers
-//! are JSON objects that `docs/api.md` describes. Source of the format: the OpenAPI Specification
-//! 3.1.1 and JSON Schema 2020-12.
+//! successful answer. This module adds the parts that follow from the routes: versions, policy
+//! rules, headers and errors. For this service's own routes the document has purpose and input
+//! only; their answers are JSON objects that `docs/api.md` describes. Source of the format: the
+//! OpenAPI Specification 3.1.1 and JSON Schema 2020-12.
 
 use std::sync::{Arc, LazyLock};
 
@@ -24,7 +24,7 @@ pub const PATH: &str = "/openapi.json";
 
 /// A router with `GET /openapi.json`, which needs no token, like a node's health checks.
 ///
-/// `server` is the URL below which the paths of the document are, absolute or from the root.
+/// `server` is the base URL of the paths in the document: an absolute URL, or a path from the root.
 pub fn router(server: &str) -> Router {
     let server = if server.is_empty() { "/" } else { server }.to_owned();
     // Built on the first request, as most nodes never get one.
@@ -80,7 +80,7 @@ fn members(value: &mut Value) -> impl Iterator<Item = (&String, &mut Value)> {
     value.as_object_mut().into_iter().flatten()
 }
 
-/// Completes the description of an operation with what follows from its route.
+/// Adds the parts that follow from the route to the description of an operation.
 fn complete(about: &mut Value, route: &Route, method: &str) {
     let operations = route.operations.iter();
     let variants: Vec<&Operation> = operations.filter(|one| one.method == method).collect();
@@ -95,7 +95,7 @@ fn complete(about: &mut Value, route: &Route, method: &str) {
         if about["responses"]["200"].is_null() {
             let object = json!({"application/json": {"schema": {"type": "object"}}});
             about["responses"]["200"] =
-                json!({"description": "What was asked for.", "content": object});
+                json!({"description": "The requested data.", "content": object});
         }
     }
 
@@ -236,11 +236,11 @@ pub fn guarded() -> Vec<Guarded> {
         rule: WEB,
         method: "POST",
         path: "/login",
-        summary: "Log in to the pages of [web] listen, and see them",
+        summary: "Log in to the web interface ([web] listen) and view its pages",
         queried_project: None,
     };
     let mut guarded: Vec<Guarded> = guarded.chain([pages]).collect();
-    // Some operations have several versions.
+    // A method of a path may have several operations, for different microversions.
     guarded.dedup_by_key(|one| (one.rule, one.method, one.path));
     guarded
 }

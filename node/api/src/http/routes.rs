@@ -1,4 +1,5 @@
-//! The table of all routes: the reference's, and this service's own.
+//! The table of all routes: the routes of the reference (OpenStack Placement) and this service's
+//! own.
 //!
 //! The first operation that matches method and version serves the request.
 
@@ -10,9 +11,9 @@ use super::nouns::{
 };
 use placement_policy::{Defaults, Policy, PolicyError, PolicySettings};
 
-/// Families with the paths and operations of each. A family is the first part of its policy rules;
-/// an operation has a method, the headers it needs, the rule, the handler, and further fields of
-/// [`Operation`].
+/// Defines the table of routes, by family. The name of a family is the first part of its policy
+/// rules. An operation has a method, the headers that it needs, the rule, the handler, and further
+/// fields of [`Operation`].
 macro_rules! routes {
     ($($family:ident: $($path:literal {
         $($method:literal $needs:ident $rule:literal $noun:ident::$handler:ident $($field:ident: $value:expr),*;)*
@@ -154,11 +155,11 @@ fn defaults() -> Defaults {
     Defaults(rules.chain([WEB]).collect())
 }
 
-/// Reads the default policy and the files that override it. Mistaken rules are logged; they grant
-/// no access or have no effect.
+/// Reads the default policy and the files that override it. Invalid rules are logged; they grant no
+/// access or have no effect.
 ///
 /// # Errors
-/// A configured file or directory cannot be used, so it is unknown what it forbids.
+/// A configured file or directory is unusable, so its restrictions are unknown.
 pub fn read_policy(settings: &PolicySettings) -> Result<Policy, PolicyError> {
     Policy::over(defaults(), settings)
 }

@@ -66,7 +66,7 @@ impl Service {
         self.0.searches.clone()
     }
 
-    /// Number of candidate searches that wait for a turn.
+    /// Number of candidate searches that wait in the queue.
     pub fn searches_waiting(&self) -> usize {
         self.0.admission.searches.waiting()
     }
@@ -80,8 +80,8 @@ impl Service {
         service::respond(self.0.clone(), &SPLIT, request, peer, None)
     }
 
-    /// Answers an operator or a user of the web interface whom that listener has authorized: no
-    /// token is needed, and the limits per caller do not apply.
+    /// Answers a caller whom another listener has authorized: an operator, or a user of the web
+    /// interface. The request needs no token, and the limits per caller do not apply.
     pub async fn respond_to_authorized(
         &self,
         request: Request<Body>,

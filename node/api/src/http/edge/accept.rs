@@ -1,5 +1,4 @@
-//! ~may we answer JSON, and in which format are errors shown?~whether a JSON answer is acceptable,
-//! and the format of errors.
+//! The header `Accept`: whether the client accepts JSON, and the format of errors.
 
 use super::headers::split_outside_quotes;
 use crate::http::errors::Format;
@@ -13,8 +12,8 @@ pub(crate) struct Accept<'a>(Vec<MediaRange<'a>>);
 struct MediaRange<'a> {
     main: &'a str,
     sub: &'a str,
-    /// Parameters such as `charset=utf-8` ask for more than our plain JSON, so a range with any
-    /// matches nothing.
+    /// Whether the range has parameters such as `charset=utf-8`. Such a range matches nothing, as
+    /// the content type of answers has no parameters.
     has_parameters: bool,
     /// 0 to 1000: the `q` parameter, in thousandths.
     quality_thousandths: u16,

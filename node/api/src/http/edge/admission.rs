@@ -1,5 +1,5 @@
-//! Limits of the whole process: concurrent searches and lists, and the bytes of bodies and answers.
-//! A request beyond a limit is refused immediately and may be sent again.
+//! Limits of concurrent searches and lists, per partition, and of the memory for bodies and
+//! answers, for the whole process. A request that exceeds a limit gets 503 and may be sent again.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -14,42 +14,45 @@ use super::budget::{Account, Budget, BudgetShare, Caller};
 use super::settings::{ApiSettings, CandidateSettings};
 use crate::http::errors::ApiError;
 
-/// Granularity of memory accounting.
+/// Granularity of memory accounting, in bytes.
 const STEP_BYTES: usize = 4 * 1024;
 /// Bytes that each request may use without being counted, so that large requests leave room for
 /// small ones. The number of connections bounds their sum.
 const FREE_BYTES: usize = 64 * 1024;
-/// Requests that wait for a turn in each [`UserQueue`]; the same number of requests of each user
-/// wait for that user's place.
+/// Maximum number of users that wait in a [`UserQueue`], and maximum number of requests of one user
+/// that wait for that user's place.
 const PEOPLE_WAITING_MAX: usize = 8;
-/// Event streams open at once in this process, over all partitions. One user may have half of them.
+/// Event streams open at once in this process, over all partitions. One user may have half of this
+/// number.
 const STREAMS_MAX: usize = 512;
 
 /// The queues and budgets of one partition.
 #[derive(Clone)]
 pub(crate) struct Admission {
-    /// Searches for candidates. Services wait for their answers.
+    /// Searches for candidates, such as those of Nova.
     pub(crate) searches: Queue,
     /// Long lists, mostly for monitoring. They have a queue of their own, so no search waits behind
-    /// them, and half of the processors that searches get.
+    /// them, and run at most half as many at once as searches.
     pub(crate) lists: Queue,
     /// Explanations, requested by people: one at a time.
     pub(crate) explanations: UserQueue,
-    /// Reads of earlier states (`Placement-As-Of`). Explanations run while these wait.
+    /// Reads of earlier states (`Placement-As-Of`). Their queue is separate, as an explanation of
+    /// an earlier state holds its own permit while it reads that state.
     pub(crate) moments: UserQueue,
-    /// What-if requests. Each question takes a turn.
+    /// What-if requests. The changes and each question take a permit each.
     pub(crate) what_ifs: UserQueue,
-    /// Chunks of event streams. All streams together get half of the processors that searches get.
+    /// Reads of the change log for event streams. All streams together run at most half as many at
+    /// once as searches.
     pub(crate) events: Queue,
     streams: Arc<Budget>,
     bodies: Arc<Budget>,
     answers: Arc<Budget>,
-    /// The partition whose share of the budgets this is.
+    /// Number of the partition, to which the budgets charge requests.
     partition: u64,
 }
 
-/// Source of partition numbers: a partition that is recreated under an old name gets shares of its
-/// own.
+/// Source of partition numbers. A partition that is recreated under its old name gets a new number,
+/// and so shares of its own.
 static PARTITIONS: AtomicU64 = AtomicU64::new(0);
 
 impl Admission {
@@ -71,9 +74,9 @@ impl Admission {
         }
     }
 
-    /// Admission for another partition: it has its own queues, so that nothing waits behind
-    /// requests to this partition, and shares the budgets of bytes and streams, which the process
-    /// has only once.
+    /// Admission for another partition. It has its own queues, so its requests do not wait behind
+    /// requests to this partition. It shares the budgets of bytes and streams, which limit the
+    /// whole process.
     pub(crate) fn for_partition(&self, settings: &ApiSettings) -> Self {
         Self {
             streams: self.streams.clone(),
@@ -83,7 +86,7 @@ impl Admission {
         }
     }
 
-    /// Takes a place for an event stream; dropping it gives the place back.
+    /// Reserves one event stream in the budget, until the result is dropped.
     ///
     /// # Errors
     /// 503 if the caller or its partition has used up its share.
@@ -116,7 +119,7 @@ impl Admission {
     }
 }
 
-/// Bytes that a request takes from the budget of the process, until dropped.
+/// Bytes that a request has reserved in the budget of the process, until dropped.
 #[derive(Debug)]
 pub(crate) struct Memory(BudgetShare);
 
@@ -131,7 +134,7 @@ impl Memory {
         self.0.grow(counted.div_ceil(STEP_BYTES) * STEP_BYTES)
     }
 
-    /// Whether no counted memory is held.
+    /// Whether no counted memory is reserved.
     pub(super) fn is_free(&self) -> bool {
         self.0.is_zero()
     }
@@ -159,22 +162,21 @@ impl Queue {
         }
     }
 
-    /// Whether anyone besides the caller of this function holds the queue, as a turn or to wait for
-    /// one.
+    /// Whether a request runs or waits in the queue: it holds a clone of the semaphore.
     fn is_used(&self) -> bool {
         Arc::strong_count(&self.running) > 1
     }
 
-    /// Number of requests that wait for their turn.
+    /// Number of waiting requests.
     pub(crate) fn waiting(&self) -> usize {
         let taken = self.waiting_max + self.running.available_permits();
         taken.saturating_sub(self.places.available_permits())
     }
 
-    /// Waits for a turn, at most `patience`.
+    /// Waits for a permit to run, at most `patience`.
     ///
     /// # Errors
-    /// 503 if too many requests wait already, or if no turn comes in time.
+    /// 503 if too many requests wait already, or if `patience` expires.
     pub(crate) async fn turn(&self, patience: Duration) -> Result<AdmissionPermit, ApiError> {
         let busy = || ApiError::busy(&format!("Too many {} are waiting on this node", self.kind));
         let place = self
@@ -196,12 +198,14 @@ pub(crate) struct AdmissionPermit {
     _permits: [OwnedSemaphorePermit; 2],
 }
 
-/// A queue for requests of people, which run one at a time. Each user has one place, and further
-/// requests of that user wait behind it: a user with many requests delays another user by one turn.
+/// A queue for requests of people, which run one at a time. Each user has one place in the queue,
+/// and that user's further requests wait for this place. So a user with many requests delays
+/// another user by one request only.
 #[derive(Clone)]
 pub(crate) struct UserQueue {
     all: Queue,
-    /// The queue of each user with a request here; `None` is the queue of callers without a name.
+    /// The queue for the place of each user with a request; `None` is the key of callers without a
+    /// user.
     users: Arc<Mutex<HashMap<Option<u64>, Queue>>>,
 }
 
@@ -235,10 +239,10 @@ impl UserQueue {
         })
     }
 
-    /// Waits for the place of the user and then for a turn, together at most `patience`.
+    /// Waits for the place of the user and then for a permit to run, in total at most `patience`.
     ///
     /// # Errors
-    /// As [`UserQueue::place`] and [`UserPlace::turn`].
+    /// The errors of [`UserQueue::place`] and [`UserPlace::turn`].
     pub(crate) async fn turn(
         &self,
         caller: Caller,
@@ -251,17 +255,17 @@ impl UserQueue {
     }
 }
 
-/// The place of one user, until dropped.
+/// The place of one user in a [`UserQueue`], until dropped.
 pub(crate) struct UserPlace {
     _own: AdmissionPermit,
     all: Queue,
 }
 
 impl UserPlace {
-    /// Waits for a turn among other users, at most `patience`.
+    /// Waits behind other users for a permit to run, at most `patience`.
     ///
     /// # Errors
-    /// 503 if too many users wait already, or if no turn comes in time.
+    /// 503 if too many users wait already, or if `patience` expires.
     pub(crate) async fn turn(&self, patience: Duration) -> Result<AdmissionPermit, ApiError> {
         self.all.turn(patience).await
     }

@@ -30,7 +30,7 @@ pub(crate) struct Answer {
 pub(crate) struct Stream {
     pub(crate) content_type: &'static str,
     pub(crate) body: Body,
-    /// Time limit for the client to take the whole body.
+    /// Time limit for the client to receive the whole body.
     pub(crate) within: Duration,
 }
 
@@ -102,8 +102,8 @@ impl Answer {
         }
     }
 
-    /// Sets the modification time, clamped to years of four digits, as the header has room for no
-    /// others and a restored backup may contain some.
+    /// Sets the modification time, clamped to the range of the header: years of four digits. A
+    /// restored backup may contain other years.
     pub(crate) fn modified(self, at: Timestamp) -> Self {
         let micros = at.clamp(Timestamp(0), Timestamp::LAST).0.unsigned_abs();
         self.caching(Caching::At(UNIX_EPOCH + Duration::from_micros(micros)))

@@ -1,5 +1,5 @@
-//! The body of an answer. It is counted for its caller and keeps its memory until the client has
-//! taken it.
+//! The body of an answer. Until the client has received it, it counts towards the limits of its
+//! caller and holds its reserved memory.
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
@@ -17,8 +17,8 @@ use super::callers::Counted;
 pub(super) struct AnswerBody {
     pieces: VecDeque<Bytes>,
     remaining_bytes: u64,
-    /// For a long answer each chunk holds this too: the connection's task drops the body when it
-    /// has the last chunk, and may keep that chunk for as long as the client likes.
+    /// Each chunk of a long answer holds a clone: the connection's task drops the body when it has
+    /// the last chunk, and keeps that chunk until the client has received it.
     _kept: MemoryHold,
 }
 

@@ -18,13 +18,13 @@ use crate::http::errors::{ApiError, code};
 use placement_base::backend::{PlacementIndex, View};
 
 const AS_OF: HeaderName = HeaderName::from_static("placement-as-of");
-/// The policy rule that such a read needs in addition to the rule of its operation, because it
-/// reveals later changes.
+/// The policy rule that a read of an earlier state needs in addition to the rule of its operation,
+/// because it reveals which changes followed.
 pub(super) const RULE: &str = "placementd:history";
 
 /// Time limit for undoing the later changes.
 pub(super) const DEADLINE: Duration = Duration::from_secs(10);
-/// Time limit for the wait for a turn: longer than another read takes.
+/// Time limit for waiting in the queue: longer than the read in front may take.
 pub(super) const WAIT: Duration = Duration::from_secs(15);
 
 /// A point in the history.
@@ -67,8 +67,8 @@ fn parse_time(text: &str) -> Option<Timestamp> {
 /// The state at that point, reconstructed from the same or a later state.
 ///
 /// # Errors
-/// 410 if later changes are no longer kept; 503 if there are too many of them or they cannot be
-/// read.
+/// 410 if some of the later changes are no longer retained; 503 if there are too many of them or
+/// they cannot be read.
 pub(super) fn view(
     newest: View,
     ledger: &Ledger,
@@ -87,7 +87,8 @@ pub(super) fn view(
         let read = ledger.backward(from);
         let entries = read.map_err(|error| ledger.error(&error, code::AS_OF_GONE, GONE))?;
         let Some(oldest) = entries.last() else {
-            // All kept entries are undone, and older entries may also be later than the moment.
+            // All retained entries are undone. Dropped entries may be later than the requested
+            // moment, too.
             let floor = ledger.floor();
             if is_later(floor.index, floor.at) {
                 return Err(ledger.gone(code::AS_OF_GONE, GONE));

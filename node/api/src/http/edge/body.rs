@@ -43,7 +43,7 @@ impl Incoming {
     /// Reads the whole body, at most `limit_bytes`.
     ///
     /// # Errors
-    /// 413 if it is too long, 408 if it is too slow, 400 if it breaks off, 503 if it exceeds the
+    /// 413 if it is too long, 408 if it is too slow, 400 if it ends early, 503 if it exceeds the
     /// caller's share of memory.
     pub(super) async fn read(
         mut self,
@@ -69,11 +69,11 @@ impl Incoming {
         Ok(read.freeze())
     }
 
-    /// Discards the body. Returns whether it was discarded to its end; a body of more than
+    /// Discards the body. Returns whether it was read to its end; a body of more than
     /// [`DISCARDED_MAX_BYTES`] is not.
     ///
     /// # Errors
-    /// 408 if it is too slow, 400 if it breaks off.
+    /// 408 if it is too slow, 400 if it ends early.
     pub(super) async fn discard(mut self) -> Result<bool, ApiError> {
         if self.body.is_end_stream() {
             return Ok(true);
@@ -102,8 +102,8 @@ impl Incoming {
         match frame.map_err(|_| ApiError::body_too_slow())? {
             None => Ok(None),
             Some(Err(error)) => {
-                tracing::debug!(%error, "request body broke off");
-                let message = "The body broke off before its end. Send it again.";
+                tracing::debug!(%error, "request body ended early");
+                let message = "The body ended early. Send the request again.";
                 Err(ApiError::bad_request(message))
             }
             Some(Ok(frame)) => {
@@ -129,8 +129,8 @@ mod tests {
 
     const LIMIT: Duration = Duration::from_secs(60);
 
-    /// A body with `first` bytes at once, and a pause before each of the further pieces of `then`
-    /// bytes.
+    /// A body with `first` bytes at once, and then `pieces` chunks of `then` bytes with a pause
+    /// before each.
     fn body(first: usize, then: usize, pieces: usize, pause: Duration) -> Incoming {
         let sent = stream::unfold(0, move |nth| async move {
             let length = if nth == 0 { first } else { then };

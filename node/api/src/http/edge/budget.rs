@@ -1,10 +1,10 @@
 //! Shares of the resources that all clients of a node use: no partition, user or address gets so
 //! much that nothing remains for the others.
 //!
-//! The more is taken, the less each may have, so that a caller who has nothing yet always gets
-//! something. Source: Choudhury and Hahne, "Dynamic queue length thresholds for shared-memory
-//! packet switches" (1998). Fixed shares would keep most of the budget from the only user of a
-//! node, and enough callers together could still take all of it.
+//! The more of a resource is taken, the lower is the limit of each caller, so that a caller who has
+//! nothing yet always gets a share. Source: Choudhury and Hahne, "Dynamic queue length thresholds
+//! for shared-memory packet switches" (1998). With fixed shares, the only user of a node could not
+//! use most of the budget, and many callers together could still take all of it.
 
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -15,7 +15,7 @@ use parking_lot::Mutex;
 
 use crate::http::errors::ApiError;
 
-/// The sender of a request, as far as shares depend on it.
+/// The sender of a request: the user and the address that have shares.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Caller {
     /// Hash of the user's id. Every request has a `Caller`, and a copy of the id would cost an
@@ -100,13 +100,13 @@ impl BudgetUsage {
     }
 }
 
-/// Limit of a partition: three quarters of the amount that the others leave.
+/// Limit of a partition: three quarters of the amount that other partitions have not taken.
 fn partition_limit(left: usize) -> usize {
     left - left / 4
 }
 
-/// Limit of a user or an address: two thirds of the amount that the others leave of its
-/// partition's limit, so that one caller alone may have half of the whole.
+/// Limit of a user or an address: two thirds of the part of its partition's limit that other
+/// callers have not taken. So one caller alone may have half of the budget.
 fn caller_limit(left: usize) -> usize {
     left - left / 3
 }
@@ -120,7 +120,7 @@ impl Budget {
         })
     }
 
-    /// A holding of 0, charged to this account.
+    /// An empty share, charged to this account.
     pub(super) fn nothing(self: &Arc<Self>, account: Account) -> BudgetShare {
         BudgetShare {
             budget: Arc::clone(self),
@@ -173,7 +173,7 @@ impl Budget {
     }
 }
 
-/// The amount that a request holds of a budget, until dropped.
+/// The part of a budget that a request has reserved, until dropped.
 #[derive(Debug)]
 pub(crate) struct BudgetShare {
     budget: Arc<Budget>,
@@ -182,7 +182,7 @@ pub(crate) struct BudgetShare {
 }
 
 impl BudgetShare {
-    /// Ensures that at least `amount` is held in all.
+    /// Increases the share to at least `amount` in total.
     ///
     /// # Errors
     /// 503 if that exceeds the share of the partition, the user or the address.

@@ -1,5 +1,6 @@
-//! Limits per caller (`[callers]`): requests in flight of each user and each address, counted until
-//! their answers are taken. A load balancer limits their rate.
+//! Limits per caller (`[callers]`): the number of requests in flight of each user and each address.
+//! A request is in flight until the client has received its answer. A load balancer can limit the
+//! rate of requests; this node does not.
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -30,8 +31,8 @@ pub struct Callers {
     addresses: Arc<Limited<IpAddr>>,
     /// The limit of the partition as a whole.
     whole: Arc<Limited<()>>,
-    /// Its proxies stand for many clients behind one address, if they do not forward the client's
-    /// address.
+    /// Tells which addresses belong to authenticating proxies. Such an address has no limit, as
+    /// many clients connect through it.
     auth: AuthSection,
 }
 
@@ -61,9 +62,9 @@ impl Callers {
         Ok(())
     }
 
-    /// The address for which a request is counted. It came over a connection from `peer`, and from
-    /// `client` according to a trusted proxy. `None` if only the address of a proxy is known, which
-    /// stands for many clients.
+    /// The address whose limit applies to a request: `client`, as a trusted proxy reports it, or
+    /// else the address of `peer`. `None` if this is the address of an authenticating proxy,
+    /// through which many clients connect.
     pub(crate) fn address(&self, peer: Option<Peer>, client: Option<&str>) -> Option<IpAddr> {
         let named = client.and_then(address_in);
         let address = named
@@ -98,7 +99,7 @@ impl Callers {
         Ok(())
     }
 
-    /// Number of refused requests by exceeded limit.
+    /// Number of refused requests per limit.
     pub fn refused(&self) -> [(&'static str, u64); 3] {
         let count = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         [
@@ -109,7 +110,7 @@ impl Callers {
     }
 }
 
-/// The limit that a request exceeds, in requests in flight.
+/// The exceeded limit, in requests in flight.
 #[derive(Debug)]
 struct Exceeded(usize);
 

@@ -1,6 +1,7 @@
-//! Request headers for read promises, and response headers with the state behind an answer.
+//! Request headers that select the consistency of a read, and response headers with the position
+//! and consistency of an answer.
 //!
-//! | request header | promise |
+//! | request header | state of the answer |
 //! |---|---|
 //! | `Placement-Consistency: linearizable` | at or after every acknowledged write |
 //! | `Placement-Consistency: session` with `Placement-Min-Index: TOKEN` | at or after the token |
@@ -26,13 +27,13 @@ const KNOWN_LEADER: HeaderName = HeaderName::from_static("placement-known-leader
 const STALENESS: HeaderName = HeaderName::from_static("placement-staleness");
 const EFFECTIVE: HeaderName = HeaderName::from_static("placement-effective-consistency");
 
-/// The longest age that can be requested; a longer one is clamped to it.
+/// Maximum of `bounded;max=SECONDS`; larger values are clamped to it.
 const BOUND_MAX: Duration = Duration::from_secs(365 * 24 * 3600);
 
-/// Parses the requested promise; `None` if there is no such header.
+/// Parses the requested consistency; `None` if the request has neither header.
 ///
 /// # Errors
-/// 400 if the level, bound or token is malformed, or if a session has no token.
+/// 400 if the level, bound or token is malformed, or if `session` comes without a token.
 pub(crate) fn parse(headers: &HeaderMap) -> Result<Option<Consistency>, ApiError> {
     let level = headers::text(headers, CONSISTENCY);
     let token = headers::text(headers, MIN_INDEX)
@@ -91,7 +92,7 @@ pub(crate) fn parse_token(text: &str) -> Option<PlacementIndex> {
     })
 }
 
-/// The promise that an answer from this state keeps, given the promise to the client.
+/// The consistency of an answer from this state: `BoundedOrLocal` becomes `Bounded` or `Local`.
 pub(crate) fn kept(promised: Consistency, position: &Position) -> Consistency {
     match promised {
         Consistency::BoundedOrLocal(bound) => {
@@ -105,8 +106,8 @@ pub(crate) fn kept(promised: Consistency, position: &Position) -> Consistency {
     }
 }
 
-/// Writes the headers that say from which state an answer comes. `effective` is the promise to the
-/// client; `None` if the answer does not depend on the state.
+/// Writes the headers with the position and consistency of an answer. `effective` is `None` if the
+/// answer does not depend on the state.
 pub(crate) fn write_headers(
     headers: &mut HeaderMap,
     site: &str,
@@ -115,7 +116,7 @@ pub(crate) fn write_headers(
 ) {
     let text = |value: String| {
         HeaderValue::try_from(value)
-            .expect("numbers, and words that the configuration was checked for")
+            .expect("numbers and validated settings are valid header values")
     };
     if let Some(index) = position.index {
         headers.insert(INDEX, text(index.to_string()));

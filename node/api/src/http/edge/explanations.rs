@@ -1,4 +1,4 @@
-//! Explanations of candidate requests, on request and for empty answers.
+//! Explanations of candidate requests: for `explain` requests and for searches without candidates.
 
 use std::time::Duration;
 
@@ -13,9 +13,9 @@ use crate::http::wire::microversion::Microversion;
 use crate::http::wire::query::{Query, parse_candidates, spell_candidates};
 use placement_base::backend::{Position, View};
 
-/// After this time an explanation stops and reports its progress.
+/// After this time an explanation stops and returns its partial result.
 pub(crate) const DEADLINE: Duration = Duration::from_secs(2);
-/// Time limit for the wait for a turn: longer than another explanation takes.
+/// Time limit for waiting in the queue: longer than the explanation in front may take.
 pub(crate) const WAIT: Duration = Duration::from_secs(3);
 
 /// A request and the state from which it was answered.
@@ -34,7 +34,7 @@ pub(crate) struct Explained {
 }
 
 impl Explained {
-    /// As JSON has it.
+    /// The JSON form.
     pub(crate) fn shown(&self) -> wire::Explained<'_> {
         let Position { index, node, .. } = self.position;
         wire::Explained {
@@ -52,7 +52,7 @@ impl Explained {
 }
 
 impl AnsweredRequest {
-    /// Explains why the request has the candidates that it has.
+    /// Explains which conditions of the request exclude which trees.
     ///
     /// # Errors
     /// 400 if the request has too many conditions.
@@ -70,7 +70,7 @@ impl AnsweredRequest {
         })
     }
 
-    /// Spells a request as a query; `None` if no query of this microversion means it.
+    /// Writes a request as a query string; `None` if this microversion cannot express it.
     fn spell(&self, request: &CandidateRequest) -> Option<String> {
         let spelled = spell_candidates(request);
         let query = Query::parse_at_most(usize::MAX, &spelled).ok()?;

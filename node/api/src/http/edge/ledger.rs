@@ -1,4 +1,4 @@
-//! The changes of one partition, as far as this node still keeps them.
+//! The change log (ledger) of one partition: the changes that this node still retains.
 
 use std::sync::Arc;
 
@@ -8,12 +8,12 @@ use placement_model::types::PartitionId;
 use crate::http::errors::ApiError;
 use placement_base::backend::{Floor, LedgerBackend, LedgerUnavailable, PlacementIndex, View};
 
-/// Bytes of entries per forward read, for streams, which share what one of them reads. As JSON the
-/// entries are several times as large.
+/// Maximum bytes of entries per forward read. Streams share the entries that one of them reads.
+/// Their JSON is several times as large.
 const STEP_BYTES: usize = 128 * 1024;
 const PAGE_BYTES: usize = 32 * 1024;
 
-/// The changes of one partition.
+/// The change log of one partition.
 #[derive(Clone)]
 pub(crate) struct Ledger {
     /// The ledger of all partitions.
@@ -46,7 +46,7 @@ impl Ledger {
         }
     }
 
-    /// The oldest place from which entries are kept.
+    /// The position after which this node retains all entries.
     pub(crate) fn floor(&self) -> Floor {
         self.backend.floor()
     }
@@ -63,8 +63,8 @@ impl Ledger {
         self.backend.forward(after, up_to, STEP_BYTES)
     }
 
-    /// A page of the entries up to index `from`, newest first, of all partitions; empty if no entry
-    /// is left above the floor.
+    /// A page of the entries up to index `from`, newest first, of all partitions; empty if there is
+    /// no such entry after the floor.
     ///
     /// # Errors
     /// [`LedgerUnavailable`].
@@ -87,13 +87,14 @@ impl Ledger {
         self.backend.shutdown_begun().await;
     }
 
-    /// The error for a request for changes that are no longer kept.
+    /// The error for a request for changes that are no longer retained.
     pub(crate) fn gone(&self, code: &'static str, what: &str) -> ApiError {
         let Floor { index, at } = self.floor();
         ApiError::gone(code, what, self.token(index), at)
     }
 
-    /// The error for entries that cannot be read; `gone` is the code if they are no longer kept.
+    /// The error for entries that cannot be read; `gone` is the code if they are no longer
+    /// retained.
     pub(crate) fn error(
         &self,
         unavailable: &LedgerUnavailable,

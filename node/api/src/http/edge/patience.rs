@@ -1,4 +1,4 @@
-//! How long work for a request may go on.
+//! The time limit of work for a request.
 
 use std::any::Any;
 use std::ops::ControlFlow;
@@ -27,7 +27,7 @@ impl Patience {
         }
     }
 
-    /// Ends the work when `kept`, which the future of the request holds, is dropped.
+    /// Also ends the work when the client disconnects: then the future of the request drops `kept`.
     pub(crate) fn with_client<T: Any + Send + Sync>(mut self, kept: &Arc<T>) -> Self {
         self.client = Some(Arc::<T>::downgrade(kept));
         self

@@ -1,5 +1,5 @@
-//! The progress of a request. The response shows it even if the request fails, and the
-//! audit record even if the client has disconnected.
+//! The facts known about a request in progress. The response has them even if the request fails,
+//! and the audit record even if the client has disconnected.
 
 use std::borrow::Cow;
 use std::sync::{Arc, OnceLock};
@@ -47,10 +47,11 @@ pub(super) struct Progress<'a> {
     pub(super) code: Option<&'static str>,
     /// The caller whose share of memory it uses.
     pub(super) caller: budget::Caller,
-    /// Counts the request for its caller; moves to the answer's body, until the client has taken
-    /// it.
+    /// Counts the request towards the limits of its caller. It moves to the body of the answer and
+    /// is dropped when the client has received that.
     pub(super) counted: Counted,
-    /// The body was not read to its end, so the connection cannot be used for another request.
+    /// Whether the body was not read to its end. Then the connection cannot be used for another
+    /// request.
     pub(super) body_unread: bool,
     pub(super) notes: Arc<Mutex<Notes>>,
     begun: Instant,
@@ -95,8 +96,8 @@ impl<'a> Progress<'a> {
         line
     }
 
-    /// Writes the audit record of the request, if it needs one. An error replaces the answer if the
-    /// record could not be kept.
+    /// Writes the audit record of the request, if it needs one. If the record cannot be stored, the
+    /// returned error replaces the answer.
     pub(super) async fn keep(&mut self, status: StatusCode) -> Result<(), ApiError> {
         let Some(record) = self.answered(status) else {
             return Ok(());
@@ -109,7 +110,8 @@ impl<'a> Progress<'a> {
         }
     }
 
-    /// The same without waiting for the record, for a request refused before authentication.
+    /// As [`Progress::keep`], but without waiting for the record: for a request refused before
+    /// authentication.
     pub(super) fn put(&mut self, status: StatusCode) {
         if let Some(record) = self.answered(status) {
             self.api.audit.put(record);
@@ -190,12 +192,12 @@ impl<'a> Progress<'a> {
         }
     }
 
-    /// Time since the request came in, in milliseconds.
+    /// Time since the request arrived, in milliseconds.
     pub(super) fn ms(&self) -> f64 {
         self.begun.elapsed().as_micros() as f64 / 1000.0
     }
 
-    /// The UUIDs in the path and in the names of the write.
+    /// The UUIDs in the path, and the providers and consumers that the write names.
     fn resources(&self, named: Vec<String>) -> Vec<String> {
         let in_path = (self.params.iter()).filter(|text| spelling::is_hyphenated_uuid(text));
         let resources: IndexSet<String> = in_path.cloned().chain(named).collect();
@@ -204,7 +206,8 @@ impl<'a> Progress<'a> {
 }
 
 impl Drop for Progress<'_> {
-    /// The client has disconnected. The write may be carried out nevertheless.
+    /// Writes an audit record if the client of a write has disconnected. The write may still be
+    /// committed.
     fn drop(&mut self) {
         if !self.recorded && self.api.audit.is_on() && self.is_write() {
             let record = self.record(None);
@@ -213,7 +216,7 @@ impl Drop for Progress<'_> {
     }
 }
 
-/// Whether the status refuses access, in which case reads leave an audit record too.
+/// Whether the status refuses access. Then reads get an audit record, too.
 fn is_refusal(status: StatusCode) -> bool {
     matches!(
         status,

@@ -24,9 +24,9 @@ const HOST_MAX_BYTES: usize = 253 + ":65535".len();
 pub struct PublicAddress {
     /// `prefix`: the path below which this node serves the API.
     pub prefix: PathPrefix,
-    /// `public_url`: beginning of `location` and links, regardless of the request.
+    /// `public_url`: base URL of `location` and links, regardless of the request.
     pub url: Option<PublicUrl>,
-    /// `trust_proxy_headers`: whether `Forwarded` and `X-Forwarded-*` are believed.
+    /// `trust_proxy_headers`: whether `Forwarded` and `X-Forwarded-*` are trusted.
     pub trust_proxy_headers: bool,
 }
 

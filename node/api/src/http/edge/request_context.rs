@@ -38,8 +38,8 @@ pub(crate) trait Table: Sync {
     /// Method, path and policy rule of each of this service's own operations.
     fn own_rules(&self) -> Vec<[&'static str; 3]>;
 
-    /// The answer to this request of an operator, without log lines: for requests to copies of the
-    /// state.
+    /// Answers a request as if an operator had sent it, without log lines: for requests to copies
+    /// of the state.
     fn rehearse(
         &'static self,
         server: Arc<Server>,
@@ -53,7 +53,8 @@ pub(crate) struct RequestContext {
     /// The body; empty unless the operation needs one.
     pub(crate) body: Bytes,
     pub(crate) services: Services,
-    /// Notes for the response and the records. Only the request's future holds them.
+    /// Notes for the response and the records. Only the request's future holds them, so that
+    /// [`Patience`] notices when it is dropped.
     pub(crate) notes: Arc<Mutex<Notes>>,
 }
 
@@ -76,7 +77,7 @@ pub(crate) struct Head {
     /// The id under which its write appears in logs and in the change log: the caller's id or,
     /// without one, the id of this request. It does not identify the write itself.
     pub(crate) request_id: String,
-    /// The promise for reads.
+    /// The consistency of reads.
     pub(crate) consistency: Consistency,
     /// The earlier state to read from.
     pub(crate) as_of: Option<AsOf>,
@@ -84,7 +85,7 @@ pub(crate) struct Head {
     pub(crate) headers: HeaderMap,
 }
 
-/// What the node provides to handlers.
+/// The services of the node for handlers.
 pub(crate) struct Services {
     /// State shared by all requests.
     pub(crate) server: Arc<Server>,
@@ -92,12 +93,12 @@ pub(crate) struct Services {
     pub(crate) routes: &'static dyn Table,
 }
 
-/// Facts that are found out while a request is handled.
+/// Facts that are recorded while a request is handled.
 #[derive(Default, Clone)]
 pub(crate) struct Notes {
     /// The state that the answer comes from, once one is read.
     pub(crate) state: Option<AnswerSource>,
-    /// The outcome of the write; `None` if nothing of it is in the log.
+    /// The outcome of the write; `None` if the log certainly does not contain it.
     pub(crate) written: Option<audit::Outcome>,
     /// Position and term of the write's log entry.
     pub(crate) position: Option<(PlacementIndex, u64)>,
@@ -112,17 +113,17 @@ pub(crate) struct Notes {
 /// Maximum number of provider and consumer names noted for a write; the log has all of them.
 const NAMED_MAX: usize = 64;
 
-/// The state that an answer comes from, and the time at which it was taken.
+/// The state that an answer comes from, and the time at which it was read.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct AnswerSource {
     position: Position,
-    /// The promise that the answer keeps.
+    /// The consistency of the answer.
     pub(crate) effective: Consistency,
     at: Instant,
 }
 
 impl AnswerSource {
-    /// Its position now: the staleness has grown since.
+    /// The position, with the staleness at the current time.
     pub(crate) fn position(&self) -> Position {
         let age = self.at.elapsed();
         Position {
@@ -178,10 +179,10 @@ impl RequestContext {
         self.head.query.as_ref().map_err(ApiError::clone)
     }
 
-    /// A state that keeps the requested promise, or the requested earlier state.
+    /// A state with the requested consistency, or the requested earlier state.
     ///
     /// # Errors
-    /// 503; 412 for a token of another history; 410 if the earlier state is no longer available.
+    /// 503 if no such state is available in time; 412 for a token of another history; 410 if the earlier state is no longer available.
     pub(crate) async fn view(&self) -> Result<View, ApiError> {
         match self.head.as_of {
             None => self.view_now().await,
@@ -242,10 +243,10 @@ impl RequestContext {
         self.view_at(Consistency::Linearizable).await
     }
 
-    /// A state that keeps this promise.
+    /// A state with this consistency.
     ///
     /// # Errors
-    /// 503; 412 for a token of another history.
+    /// 503 if no such state is available in time; 412 for a token of another history.
     pub(crate) async fn view_at(&self, consistency: Consistency) -> Result<View, ApiError> {
         let view = self.api().read.view(consistency).await?;
         let kept = consistency::kept(consistency, &view.position);
@@ -261,10 +262,10 @@ impl RequestContext {
         });
     }
 
-    /// Submits a command. Returns the model's reply, and a state that contains the write.
+    /// Submits a command. Returns the model's reply, and a view of a state that contains the write.
     ///
     /// # Errors
-    /// The error of a refusal, or 503.
+    /// The error for the refusal of the command, or for an unavailable cluster.
     pub(crate) async fn submit(
         &self,
         command: Command,
@@ -357,7 +358,7 @@ impl RequestContext {
         computed.unwrap_or_else(|| Err(ApiError::internal()))
     }
 
-    /// The same at idle priority.
+    /// Runs a computation on another thread at idle priority.
     ///
     /// # Errors
     /// As [`RequestContext::compute`].
@@ -370,10 +371,10 @@ impl RequestContext {
         computed.unwrap_or_else(|| Err(ApiError::internal()))
     }
 
-    /// Computes a long list on another thread, after waiting for a turn.
+    /// Computes a long list on another thread, after waiting in the queue for lists.
     ///
     /// # Errors
-    /// 503 if no turn comes in time, and the errors of `make`.
+    /// 503 if the queue is full or the wait too long, and the errors of `make`.
     pub(crate) async fn listed<T: Send + 'static>(
         &self,
         make: impl FnOnce() -> Result<T, ApiError> + Send + 'static,

@@ -94,7 +94,7 @@ impl Routes {
     }
 
     /// The route of a decoded path, with the values of its parameters. A single trailing newline is
-    /// ignored, as upstream's expressions end in `$`.
+    /// ignored, as upstream's regular expressions end in `$`.
     pub(crate) fn find(&self, path: &str) -> Option<(&'static Route, Vec<String>)> {
         let path = path.strip_suffix('\n').unwrap_or(path);
         let parts: Vec<&str> = path.split('/').collect();

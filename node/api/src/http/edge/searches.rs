@@ -22,20 +22,21 @@ const KEPT_MAX: usize = 4096;
 /// Maximum number of explanations kept, and their maximum size: 16 MiB in all.
 const EXPLAINED_MAX: usize = 512;
 const EXPLANATION_MAX_BYTES: usize = 32 * 1024;
-/// Explanations of empty answers use at most a fifth of one processor in the long run,
+/// Explanations of empty answers may use this fraction (1/5) of one processor in the long run.
 const SHARE: u32 = 5;
-/// assuming that a step takes less than this;
+/// Upper bound, by assumption, of the time that a step of an explanation takes.
 const STEP: Duration = Duration::from_micros(1);
-/// they start at least this far apart,
+/// Minimum interval between explanations in the long run.
 const APART: Duration = Duration::from_millis(100);
-/// except for a burst of this much time.
+/// Maximum time that explanations may use in advance of their share, for bursts of empty answers.
 const AHEAD: Duration = Duration::from_secs(1);
-/// Maximum number of empty answers that are being explained or wait for it; each keeps the state
-/// from which it was given.
+/// Maximum number of empty answers that are being explained or wait for an explanation. Each holds
+/// the state that was searched.
 const EXPLAINING_MAX: usize = 5;
 /// The reason counted for an empty answer without explanation.
 const UNEXPLAINED: &str = "unexplained";
-/// Time limit for an explanation; its thread may have to wait for a processor.
+/// Time limit for an explanation: long, as its thread has idle priority and may wait for a
+/// processor.
 const PATIENCE: Duration = Duration::from_secs(30);
 /// Log target of the lines about empty answers.
 const TARGET: &str = "placement::search";
@@ -66,7 +67,7 @@ pub(crate) struct AnsweredSearch {
     pub(super) candidates: usize,
     /// Whether the limit was reached, so that there may be more candidates.
     pub(super) limited: bool,
-    /// The condition that leaves no candidate.
+    /// The condition that excluded the last candidates; unset unless the answer was explained.
     pub(super) reason: OnceLock<&'static str>,
     pub(super) explanation: Mutex<Option<Box<RawValue>>>,
 }
@@ -79,7 +80,7 @@ pub(crate) struct SearchView {
 }
 
 impl SearchView {
-    /// As JSON has it.
+    /// The JSON form.
     pub(crate) fn json(&self) -> Search<'_, &RawValue> {
         let AnsweredSearch {
             at,
@@ -143,11 +144,11 @@ pub struct Searches {
     results: [AtomicU64; 3],
     /// Number of empty answers without explanation.
     unexplained: AtomicU64,
-    /// Monotonic time at which the explanations so far have used up their share, in nanoseconds.
+    /// Monotonic time, in nanoseconds, until which the explanations so far have used their share.
     due: AtomicU64,
     /// Held while an empty answer is explained: one at a time.
     explaining: Mutex<()>,
-    /// A permit for each empty answer that is being explained or waits for it.
+    /// A permit for each empty answer that is being explained or waits for an explanation.
     places: Arc<Semaphore>,
 }
 
@@ -232,8 +233,8 @@ impl Searches {
         drop(oldest);
     }
 
-    /// A permit to explain an empty answer. If the explanations are over their share, the answer is
-    /// counted as unexplained instead.
+    /// A permit to explain an empty answer. `None`, and the answer is counted as unexplained, if
+    /// explanations have used their share or too many answers wait.
     fn place(&self, now: Duration) -> Option<OwnedSemaphorePermit> {
         let due = Duration::from_nanos(self.due.load(Ordering::Relaxed));
         let place = (due <= now + AHEAD)
@@ -245,8 +246,8 @@ impl Searches {
         place
     }
 
-    /// Explains an empty answer after the earlier ones. Cost is measured in steps rather than time,
-    /// as the thread may wait for a processor.
+    /// Explains an empty answer, one at a time. Cost is measured in steps rather than time, as the
+    /// thread may wait for a processor.
     fn explain(&self, kept: Arc<AnsweredSearch>, asked: &AnsweredRequest, clock: &Arc<dyn Clock>) {
         let _one = self.explaining.lock();
         let (reason, steps) = self.explain_one(kept, asked, clock);
@@ -309,8 +310,8 @@ impl Searches {
     }
 }
 
-/// Keeps a search. If it found nothing, it is explained at idle priority, on the same state from
-/// which it was answered.
+/// Records a search. If it found no candidates, it is explained at idle priority, on the state that
+/// was searched.
 pub(super) fn keep(
     searches: &Arc<Searches>,
     clock: &Arc<dyn Clock>,

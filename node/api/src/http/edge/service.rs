@@ -1,4 +1,4 @@
-//! A request from its connection to its response, around the stages before its handler.
+//! The handling of a request from its connection to its response: runs the stages and the handler.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -41,7 +41,7 @@ pub struct Served {
     pub route: Option<&'static str>,
 }
 
-/// Extension of a response with a streamed body: time limit for the client to take all of it.
+/// Extension of a response with a streamed body: time limit for the client to receive all of it.
 #[derive(Debug, Clone, Copy)]
 pub struct BodyTimeLimit(pub Duration);
 
@@ -52,8 +52,8 @@ pub struct ErrorCode(pub &'static str);
 /// Capacity reserved for headers; responses rarely have more.
 const USUAL_HEADERS: usize = 16;
 
-/// Answers one request with these routes. It came over a connection from `peer`, or from a caller
-/// that another listener has authorized.
+/// Answers one request with these routes. It arrived on a connection from `peer`. `authorized` is
+/// set if another listener has authorized the caller.
 pub(crate) async fn respond(
     server: Arc<Server>,
     routes: &'static Routes,
@@ -219,8 +219,8 @@ fn finish(
 }
 
 /// # Errors
-/// 503 if there is no memory to keep the answer until the client has taken it. Answers to writes
-/// are short and always given, as the write has been carried out.
+/// 503 if the caller's share of memory cannot hold the answer until the client has received it. An
+/// answer to a write is never refused, as the write has been committed; it is short.
 fn success(
     server: &Server,
     progress: &mut Progress<'_>,
@@ -230,7 +230,7 @@ fn success(
     let has_body = !answer.body.is_empty();
     let within = answer.stream.as_ref().map(|stream| stream.within);
     let (content_type, body) = match answer.stream {
-        // A stream has a place in the budget of streams, and is no longer counted as a request.
+        // A stream is counted in the budget of streams, and no longer as a request in flight.
         Some(stream) => (Some(stream.content_type), stream.body),
         None => {
             let mut memory = server.admission.answer(progress.caller);

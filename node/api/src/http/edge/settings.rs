@@ -17,15 +17,16 @@ use crate::keystone::KeystoneSection;
 use placement_base::backend::Consistency;
 use placement_base::settings::{Invalid, Text, is_loopback, settings};
 
-/// Memory that a byte of a complete body counts for, as parsing takes that much.
+/// Bytes of memory charged per byte of a complete body, as parsing needs that much.
 pub(crate) const BODY_COST: usize = 8;
 /// Maximum size of a request body, in bytes.
 const BODY_BYTES_MAX: usize = 16 << 20;
 
-/// Minimum rate at which a client must send a body and take an answer, in bytes per second, after
-/// [`GRACE`]: slower than any link of a cloud, and a bound for clients that hold memory on purpose.
+/// Minimum rate at which a client must send a body and receive an answer, in bytes per second,
+/// after [`GRACE`]. Any link in a cloud is faster. It limits how long a malicious client can occupy
+/// memory.
 pub const MIN_BYTES_PER_S: u64 = 64 * 1024;
-/// How long this node waits for a client that sends or takes less than [`MIN_BYTES_PER_S`].
+/// How long this node waits for a client that sends or receives less than [`MIN_BYTES_PER_S`].
 pub const GRACE: Duration = Duration::from_secs(10);
 
 settings! {
@@ -39,22 +40,23 @@ settings! {
         /// prefix, the node serves only paths below it, `/`, `/livez`, `/readyz` and
         /// `/openapi.json`.
         prefix: Text<PathPrefix> = Text::default(),
-        /// Beginning of `Location`, such as `https://cloud.example/placement`, if all clients use
-        /// one address; its path begins all links. Unset: derived from the request.
+        /// Base URL of `Location`, such as `https://cloud.example/placement`, if all clients use
+        /// one address; links begin with its path. Unset: derived from the request.
         public_url: Option<Text<PublicUrl>> = None,
         /// Whether `Forwarded` and `X-Forwarded-Proto`, `-Host`, `-Prefix` and `-For` are trusted.
         /// Set it only behind a proxy that replaces these headers of clients.
         trust_proxy_headers: bool = false,
-        /// Most connections at once. Connections beyond the limit get 503 for all requests except
-        /// health checks. One address, or one /64 network of IPv6, may have a quarter of the
+        /// Maximum number of connections. Connections beyond the limit get 503 for all requests
+        /// except health checks. One address, or one /64 network of IPv6, may have a quarter of the
         /// connections, or all of them with `trust_proxy_headers`, as all clients then connect from
         /// the proxy's address.
         max_connections: usize = 4096,
         /// How long a stopping node answers requests while `/readyz` is 503, so that load balancers
-        /// stop sending requests to it, in milliseconds: two or three of their checks. A node that
-        /// was drained with `placementctl drain` does not wait.
+        /// stop sending requests to it, in milliseconds: two or three intervals of their health
+        /// checks. A node that was drained with `placementctl drain` does not wait.
         drain_notice_ms: u64 = 5_000,
-        /// Whether clients use TLS. `off`; `allow`: accept both; `require`: always.
+        /// Whether clients use TLS. `off`: never; `allow`: connections with and without TLS are
+        /// accepted; `require`: only connections with TLS are accepted.
         tls: ApiTls = ApiTls::Off,
         /// PEM file with the certificate of the API, followed by intermediate certificates; unset:
         /// the certificate of `[tls]`. It is re-read with its key when they change.
@@ -101,7 +103,10 @@ impl ApiSection {
         {
             return Err(Invalid::new(
                 "api.public_url",
-                format!("its path must end with api.prefix, {prefix}: nothing else is served"),
+                format!(
+                    "its path must end with {prefix}, the value of api.prefix: clients can reach \
+                     the API only below that path"
+                ),
             ));
         }
         Ok(PublicAddress {
@@ -129,7 +134,7 @@ pub struct ApiSettings {
     /// The address at which clients reach the API (`[api] prefix`, `public_url`,
     /// `trust_proxy_headers`).
     pub public: PublicAddress,
-    /// Default promises of reads (`[reads]`).
+    /// Default consistency of reads (`[reads]`).
     pub reads: ReadsSection,
     /// How callers are authenticated (`[auth]`).
     pub auth: AuthSection,
@@ -145,7 +150,8 @@ settings! {
     /// Limits on the requests in flight of one caller. A request above a limit gets 429 with the
     /// name of the limit; 0: no limit. Each node counts for itself.
     CallersSection {
-        /// Maximum number of requests in flight of one user. All of Nova is one user.
+        /// Maximum number of requests in flight of one user. All Nova services together are one
+        /// user.
         user_in_flight: usize = 2048,
         /// Maximum number of requests in flight from one address, or from one /64 network of IPv6.
         address_in_flight: usize = 1024,
@@ -170,8 +176,8 @@ settings! {
         body_bytes: usize = BODY_BYTES_MAX,
         /// Time limit for reading a body.
         body_timeout: Duration = Duration::from_secs(60),
-        /// Bytes of the bodies of all requests in flight, and the same again for their answers:
-        /// twice the need of the longest body.
+        /// Maximum bytes of memory for the bodies of all requests in flight, and the same again for
+        /// their answers: twice the memory that the longest body needs.
         in_flight_bytes: usize = 2 * BODY_COST * BODY_BYTES_MAX,
         /// Maximum number of JSON values of all kinds in a body.
         json_values: usize = 500_000,
@@ -197,7 +203,7 @@ settings! {
         /// trusts the proxy in front, and `noauth2` trusts every caller.
         strategy: AuthStrategy = AuthStrategy::Noauth2,
         /// Whether `noauth2` is allowed on an address that other machines can reach: every client
-        /// that reaches it is admin.
+        /// that reaches it can act as admin.
         noauth2_beyond_loopback: bool = false,
         /// Addresses and networks of the proxies whose headers `proxy` trusts, e.g.
         /// `10.0.0.5,10.1.0.0/16`.
@@ -208,7 +214,7 @@ settings! {
 /// The value of `[auth] strategy`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-#[expect(missing_docs, reason = "the setting says it")]
+#[expect(missing_docs, reason = "the setting documents the values")]
 pub enum AuthStrategy {
     Noauth2,
     Proxy,
@@ -306,13 +312,13 @@ settings! {
         generation_strategy: GenerationStrategy = GenerationStrategy::DepthFirst,
     }
     fixed {
-        /// Searches that run at once: each uses a whole processor.
+        /// Maximum number of searches that run at once; each uses a whole processor.
         concurrency: usize = std::thread::available_parallelism().map_or(1, NonZero::get),
-        /// Searches that wait for a turn; further ones get 503. In a longer queue, clients would
-        /// give up before their turn.
+        /// Maximum number of searches that wait; further ones get 503. In a longer queue, clients
+        /// would time out before their search begins.
         queue: usize = 128,
-        /// Time limit of a search, from the arrival of its request: clients of Placement wait no
-        /// longer.
+        /// Time limit of a search, counted from the authentication of the caller, including the
+        /// wait in the queue.
         deadline: Duration = Duration::from_secs(10),
         /// Maximum memory for one answer, in bytes: some 100,000 candidates.
         memory_max_bytes: usize = 128 << 20,
@@ -322,11 +328,12 @@ settings! {
 settings! {
     /// Consistency of reads.
     ReadsSection {
-        /// Default promise of a read: `linearizable`, `bounded;max=SECONDS` or `local` for
-        /// all reads. `regional;max=SECONDS`: allocation candidates, traits and resource classes
-        /// are bounded, everything else is linearizable. `edge;max=SECONDS`, with more than one
-        /// second: all reads are bounded, and local while this node is cut off, during which it
-        /// stays ready. `regional` and `edge` alone mean 0.25 and 2 seconds.
+        /// Default consistency of reads: `linearizable`, `bounded;max=SECONDS` or `local` for all
+        /// reads. `regional;max=SECONDS`: bounded for allocation candidates, traits and resource
+        /// classes, linearizable for all other reads. `edge;max=SECONDS`, with more than one
+        /// second: bounded for all reads; while this node is cut off from the cluster, it stays
+        /// ready and its reads are local. Without `max`, `regional` means 0.25 and `edge` 2
+        /// seconds.
         default: Text<ReadPromise> = Text::default(),
     }
     fixed {
@@ -336,17 +343,17 @@ settings! {
     }
 }
 
-/// `[reads] default`: the promise of reads whose request names none.
+/// `[reads] default`: the consistency of reads whose request does not select one.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ReadPromise {
-    /// Promise of reads that return a generation or determine a quota.
+    /// Consistency of reads that return a generation or that quotas depend on.
     pub(crate) usual: Consistency,
-    /// Promise of advisory reads: allocation candidates, names of traits and resource classes.
+    /// Consistency of advisory reads: allocation candidates, names of traits and resource classes.
     pub(crate) advisory: Consistency,
 }
 
 impl From<Consistency> for ReadPromise {
-    /// The same promise for all reads.
+    /// The same consistency for all reads.
     fn from(promise: Consistency) -> Self {
         Self {
             usual: promise,

@@ -26,7 +26,7 @@ pub struct Api {
     pub ledger: Arc<dyn LedgerBackend>,
     /// Wall clock and monotonic time.
     pub clock: Arc<dyn Clock>,
-    /// UUIDs of providers that are created without one, and of requests.
+    /// Source of UUIDs, for requests and for providers that are created without one.
     pub ids: Arc<dyn UuidSource>,
     /// Runs long computations off the threads that serve requests.
     pub offload: Arc<dyn Offload>,
@@ -53,7 +53,8 @@ pub(crate) struct Server {
     /// Limits of the process as a whole.
     pub(crate) admission: Admission,
     pub(crate) searches: Arc<Searches>,
-    /// The latest changes. Streams that need the same step wait until one of them has read it.
+    /// The latest changes. Streams that need the same step of changes wait until one of them has
+    /// read it.
     pub(crate) tail: Arc<Mutex<Tail>>,
 }
 

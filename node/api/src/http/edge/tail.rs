@@ -1,7 +1,7 @@
 //! The latest changes of one partition, read from the ledger once for all event streams.
 //!
-//! All streams advance in the same steps: a stream that starts between two steps reads for itself
-//! up to the next one.
+//! All streams advance in the same steps. A stream that starts within a step reads the entries up
+//! to its end itself.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, OnceLock};
@@ -11,7 +11,7 @@ use placement_model::LedgerEntry;
 use placement_model::types::ProviderUuid;
 use tokio::time::Instant;
 
-/// Maximum number of steps kept for streams that lag. Each is a page of the ledger.
+/// Maximum number of steps retained for streams that lag behind. Each is a page of the ledger.
 const STEPS_MAX: usize = 16;
 
 /// A page of the ledger, with the results that streams share.
@@ -21,7 +21,7 @@ pub(crate) struct Step {
     entries: Vec<Arc<LedgerEntry>>,
     /// The entries by the providers that they name, computed on first use.
     by_provider: OnceLock<BTreeMap<ProviderUuid, Vec<Arc<LedgerEntry>>>>,
-    /// The encoded lines of all entries, by the form of the stream.
+    /// The encoded lines of all entries, by the format of the stream.
     pub(crate) lines: [OnceLock<Bytes>; 2],
 }
 
@@ -56,11 +56,11 @@ impl Step {
 
 /// The position of a stream relative to the steps.
 pub(crate) enum StreamPosition {
-    /// The stream goes on with this step.
+    /// The stream continues with this step.
     Before(Arc<Step>),
     /// The next known step boundary is at this index.
     Elsewhere(u64),
-    /// The next step has yet to be read.
+    /// The stream has sent all known steps; the next one must be read.
     AtTheEnd,
 }
 
@@ -71,12 +71,12 @@ pub(crate) struct Tail {
     epoch: u64,
     /// Steps by the index after which they begin.
     steps: BTreeMap<u64, Arc<Step>>,
-    /// The index up to which streams may go, and the time at which it was read.
+    /// The index up to which streams may send entries, and the time at which it was read.
     pub(crate) newest: Option<(Instant, u64)>,
 }
 
 impl Tail {
-    /// The position of a stream that has sent the entry `index`.
+    /// The position of a stream that has sent all entries up to `index`.
     pub(crate) fn position_after(&mut self, epoch: u64, index: u64) -> StreamPosition {
         if self.epoch != epoch {
             *self = Self {

@@ -1,7 +1,7 @@
 //! Each alert of `observability/` fires when its cause occurs and resolves when the cause ends.
 //! Real clusters are scraped by a real Prometheus whose rules have shortened durations.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+#![allow(clippy::unwrap_used, reason = "a panic fails the test")]
 
 #[path = "alerts/disks.rs"]
 mod disks;
@@ -23,12 +23,12 @@ use parking_lot::Mutex;
 use placement_tests::prometheus::{Job, Prometheus, shorten_durations};
 use placement_tests::skip::skipped;
 
-const MISSING: &str = "there is no prometheus; Debian has it in the package prometheus";
+const MISSING: &str = "prometheus is not installed (Debian package: prometheus)";
 
 /// Alerts whose cause no test can produce; only `alerts_test.yaml` makes them fire.
 const ELSEWHERE: [(&str, &str); 1] = [(
     "PlacementInternalErrors",
-    "a request that fails with 500 is a bug, and none is known",
+    "only a bug makes a request fail with 500, and no such bug is known",
 )];
 
 /// Thresholds that take too long to reach, and their replacements.
@@ -80,7 +80,7 @@ impl Story<'_> {
         eprintln!("{alerts:?} fired after {:.1?}", begun.elapsed());
     }
 
-    /// Waits until these alerts resolve; follows [`Story::fires`] and the end of the cause.
+    /// Waits until these alerts resolve. Call it after [`Story::fires`], once the cause has ended.
     async fn ended(&self, alerts: &[&str]) {
         let begun = Instant::now();
         self.prometheus.until_ended(self.job, alerts).await;
@@ -98,7 +98,7 @@ async fn during<T>(mut again: impl AsyncFnMut(), done: impl Future<Output = T>) 
         }
     };
     tokio::select! {
-        () = forever => unreachable!("it never ends"),
+        () = forever => unreachable!("the loop never ends"),
         done = done => done,
     }
 }

@@ -1,7 +1,7 @@
 //! Rules for the crates: forbidden dependencies, declared dependencies that are unused, long tests
-//! inside a source file, and bugs for simulations that a release must not contain.
+//! inside a source file, injected bugs that a release must not contain, and the form of comments.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+#![allow(clippy::unwrap_used, reason = "a panic fails the test")]
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -104,7 +104,7 @@ fn crates_have_no_forbidden_dependencies() {
             assert!(!reached.contains(*forbidden), "{name} reaches {forbidden}");
         }
     }
-    // The check finds existing dependencies, also indirect ones.
+    // The check detects existing dependencies, including indirect ones.
     let node = reached("placement-node");
     for name in ["placement-api", "openraft", "librocksdb-sys"] {
         assert!(node.contains(name), "{name}");
@@ -145,7 +145,8 @@ fn lines_with(directory: &Path, words: &[&str]) -> Vec<String> {
     found
 }
 
-/// Lines of an inline `mod tests`; a longer one has a file `tests.rs` of its own.
+/// Maximum number of lines of an inline `mod tests`. Longer tests belong in a separate file
+/// `tests.rs`.
 const INLINE_TESTS_LINES_MAX: usize = 150;
 
 /// Number of lines of the module `tests` inside a file; 0 without such a module.
@@ -170,7 +171,7 @@ fn long_tests_have_a_file_of_their_own() {
         .filter(|(_, lines)| *lines > INLINE_TESTS_LINES_MAX)
         .collect::<Vec<_>>();
     assert!(long.is_empty(), "{long:?}");
-    // The check finds tests inside files.
+    // The check detects tests inside source files.
     assert!(lengths.iter().any(|(_, lines)| *lines > 50));
 }
 
@@ -187,18 +188,18 @@ fn model_uses_no_clock_randomness_or_files() {
     ];
     let found = lines_with(&root().join("model/src"), &words);
     assert_eq!(found, Vec::<String>::new());
-    // The check finds the words where they exist.
+    // The check detects the words where they exist.
     assert!(!lines_with(&root().join("tests/src"), &["std::fs"]).is_empty());
 }
 
-/// The transport could carry other messages: their meaning is in `raft/`.
+/// The transport does not depend on the meaning of its messages, which `raft/` defines.
 #[test]
 fn transport_between_nodes_names_neither_openraft_nor_the_model() {
     let peer = root().join("node/peer/src");
     let words = ["openraft", "placement_raft_store", "placement_model"];
     let found = lines_with(&peer.join("transport"), &words);
     assert_eq!(found, Vec::<String>::new());
-    // The check finds the words where they exist.
+    // The check detects the words where they exist.
     for word in words {
         assert!(
             !lines_with(&peer.join("raft"), &[word]).is_empty(),
@@ -207,7 +208,7 @@ fn transport_between_nodes_names_neither_openraft_nor_the_model() {
     }
 }
 
-/// Lines of the product that name a bug for simulations.
+/// Lines of the product where simulations can inject a bug.
 fn injected_bugs() -> Vec<String> {
     let crates = [
         "model/src",
@@ -226,7 +227,8 @@ fn injected_bugs() -> Vec<String> {
     lines.concat()
 }
 
-/// Compiles a program with such a bug, with the debug assertions of a release or of a test.
+/// Compiles a program that contains an injected bug. Debug assertions are `off` as in a release, or
+/// `on` as in a test.
 fn program_with_a_bug(debug_assertions: &str) -> Vec<u8> {
     let directory = tempfile::TempDir::new().unwrap();
     let [source, program] = ["main.rs", "program"].map(|name| directory.path().join(name));
@@ -272,7 +274,7 @@ fn release_has_no_injected_bugs() {
 }
 
 /// Dependencies that are declared only to unify a feature or a version in every build. The root
-/// manifest says why.
+/// manifest gives the reasons.
 const FOR_FEATURES: [&str; 3] = ["getrandom", "regex-syntax", "idna_adapter"];
 
 #[derive(Deserialize)]
@@ -322,13 +324,13 @@ fn crates_declare_no_unused_dependencies() {
     assert_eq!(unused, Vec::<String>::new());
 }
 
-/// The last column of a comment, as of code.
+/// The last column that a comment may use, as for code.
 const COLUMNS_MAX: usize = 100;
 
 /// Beginnings of a doc comment that lacks a subject.
 const WITHOUT_SUBJECT: [&str; 6] = ["Those", "That of", "Of", "By", "So many", "Whose"];
 
-/// The comment of a line that has no code, or whose code is before the comment.
+/// The comment on a line, whether or not code precedes it.
 fn comment(line: &str) -> Option<&str> {
     if line.trim_start().starts_with("//") {
         return Some(line.trim_start());

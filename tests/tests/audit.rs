@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 use uuid::Uuid;
 
 const CONFIG: &str = "[audit]\nto = \"file\"\n";
-/// Acknowledged writes of each node before the nodes are killed while they serve more.
+/// Number of writes that each node has acknowledged before all nodes are killed.
 const WRITES: usize = 20;
 
 /// Directory of a node's records.
@@ -168,8 +168,8 @@ async fn each_acknowledged_write_is_recorded_after_kill_9() {
     assert_eq!(records(&cluster, 1).len(), before + 1);
 }
 
-/// A power loss of one node during writes. Returns the number of acknowledged writes without a
-/// record. Paths that contain `unsynced` are never synced.
+/// Simulates a power loss of one node during writes. Returns the number of acknowledged writes
+/// without a record. Paths that contain `unsynced` are never synced.
 async fn lose_power(unsynced: Option<&str>) -> Option<usize> {
     let mut cluster = prepare(1, CONFIG);
     let power = Power::new(cluster.directory())?;
@@ -189,7 +189,7 @@ async fn each_acknowledged_write_is_recorded_after_power_loss() {
         return;
     };
     assert_eq!(missing, 0);
-    // The test detects that either of the two syncs is missing.
+    // Without either of the two syncs a record is lost, so the test would detect a missing sync.
     for unsynced in ["/audit.log$", "/audit-1/$"] {
         assert!(lose_power(Some(unsynced)).await.unwrap() > 0, "{unsynced}");
     }
@@ -330,7 +330,7 @@ async fn operators_actions_are_recorded() {
     let moved = json!({ "uri": "/v1/leader", "outcome": "committed" });
     let moved = one_like(&records(&cluster, 2), &moved);
     assert_eq!(moved["detail"], format!("transfer leadership to node {to}"));
-    // The client has the whole backup before its record is written.
+    // The record is written only after the client has received the whole backup.
     until_ok("the record of the backup", async || {
         let of_all: Vec<_> = (cluster.ids().into_iter())
             .flat_map(|id| records(&cluster, id))

@@ -91,7 +91,7 @@ impl Writers {
     }
 }
 
-/// Digest of the state after an entry, replayed from the log that another node keeps with its
+/// Digest of the state after an entry, replayed from the log that another node stores with its
 /// backups.
 async fn digest_after(index: &str, kept: &Path) -> String {
     until_ok("the log", async || {
@@ -210,7 +210,7 @@ async fn damaged_backups_and_used_directories_are_refused() {
     );
     let taken = printed(&back_up(&cluster, &file));
     let mode = fs::metadata(&file).unwrap().mode();
-    assert_eq!(mode & 0o777, 0o600, "others can read it");
+    assert_eq!(mode & 0o777, 0o600, "other users can read the file");
     create(&client, "two").await;
     printed(&back_up(&cluster, &later));
     let words = refusal(&back_up(&cluster, &file), 1);
@@ -395,7 +395,7 @@ async fn finished_backup_survives_power_loss() {
         check(&file)
     };
     printed(&taken(8, None));
-    // Without either of the syncs the backup is lost, so the test detects it.
+    // Without either of the syncs the backup is lost, so the test would detect a missing sync.
     refusal(&taken(9, Some(".part$")), 1);
     refusal(&taken(10, Some("/backups-10/$")), 1);
 }

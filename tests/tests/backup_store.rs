@@ -66,7 +66,7 @@ impl Drill {
         .await
     }
 
-    /// Waits until the backup warning of the node is as expected; returns it.
+    /// Waits until the backup warning of node 1 satisfies `expected`; returns the warning.
     async fn warning(&self, expected: impl Fn(Option<&str>) -> bool) -> Option<String> {
         let started = Instant::now();
         loop {
@@ -81,8 +81,8 @@ impl Drill {
         }
     }
 
-    /// Waits until a node has kept the log up to its last write in its directory. Returns the
-    /// digest of that state.
+    /// Waits until the backup directory of a node contains the log up to the node's last write.
+    /// Returns the digest of that state.
     async fn log_is_kept(&self, id: u64) -> String {
         let local = self.backups.path().join(self.place(id).await);
         until_ok("the last write in the directory", async || {
@@ -111,7 +111,7 @@ impl Drill {
         create(&self.cluster.client(), name).await;
     }
 
-    /// Runs `fetch-backup` in an environment that has only the settings of the store.
+    /// Runs `fetch-backup` as on a new machine, which has only the settings of the store.
     fn fetch(&self, arguments: &[&str]) -> Output {
         let file = self.backups.path().join("elsewhere.toml");
         let text = format!(
@@ -498,7 +498,7 @@ async fn longer_copy_of_the_log_is_kept_when_the_directory_has_less() {
     drill.write("one more").await;
     let reported = "the bucket has more of this part of the log";
     drill.cluster.until_logged(&[1], reported).await;
-    // The next part of the log is copied there.
+    // The next part of the log is still copied to the store.
     until("another part of the log", async || {
         let names = drill.store.files(&place).into_keys();
         names.filter(|name| name.starts_with("log-")).count() == 2

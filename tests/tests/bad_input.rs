@@ -8,7 +8,8 @@ use http::StatusCode;
 use placement_client::ApiRequest;
 use placement_tests::cluster::Cluster;
 
-/// Everything that a listener answers until it closes the connection, which it must do.
+/// Returns everything that a listener sends until it closes the connection. Panics if it does not
+/// close the connection.
 fn answer(address: &str, sent: &[u8]) -> String {
     let mut stream = TcpStream::connect(address).unwrap();
     stream
@@ -18,7 +19,7 @@ fn answer(address: &str, sent: &[u8]) -> String {
     let mut answer = Vec::new();
     let ended = stream.read_to_end(&mut answer);
     let answer = String::from_utf8_lossy(&answer).into_owned();
-    // With bytes left unread, the close is a reset.
+    // If the listener closes the connection before it has read all bytes, TCP resets it.
     if let Err(error) = ended
         && error.kind() != ErrorKind::ConnectionReset
     {

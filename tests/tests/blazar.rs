@@ -1,6 +1,6 @@
 //! The life of an instance reservation as Blazar keeps it in Placement: a nested provider below the
-//! compute node, a resource class per reservation, and an inventory of it while the lease runs.
-//! Each step uses another node than the previous one.
+//! compute node, a resource class per reservation, and an inventory of this class while the lease
+//! runs. Each step uses a different node than the previous step.
 //!
 //! Blazar's requests have microversion 1.29, as in Blazar; Nova's have the newest.
 
@@ -53,7 +53,7 @@ impl Cloud {
         self.nova().with_microversion("1.29")
     }
 
-    /// What `nova-compute` does at its start.
+    /// Registers a compute node, as `nova-compute` does at its start.
     async fn compute_node(&self, name: &str) {
         let uuid = Uuid::new_v4();
         let host = NewProvider::named(name).uuid(uuid);
@@ -74,7 +74,7 @@ impl Cloud {
         found[0].uuid
     }
 
-    /// What Blazar does to add a host: looks it up by name and nests its own provider below it.
+    /// Adds a host as Blazar does: looks it up by name and creates a nested provider below it.
     async fn add_host(&self, name: &str) -> Host {
         let compute = self.provider_named(name).await;
         let nested = NewProvider::named(&format!("blazar_{name}")).child_of(compute);
@@ -97,8 +97,8 @@ impl Cloud {
         class
     }
 
-    /// What Blazar does on a host when a lease starts: adds the reservation to the existing
-    /// inventory, with the generation that it has just read.
+    /// Starts a lease on a host as Blazar does: adds the reservation to the existing inventory,
+    /// with the generation that it has just read.
     async fn start_lease(&self, host: &Host, class: &str, instances: u64) {
         let now = self.blazar().inventories(host.reservations).await.unwrap();
         let mut offer = now.inventories;
@@ -121,7 +121,7 @@ impl Cloud {
         self.nova().allocation_candidates(&query).await.unwrap()
     }
 
-    /// What Nova does to boot an instance of the reservation's flavor: claims a candidate. Returns
+    /// Boots an instance of the reservation's flavor as Nova does: claims a candidate. Returns
     /// `false` if there is no candidate.
     async fn boot(&self, class: &str, instance: Uuid) -> bool {
         let found = self.candidates(class).await;
@@ -169,7 +169,7 @@ fn reserved(instances: u64) -> Inventory {
     }
 }
 
-/// A claim of the reservation's flavor on this host, whatever the candidates are.
+/// A claim of the reservation's flavor on this host, without a search for candidates.
 fn forced(host: &Host, class: &str) -> Claim {
     Claim::by("project", "user")
         .and(host.compute, &[("VCPU", VCPUS), ("MEMORY_MB", MEMORY_MB)])

@@ -1,4 +1,4 @@
-//! A browser without a window.
+//! An HTTP client that behaves like a browser.
 
 use bytes::Bytes;
 use http::{HeaderMap, Request};
@@ -12,7 +12,7 @@ use tokio::task::block_in_place;
 /// Content type of forms.
 pub(crate) const FORM: &str = "application/x-www-form-urlencoded";
 
-/// A browser at the pages of this host.
+/// A browser that shows the web pages of one host.
 pub(crate) struct Browser {
     pub(crate) host: String,
     /// Value of its `Cookie` header.
@@ -35,7 +35,8 @@ impl Answer {
     }
 }
 
-/// Sends a request over a connection of its own, which closes with this future.
+/// Sends a request over a separate connection, which is closed when this future completes or is
+/// dropped.
 async fn exchange(host: String, request: Request<Full<Bytes>>) -> Answer {
     let stream = TcpStream::connect(host).await.unwrap();
     let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.unwrap();
@@ -125,7 +126,7 @@ impl Browser {
         }
     }
 
-    /// Whether it is logged in.
+    /// Whether the browser is logged in.
     pub(crate) fn is_in(&self) -> bool {
         let answer = self.get("/web/topology");
         assert!(

@@ -21,7 +21,7 @@ async fn user_limit_does_not_affect_other_users() {
         cluster.client_of(1),
         cluster.client_of(1).with_token("other"),
     );
-    // Each write waits for the disk, so that they are in flight together.
+    // Each write waits for the disk, so the writes are in flight at the same time.
     let asked = (0..60).map(|name| {
         let write = ApiRequest::put(&format!("/traits/CUSTOM_{name}"));
         hurried.request_once(write)
@@ -39,7 +39,8 @@ async fn user_limit_does_not_affect_other_users() {
     assert!(slowed > 0, "60 requests at once with a limit of one");
     assert_eq!(refused(&cluster, "user_in_flight").await, slowed);
     assert_eq!(refused(&cluster, "address_in_flight").await, 0);
-    // Another user at the same address is not limited; it has no role.
+    // Another user at the same address is not limited. The answer is 403 because this user has no
+    // role.
     let answer = other
         .request_once(ApiRequest::get("/traits"))
         .await

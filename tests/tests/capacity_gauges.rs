@@ -11,7 +11,7 @@ use placement_tests::wait::until_ok;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-/// Number of resource classes with series of their own; the others are summed.
+/// Number of resource classes with separate series; the others are summed.
 const SHOWN: usize = 64;
 
 /// Values by name and labels.
@@ -82,8 +82,8 @@ fn key(name: &str, class: &str) -> String {
     format!("placement_inventory_{name}{{partition=\"default\",resource_class=\"{class}\"}}")
 }
 
-/// Creates hosts with much and with little free capacity, one over its capacity, and one with more
-/// classes than have series.
+/// Creates hosts with much and with little free capacity, one whose usage exceeds its capacity, and
+/// one with more classes than have separate series.
 async fn fill(client: &Client) -> Vec<String> {
     for (name, total, ratio, reserved) in [
         ("a", 64, 1.5, 3),

@@ -12,14 +12,15 @@ use placement_tests::{binaries, host};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-/// `placementctl watch`, the changes that it prints, and its other messages.
+/// A running `placementctl watch`, the changes that it prints to stdout, and its messages on
+/// stderr.
 struct Watch {
     _process: Program,
     lines: Receiver<String>,
     remarks: Receiver<String>,
 }
 
-/// Lines as they are printed.
+/// Receives the lines of a stream as they are printed.
 fn printed(from: impl Read + Send + 'static) -> Receiver<String> {
     let (sender, lines) = channel();
     std::thread::spawn(move || {
@@ -140,7 +141,8 @@ async fn watch_reports_an_expired_token_and_continues() {
 
     let joined = cluster.place(2).admin();
     let asked = ["--endpoint", &joined, "--kind", "consumer", "--after", &old];
-    // A database cannot begin again, or follow another cluster.
+    // With `--sql` the command neither skips missing changes nor follows another cluster, since the
+    // database would then be wrong.
     for (after, why) in [(&*old, "not kept any more"), ("9.9", "another history")] {
         let asked = [
             "events",
@@ -178,7 +180,7 @@ async fn watch_reports_an_expired_token_and_continues() {
     }
 }
 
-/// Leads from a consumer to Nova's request, whichever node Nova used.
+/// The request id leads from a consumer to Nova's request, whichever node Nova used.
 #[tokio::test(flavor = "multi_thread")]
 async fn claims_record_the_request_id_of_nova() {
     let cluster = Cluster::start(3).await.unwrap();

@@ -1,7 +1,7 @@
 //! Neither files nor folders of a crate import each other in a cycle. Imports in tests do not
 //! count. Cargo prevents cycles between crates.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+#![allow(clippy::unwrap_used, reason = "a panic fails the test")]
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -35,7 +35,7 @@ impl Crate {
         while let Some(path) = left.pop() {
             let name = path.file_name().unwrap_or_default();
             if (path.is_dir() && name == "bin") || name == "tests.rs" {
-                // Binaries are crates of their own; imports in tests do not count.
+                // Binaries are separate crates; imports in tests do not count.
             } else if path.is_dir() {
                 left.extend(
                     std::fs::read_dir(&path)
@@ -60,7 +60,7 @@ impl Crate {
         Self { modules }
     }
 
-    /// The file that defines an import, behind all re-exports.
+    /// The file that defines an imported item, after following all re-exports.
     fn leads_to(&self, path: &[String]) -> Option<&Module> {
         let deepest = (0..=path.len())
             .rev()
@@ -160,12 +160,12 @@ impl Reader {
     ) {
         path.push(name.to_string());
         if handed_on {
-            // A folder's own module file names its modules without `self`.
+            // The module file of a folder refers to its modules without `self`.
             let mut from = path.clone();
             if !["crate", "self", "super"].contains(&from[0].as_str()) {
                 from.insert(0, "self".to_owned());
             }
-            let origin = self.below_crate(&from).expect("it begins with self");
+            let origin = self.below_crate(&from).expect("the path is in the crate");
             self.module.hands_on.insert(alias.to_string(), origin);
         } else if let Some(found) = self.below_crate(&path) {
             self.module.imports.insert(found);
@@ -197,7 +197,7 @@ impl<'ast> Visit<'ast> for Reader {
     }
 }
 
-/// Groups of files that can reach each other.
+/// Groups of files that import each other in a cycle.
 fn circles(arrows: &BTreeMap<&str, BTreeSet<&str>>) -> BTreeSet<BTreeSet<String>> {
     let reaches = |start: &str| {
         let mut seen: BTreeSet<&str> = BTreeSet::new();

@@ -1,4 +1,4 @@
-//! The wall clock of one machine is a day ahead for a moment.
+//! The wall clock of one machine is temporarily a day ahead.
 
 use std::fs;
 use std::path::Path;

@@ -13,8 +13,8 @@ fn help(program: &Path, names: &[&str]) -> String {
     String::from_utf8(command.output().unwrap().stdout).unwrap()
 }
 
-/// Adds a section for a command and its subcommands. Parts that were printed before are omitted,
-/// and so are settings.
+/// Adds a section for a command and its subcommands. Settings, and parts that are already on the
+/// page, are omitted.
 fn add(page: &mut String, seen: &mut HashSet<String>, program: &Path, names: &[&str]) {
     let help = help(program, names);
     let is_setting = |part: &str| part.starts_with("Node:") || part.starts_with('[');
@@ -38,9 +38,9 @@ fn add(page: &mut String, seen: &mut HashSet<String>, program: &Path, names: &[&
 
 fn page() -> String {
     let mut page = "# Commands\n\n\
-        What `-h` prints; `--help` prints more of some. Options of several commands are shown with the first one, and \
-        [settings](configuration.md), which most commands of `placementd` take, not at all. How to use them: \
-        [operations.md](operations.md), [placementctl.md](placementctl.md).\n\n\
+        The output of `-h` for each command; for some commands, `--help` prints more. Options that several commands \
+        share are shown only with the first one. [Settings](configuration.md), which most commands of `placementd` \
+        accept, are omitted. For usage, see [operations.md](operations.md) and [placementctl.md](placementctl.md).\n\n\
         Generated: `PLACEMENT_WRITE_DOCS=1 cargo test --workspace --test black_box -- commands::` writes this page.\n"
         .to_owned();
     let mut seen = HashSet::new();

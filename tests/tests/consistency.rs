@@ -64,7 +64,8 @@ async fn every_node_serves_every_level_with_its_position() {
             })
             .await;
         }
-        // After a session read of the token, the node has that state, so a local read finds it too.
+        // After a session read with the token, the node has applied the write, so a local read
+        // finds it too.
         let request = ApiRequest::get(&path).consistency(Consistency::Local);
         let response = client.request(request).await.unwrap();
         assert_eq!(response.status, StatusCode::OK);
@@ -127,13 +128,13 @@ async fn without_a_majority_only_local_reads_are_served() {
     }
 }
 
-/// Code of the 503 answer to a request that has waited for a majority.
+/// Sends a request that waits for a majority and then fails with 503. Returns the error code.
 async fn refusal(client: &Client, what: &str, node: u64, request: ApiRequest) -> String {
     let asked = Instant::now();
     let response = client.request_once(request).await.unwrap();
     let waited = asked.elapsed();
     assert_eq!(response.status, StatusCode::SERVICE_UNAVAILABLE, "{what}");
-    // keystoneauth has its own, growing pauses.
+    // keystoneauth uses its own growing retry delays, so the answer has no Retry-After.
     assert_eq!(response.header("retry-after"), None, "{what}");
     assert!(
         waited > Duration::from_millis(1000),

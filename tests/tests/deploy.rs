@@ -55,8 +55,8 @@ struct Haproxy {
 }
 
 impl Haproxy {
-    /// Starts it with the document's configuration, except for addresses and the certificate.
-    /// `None` without haproxy.
+    /// Starts HAProxy with the document's configuration, except for addresses and the certificate.
+    /// `None` if haproxy is not installed.
     fn before(cluster: &Cluster) -> Option<Self> {
         let version = Command::new("haproxy").arg("-v").output();
         if !version.is_ok_and(|output| output.status.success()) {
@@ -95,7 +95,7 @@ impl Haproxy {
     }
 }
 
-/// OpenStack's client, as a user of a Keystone.
+/// The `openstack` command-line client, with a Keystone.
 struct Openstack {
     programs: PathBuf,
     auth_url: String,
@@ -103,8 +103,8 @@ struct Openstack {
 }
 
 impl Openstack {
-    /// Runs a command; repeats it while the answer is 503, as a busy Keystone answers the node too
-    /// late and a busy node answers haproxy too late.
+    /// Runs a command. Repeats it while the answer is 503, since a busy Keystone may answer the
+    /// node too late, and a busy node may answer haproxy too late.
     async fn does(&self, who: TokenRequest<'_>, line: &str) -> String {
         let done = async || match self.does_once(who, line) {
             Err(error) if error.to_string().contains("HTTP 503") => Err(error),
@@ -155,7 +155,7 @@ async fn openstack_client_reaches_a_running_node_through_haproxy() {
         auth_url: keystone.url(),
         authority: haproxy.authority.clone(),
     };
-    // The commands of the document, without the prompt.
+    // The commands of the document, without the password prompt.
     let readme = document("README.md");
     let is_command = |line: &&str| line.starts_with("    openstack ");
     let commands: Vec<_> = readme.lines().filter(is_command).collect();
@@ -172,7 +172,8 @@ async fn openstack_client_reaches_a_running_node_through_haproxy() {
     let create = "openstack resource provider create host";
     openstack.does(OPERATOR, create).await;
     let list = "openstack resource provider list -f value -c name";
-    // For a while, haproxy leaves out a node that is too busy to answer its checks in time.
+    // haproxy temporarily sends no requests to a node that is too busy to answer its checks in
+    // time.
     until_ok("a request of each node", async || {
         assert_eq!(openstack.does(OPERATOR, list).await, "host\n");
         let ids = cluster.ids().into_iter();
@@ -213,8 +214,7 @@ async fn openstack_client_reaches_a_running_node_through_haproxy() {
     assert!(location.starts_with(&own), "{location}");
 }
 
-/// An environment with keystoneauth and the reader of its settings. Waits while another test
-/// creates it.
+/// A Python environment with keystoneauth and oslo.config. Waits if another test is creating it.
 fn keystoneauth() -> PathBuf {
     let packages = ["keystoneauth1==5.18.1", "oslo.config==10.7.0"];
     environment(installed_in(), "keystoneauth-5.18.1", &packages).unwrap()
@@ -270,8 +270,8 @@ async fn documented_retries_tolerate_a_time_without_a_leader() {
     assert_eq!(asking.await.unwrap()["status"], 200);
 }
 
-/// How often the leader hangs, from `PLACEMENT_BALANCER_ROUNDS`. More than one round also makes the
-/// outage of the quorum longer.
+/// Number of failures per test, from `PLACEMENT_BALANCER_ROUNDS`. With more than one round, each
+/// loss of the quorum also lasts longer.
 fn rounds() -> u64 {
     let rounds = std::env::var("PLACEMENT_BALANCER_ROUNDS");
     rounds.map_or(1, |rounds| rounds.parse().unwrap())
@@ -286,7 +286,7 @@ struct Boots {
 }
 
 impl Boots {
-    /// Starts the clients in a cluster with hosts. `None` without haproxy.
+    /// Creates hosts in the cluster and starts the clients. `None` if haproxy is not installed.
     async fn begin(cluster: &Cluster) -> Option<Self> {
         let haproxy = Haproxy::before(cluster)?;
         let client = cluster.client().below("/placement");
@@ -428,7 +428,8 @@ fn roles_that_deployment_tools_give_nova_are_sufficient() {
     assert_eq!(verdicts, [false, true, true, true]);
 }
 
-/// The functions of devstack that the plugin calls.
+/// Stubs of the devstack functions that the plugin calls, followed by devstack's calls of the
+/// plugin.
 const DEVSTACK: &str = r#"
     set -euo pipefail
     pip_install_gr() { echo "pip $*"; }
@@ -463,7 +464,7 @@ const DEVSTACK: &str = r#"
 fn devstack_plugin_replaces_placement_api_by_a_node() {
     let dest = tempfile::tempdir().unwrap();
     let at = dest.path().display().to_string();
-    // Small programs in place of the binaries, as the test only checks how they are installed.
+    // Scripts replace the binaries, since the test only checks how they are installed.
     let built = dest.path().join("built");
     fs::create_dir(&built).unwrap();
     for (name, binary) in [

@@ -1,5 +1,5 @@
 //! A node and openstack-placement get the same random requests, valid and invalid ones, and must
-//! answer alike.
+//! give the same answers.
 //!
 //! `PLACEMENT_DIFFERENTIAL_STEPS` is the number of steps per seed, `PLACEMENT_DIFFERENTIAL_SEEDS`
 //! the number of seeds; `scripts/nightly` raises both.
@@ -25,7 +25,7 @@ use crate::random_requests::{ANSWER_LIMIT, Service, choices, fill, number};
 use crate::transfer::{installed_in, sorted};
 
 const WRITES_PERCENT: u32 = 60;
-/// Percentage of requests before which the same request is sent with an error in it.
+/// Percentage of requests that are preceded by a copy with an error in it.
 const SPOILT_PERCENT: u32 = 40;
 /// Replacements for a value in a body.
 const ODD_VALUES: [&str; 19] = [
@@ -86,7 +86,7 @@ const PARAMETERS: [&str; 14] = [
     "consumer_type",
 ];
 
-/// A request whose body may be invalid JSON, which no [`Value`] can hold.
+/// A request whose body may be invalid JSON, which a [`Value`] cannot represent.
 struct Sent {
     request: Request,
     body: Option<String>,
@@ -98,7 +98,7 @@ impl Sent {
         Self { request, body }
     }
 
-    /// The request with usually one error in it.
+    /// The request with, in most cases, one error in it.
     fn spoilt(mut request: Request, random: &mut SmallRng) -> Self {
         match (random.random_range(0..10), &request.body) {
             (0, _) => request.minor = random.random_range(0..=39),
@@ -120,7 +120,7 @@ impl Sent {
         let body = self.body.clone().unwrap_or_default();
         let request = request.map(|_| Full::new(body.into()));
         let response = send(TcpStream::connect(address), request, ANSWER_LIMIT).await;
-        answer(&response.expect("it answers"))
+        answer(&response.expect("the service answers"))
     }
 }
 
@@ -129,12 +129,12 @@ fn spoilt_body(mut body: Value, random: &mut SmallRng) -> String {
     const ODD: &str = "the odd value";
     let mut places = Vec::new();
     list_places(&body, String::new(), &mut places);
-    let place = places.choose(random).expect("the whole is a place");
-    let value = body.pointer_mut(place).expect("it was listed");
+    let place = places.choose(random).expect("the root is listed");
+    let value = body.pointer_mut(place).expect("the place is listed");
     match (random.random_range(0..10), value) {
         (0, Value::Object(members)) => drop(members.insert("more".to_owned(), ODD.into())),
         (1..4, Value::Object(members)) => {
-            // Each service would choose another UUID.
+            // Without a UUID, each service would choose a different one.
             let names: Vec<String> = members
                 .keys()
                 .filter(|name| *name != "uuid")
@@ -191,7 +191,7 @@ fn spoilt_query(path: &str, random: &mut SmallRng) -> String {
     }
 }
 
-/// Both services. Clients continue from the answers of openstack-placement.
+/// Both services. The workload continues with the answers of openstack-placement.
 struct Pair {
     node: String,
     upstream: String,
@@ -239,9 +239,9 @@ impl Service for Pair {
     }
 }
 
-/// The difference of two answers, except for the order of lists, the text of errors, and the choice
-/// of candidates under a limit. Where upstream answers 500, a write must be refused and a read
-/// answered.
+/// The difference between two answers, ignoring the order of lists, the text of errors, and the
+/// choice of candidates under a limit. Where upstream answers 500, a write must be refused and a
+/// read answered.
 fn difference(request: &Request, ours: &Answer, theirs: &Answer) -> Option<String> {
     if theirs.status == 500 {
         let right = match request.method {

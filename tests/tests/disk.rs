@@ -16,7 +16,7 @@ use uuid::Uuid;
 
 /// Time until a leader has checked the disks.
 const LOOKED_AFTER: Duration = Duration::from_secs(6);
-/// More writes than fit on the small disks.
+/// A number of writes that do not fit on the small disks.
 const WRITES_MAX: usize = 2_000;
 
 /// Writes many consumers in one log entry, to use up the preallocated space of the log's file.
@@ -41,7 +41,7 @@ async fn are_refused(client: &Client, host: Uuid) -> bool {
 }
 
 /// Starts a healthy cluster with a small disk per node; also returns a client that waits and a
-/// provider to claim from. `None` where no disk can be mounted.
+/// provider to claim from. `None` if no disk can be mounted.
 async fn on_small_disks(config: &str) -> Option<(Cluster, Vec<SmallDisk>, Client, Uuid)> {
     let mut cluster = Cluster::prepare(3, config).unwrap();
     let mut disks = Vec::new();

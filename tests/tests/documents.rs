@@ -129,7 +129,7 @@ fn help_of_subcommand(program: &Path, words: &[String]) -> Result<String, String
 }
 
 fn check_program(program: &Path, words: &[String]) -> Result<(), String> {
-    // The value of a flag before the subcommand follows the flag.
+    // Each flag before the subcommand is followed by its value, so it counts as two words.
     let global = words[1..]
         .iter()
         .take_while(|word| word.starts_with("--"))
@@ -149,7 +149,7 @@ fn check_program(program: &Path, words: &[String]) -> Result<(), String> {
 fn check_script(words: &[String]) -> Result<(), String> {
     let path = repository().join(&words[0]);
     let text = std::fs::read_to_string(&path).map_err(|error| error.to_string())?;
-    // Three scripts pass everything to a program of the same name, which has the help.
+    // Three scripts pass all arguments to a program of the same name, which prints the help.
     let tool = words[0].trim_start_matches("scripts/");
     if ["run-cluster", "simulate", "torture"].contains(&tool) {
         return check_program(&binaries::tool(tool).unwrap(), words);

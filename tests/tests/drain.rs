@@ -17,7 +17,7 @@ use uuid::Uuid;
 const LOOK: Duration = Duration::from_millis(500);
 /// Time for which a node still answers after it has become unready.
 const NOTICE: Duration = Duration::from_millis(2_000);
-/// Log message of a node that gives balancers this time.
+/// Log message of a node that waits for this time at its shutdown.
 const WAITS: &str = "answering requests until load balancers have noticed";
 
 /// Last check of a node: when it began, and whether the node was ready.
@@ -120,8 +120,8 @@ async fn ask(
                 let body = String::from_utf8_lossy(&answer.body).into_owned();
                 failures.push(format!("node {}: {} {body}", place.id, answer.status));
             }
-            // This task was delayed between its choice and the connection; the node had given
-            // notice for long enough.
+            // This task was delayed between choosing the node and connecting. Its check of the node
+            // is older than the notice, so the node has behaved correctly.
             Err(error)
                 if error.to_string().contains("Connection refused")
                     && looked_at.elapsed() >= NOTICE => {}
@@ -137,7 +137,7 @@ async fn no_request_fails_during_rolling_restarts_behind_a_balancer() {
     let config = format!("[api]\ndrain_notice_ms = {notice_ms}\n{STEADY_LEADER}");
     let mut cluster = Cluster::start_with(3, &config).await.unwrap();
     let balancer = Balancer::before(&cluster);
-    // Restarts by signal only: first a follower, then a leader, which hands over.
+    // Restarts by signal only: first a follower, then a leader, which transfers its leadership.
     let leader = cluster.leader().await.unwrap();
     let follower = cluster.followers().await.unwrap()[0];
     for id in [follower, leader] {
@@ -170,7 +170,7 @@ async fn no_request_fails_during_rolling_restarts_behind_a_balancer() {
     let (answered, failures) = balancer.end().await;
     assert!(
         (1..=3).any(|id| cluster.log(id, usize::MAX).contains(WAITS)),
-        "a signal alone must give balancers time"
+        "a node that is stopped by a signal must wait for load balancers"
     );
     assert!(failures.is_empty(), "{failures:#?}");
     assert!(answered > 20, "only {answered} requests were answered");

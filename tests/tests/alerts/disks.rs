@@ -1,4 +1,5 @@
-//! Full, slow, hung and failing disks; clocks, links, and a node that holds the feature level back.
+//! Alerts about full, slow, hung and failing disks, clocks, network links, and a node that holds
+//! back the feature level.
 
 use std::fs;
 use std::io::Write;
@@ -19,8 +20,8 @@ use super::{Story, during, pause};
 
 pub(super) const JOB: &str = "placementd-disks";
 
-/// Preloaded library. While a file exists, syncs take 1.5 s, hang, fail in a flush (EIO) or in a
-/// compaction (ENOSPC), or the wall clock is a minute ahead.
+/// Preloaded library. While the gate file of a fault exists, the fault is active: syncs take 1.5 s,
+/// hang, or fail in a flush (EIO) or in a compaction (ENOSPC), or the wall clock is a minute ahead.
 const SHIM: &str = r#"
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -61,7 +62,7 @@ int clock_gettime(clockid_t clock, struct timespec *time) {
 }
 "#;
 
-/// A disk of less space than this is reported as nearly full.
+/// Size of a disk that is reported as nearly full.
 const NEARLY_FULL_MB: u32 = 900;
 const ROOMY_MB: u32 = 2_000;
 
@@ -72,7 +73,7 @@ pub(super) struct Stage {
 }
 
 impl Stage {
-    /// `None` where no disk can be mounted, or nothing compiled.
+    /// `None` if no disk can be mounted, or there is no C compiler.
     pub(super) async fn set() -> Option<Self> {
         let config = "[raft]\nround_trip_ms = 200\n[disk]\nhung_after_ms = 60000\n";
         let mut cluster = Cluster::prepare_far(3, config).unwrap();
@@ -86,7 +87,8 @@ impl Stage {
                 .display()
                 .to_string();
             let options = cluster.options_mut();
-            // A newer version, which node 3 holds at the level of this one.
+            // The next version. Node 3 holds the cluster at the feature level of the current
+            // version.
             options.binary = Some(binaries::rehearsal().unwrap());
             options.environment = vec![
                 ("LD_PRELOAD".to_owned(), shim.display().to_string()),
@@ -100,7 +102,7 @@ impl Stage {
         cluster.options_mut().flags.clear();
         cluster.wait_healthy().await.unwrap();
         let provider = host::with_processors(&cluster.client()).await;
-        // Longer than the election timeouts allow for.
+        // Longer than the election timeouts are designed for.
         cluster.set_round_trips(|_, _| Duration::from_millis(300));
         Some(Self {
             cluster,

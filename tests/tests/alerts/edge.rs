@@ -42,7 +42,7 @@ impl Stage {
             records.join("audit.log")
         );
         fs::write(at("placementd.toml"), config).unwrap();
-        let disk = |at| SmallDisk::mount(at, 32).expect("others could be mounted");
+        let disk = |at| SmallDisk::mount(at, 32).expect("disks can be mounted");
         let (records, backups) = (disk(&records), disk(&backups));
         cluster.start_node(1).unwrap();
         cluster.wait_healthy().await.unwrap();
@@ -69,7 +69,7 @@ impl Stage {
             self.full_class(&story),
             self.class_that_ends(&story),
         );
-        // It leaves no room for connections.
+        // Last, since this alert needs a limit that leaves no descriptors for connections.
         descriptors(&story, pid).await;
     }
 

@@ -1,4 +1,5 @@
-//! Keystone that is down or slow, callers above their limits, and a log that is not read.
+//! Alerts about a Keystone that is down or slow, callers above their limits, and a log pipe that is
+//! not read.
 
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -70,11 +71,11 @@ impl Stage {
         let client = Client::new([self.place.api()])
             .unwrap()
             .with_patience(Duration::ZERO);
-        // Each request waits up to 10 s for a hung Keystone: more are in flight than Keystone may
-        // have at once, and more than one address may have.
+        // Each request waits up to 10 s for a hung Keystone. More requests are then in flight than
+        // the limits per Keystone and per address allow.
         let asks = async || {
             for _ in 0..15 {
-                // Each request has another token, so that none is cached.
+                // Each request has a different token, so that no answer is cached.
                 tokio::spawn(ask(client.clone(), Uuid::new_v4()));
             }
             pause(500).await;

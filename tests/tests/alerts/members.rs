@@ -1,4 +1,4 @@
-//! Nodes that crash, are drained and return; certificates; leaders.
+//! Alerts about nodes that crash or are drained, certificates, and leader changes.
 
 use std::time::Duration;
 

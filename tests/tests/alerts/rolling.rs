@@ -19,8 +19,8 @@ const JOB: &str = "placementd";
 /// Number of restarts of each node.
 const ROUNDS: usize = 2;
 
-/// Rules at twenty times their speed: an election or the restart of a node is shorter than the time
-/// an alert waits, as it is with rules at full length.
+/// Speeds up the rules twenty times. As with the real rules, an election or the restart of a node
+/// takes less time than the `for` duration of an alert.
 fn twentyfold(minutes: f64) -> f64 {
     (3.0 * minutes).clamp(6.0, 60.0)
 }

@@ -56,7 +56,7 @@ impl Shared {
     ) -> Result<Arc<PartitionApi>, UnmatchedRequest> {
         let path = percent_decode_str(request.uri().path()).decode_utf8_lossy();
         let base = own.map_or(&self.default, |own| &own.base);
-        // Load balancers send these to a node, at any address.
+        // Load balancers send these requests to a node, with any host name.
         if path == "/" || base.is_open(&path) {
             return Ok(base.clone());
         }
@@ -75,7 +75,8 @@ impl Shared {
                 _ => {}
             }
         } else if is_default_partition_path {
-            // The backend waits until this node knows more, and checks then.
+            // The backend waits until this node belongs to a cluster, and then checks the
+            // partition.
             return Ok(self.default.clone());
         }
         Err(UnmatchedRequest {
@@ -173,7 +174,7 @@ fn owner(
     }
     let name = cluster
         .name_of(id)
-        .expect("routes lead to partitions that are there");
+        .expect("routes lead to existing partitions");
     let by = Some(by);
     Ok(Owner { id, name, by })
 }

@@ -1,4 +1,5 @@
-//! `/livez`: the process runs. `/readyz`: this node can keep its promises.
+//! `/livez`: the process runs. `/readyz`: this node can serve requests with the promised
+//! consistency.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -26,8 +27,8 @@ use placement_raft_store::disk_space;
 /// seconds.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// Maximum age of a cached check. Health checks need no token, and each new check costs the leader
-/// a round.
+/// Maximum age of a cached check. Health checks need no token, and each new check costs a request
+/// to the leader.
 const FRESH: Duration = Duration::from_millis(200);
 /// How long monitoring waits for values that are not known at once.
 pub(crate) const SOON: Duration = Duration::from_millis(250);
@@ -42,18 +43,18 @@ pub(crate) const READYZ: &str = "/readyz";
 pub(crate) struct HealthChecks {
     pub(crate) slot: Arc<Slot>,
     pub(crate) config: Arc<Settings>,
-    /// Whether this node continues to answer reads while it is cut off.
+    /// Whether this node continues to answer reads while it cannot reach the leader.
     pub(crate) answers_cut_off: bool,
     pub(crate) tasks: Tasks,
     /// The cached result of the last check with the cluster.
     pub(crate) in_cluster: Recent<Result<PromiseStatus, String>>,
     /// Contact with the leader at the last check.
     pub(crate) leadership: Arc<Mutex<Leadership>>,
-    /// The line about the free room on the disk.
+    /// The line about the free space on the disk.
     pub(crate) room: Recent<String>,
 }
 
-/// How far this node keeps its promises while it is ready.
+/// What a ready node can currently serve.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum PromiseStatus {
     /// The leader has just confirmed a read.

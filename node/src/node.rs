@@ -43,7 +43,7 @@ const POLICY_LOOK: Duration = Duration::from_secs(1);
 const DRAIN: Duration = Duration::from_secs(5);
 /// How often a stopped node checks whether its disk is closed.
 const CLOSING: Duration = Duration::from_millis(10);
-/// How long it checks.
+/// How long it keeps checking.
 const CLOSING_MAX: Duration = Duration::from_secs(5);
 
 /// The role of a node in Raft.

@@ -1,10 +1,10 @@
-//! The APIs of partitions. Each partition has a backend, a policy and limits of its own, and shares
-//! the process's single resources with the others. APIs are created as requests arrive: the state
-//! of the cluster determines, and may change, which partitions exist and which requests are theirs.
+//! The APIs of partitions. Each partition has a backend, a policy and limits of its own; all
+//! partitions share the resources of the process. APIs are created as requests arrive: the state of
+//! the cluster determines, and may change, which partitions exist and which requests are theirs.
 //!
-//! State that clients leave behind (searches, events, limits) is kept by the id of the partition.
-//! The name determines the settings: a new partition under the name of a deleted one gets its
-//! settings, and nothing else.
+//! State about clients (searches, events, limits) belongs to the id of a partition, settings to its
+//! name: a new partition with the name of a deleted one gets the same settings, but none of that
+//! state.
 
 mod partition_api;
 mod settings;
@@ -28,8 +28,8 @@ use placement_cluster::backend::partition::PartitionBackend;
 use placement_cluster::backend::write::Writes;
 use placement_policy::{Policy, PolicyError, PolicySettings};
 
-/// Maximum number of kept APIs of a partition, which has only a few routes; APIs of removed
-/// routes are dropped together with all others.
+/// Maximum number of cached APIs of a partition. A partition has only a few routes; once APIs of
+/// removed routes fill the cache, it is cleared.
 const APIS_MAX: usize = 256;
 
 /// A partition's name and its policy, which is reloaded.
@@ -76,7 +76,7 @@ impl PartitionState {
 pub(crate) struct Counts {
     /// Answered requests, by partition.
     pub(crate) requests: Vec<(String, u64)>,
-    /// Searches that wait for their turn.
+    /// Queued searches.
     pub(crate) searches_waiting: u64,
     /// Sums over all partitions: refused requests by limit, searches by result, empty searches by
     /// reason.
@@ -200,8 +200,8 @@ impl Partitions {
         PartitionApi::new(api, &self.checks, Counter::default())
     }
 
-    /// The API of an existing partition for operators: at their path, with the searches and the
-    /// memory of its clients.
+    /// The API of an existing partition for operators, at their path. It shares the limits of
+    /// callers and searches with the API for clients.
     pub(crate) fn for_operators(&self, id: PartitionId, name: &PartitionName) -> Service {
         let (of_clients, _) = self.api(id, name, None);
         let mut api = of_clients.api().clone();

@@ -108,10 +108,10 @@ fn serve(
     let mut env = Env::production();
     env.requests = Some(requests.handle().clone());
     node.block_on(async {
-        let mut terminate = signal(SignalKind::terminate()).context("cannot take SIGTERM")?;
-        let mut interrupt = signal(SignalKind::interrupt()).context("cannot take SIGINT")?;
+        let mut terminate = signal(SignalKind::terminate()).context("cannot handle SIGTERM")?;
+        let mut interrupt = signal(SignalKind::interrupt()).context("cannot handle SIGINT")?;
         // Registered before the node starts: without a handler, SIGHUP ends the process.
-        let mut hangup = signal(SignalKind::hangup()).context("cannot take SIGHUP")?;
+        let mut hangup = signal(SignalKind::hangup()).context("cannot handle SIGHUP")?;
         let mut reports = std::pin::pin!(logging::report_dropped());
         let node = Node::start(env, config).await?;
         let number = node.status().node_id;
@@ -150,10 +150,10 @@ fn serve(
     })
 }
 
-/// Reloads the configuration and applies the settings that can change while the node runs. Invalid
-/// ones stay as they were: a mistake in a file does not end a running node.
+/// Reloads the configuration and applies the settings that can change while the node runs. If they
+/// are invalid, the previous ones stay in force: a mistake in a file does not end a running node.
 fn reload(given: &ConfigArgs, node: &Node, logging: &Logging) {
-    // Even if the configuration is invalid: log rotation waits for this.
+    // Done even if the configuration is invalid, because log rotation relies on it.
     node.reopen_audit();
     let (config, warnings) = match given.load_with_warnings() {
         Ok(loaded) => loaded,

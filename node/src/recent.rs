@@ -9,7 +9,7 @@ use tokio::time::{Instant, timeout};
 
 use placement_base::tasks::Tasks;
 
-/// Maximum age of a returned value. Prometheus uses a sample for as long.
+/// Maximum age of a returned value; Prometheus uses a sample for the same time.
 const OLD: Duration = Duration::from_secs(300);
 
 /// A cached value, and the task that computes a newer one.

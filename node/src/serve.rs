@@ -226,7 +226,7 @@ impl<A: RequestHandler> HttpServer<A> {
                 let announced = announced.clone();
                 async move {
                     let mut response = answered.await;
-                    // HTTP/2 has no such header, and it closes no connection there.
+                    // HTTP/2 has no such header, and a response does not close the connection.
                     if let Some((answering, _)) = answering {
                         response.headers_mut().remove(CONNECTION);
                         let within = response
@@ -272,7 +272,7 @@ fn http_2(date: bool) -> http2::Builder<Streams> {
     two
 }
 
-/// Serves a connection to its end; after `enough`, only the requests under way.
+/// Serves a connection to its end; once `enough` completes, only the requests in progress.
 async fn serve_until<C: GracefulConnection>(
     enough: impl Future<Output = ()>,
     connection: C,
@@ -288,8 +288,8 @@ async fn serve_until<C: GracefulConnection>(
     }
 }
 
-/// Serves an HTTP/2 connection until it has been useless for `limit`, or the shutdown begins; then
-/// only the requests under way, except for overdue answers.
+/// Serves an HTTP/2 connection until it has been idle or had overdue answers for `limit`, or until
+/// the shutdown begins; then only the requests in progress, except for overdue answers.
 async fn until_useless<C: GracefulConnection>(
     connection: C,
     under_way: &PendingAnswers,

@@ -29,8 +29,8 @@ pub(crate) fn stopping() {
     notify(&[Stopping, Status("stopping")]);
 }
 
-/// Notifies from now on whether the node is alive, if the supervisor asks for that, and whether it
-/// is ready.
+/// Keeps notifying the supervisor that the node is alive, if it has a watchdog, and whether the
+/// node is ready.
 pub(crate) async fn report(node: &Node) {
     if env::var_os("NOTIFY_SOCKET").is_none() {
         return pending().await;

@@ -1,7 +1,8 @@
 //! Traces: spans of requests, exported to a collector by OTLP over HTTP.
 //!
-//! An ended span is put into a queue, and a task sends the queued spans. If the collector is away,
-//! slow or rejects spans, they are dropped and counted, and requests are answered as before.
+//! An ended span is put into a queue, and a task sends the queued spans. If the collector is
+//! unreachable, too slow or rejects spans, they are dropped and counted, and requests are answered
+//! as before.
 
 mod collector;
 mod settings;
@@ -39,7 +40,7 @@ use placement_base::trace;
 const QUEUE_MAX_SPANS: usize = 8192;
 /// Maximum number of spans per batch.
 const BATCH_MAX_SPANS: usize = 1024;
-/// How long spans are gathered.
+/// How long spans are gathered before they are sent.
 const GATHER: Duration = Duration::from_millis(500);
 /// How long the process waits at its end until the last spans are sent.
 const FLUSH_MAX: Duration = Duration::from_secs(2);

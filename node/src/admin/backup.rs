@@ -50,14 +50,15 @@ pub(super) async fn backup(State(admin): State<Admin>) -> HandlerResult {
     let applied = running.replica.views.current();
     let identity = running.replica.identity;
     let report = backup_report(&BackupInfo::new(&identity, &applied));
-    let report = serde_json::to_string(&report).expect("texts and numbers can be written");
+    let report = serde_json::to_string(&report).expect("strings and numbers can be serialized");
 
     let (sender, pieces) = mpsc::channel(PIECES_WAITING);
     runtime::spawn(runtime::blocking(move || {
         let mut target = BufWriter::with_capacity(PIECE_BYTES, BodyWriter(sender.clone()));
         let written = write_backup(&mut target, &identity, &applied).and_then(|()| target.flush());
         if let Err(error) = written {
-            // A truncated answer is not a valid backup; without a listener, nothing is lost.
+            // The client sees a truncated answer, which is not a valid backup. If the client is
+            // gone, the error is dropped.
             let _ = sender.blocking_send(Err(error));
         }
     }));
@@ -67,7 +68,7 @@ pub(super) async fn backup(State(admin): State<Admin>) -> HandlerResult {
     Ok((form, [(DESCRIPTION, report)], body).into_response())
 }
 
-/// Sends the pieces no faster than snapshots are sent.
+/// Limits the rate to that of snapshots, `[raft] snapshot_bytes_per_s`.
 fn paced(
     pieces: mpsc::Receiver<io::Result<Bytes>>,
     bytes_per_s: u64,
@@ -87,7 +88,7 @@ fn paced(
     Body::from_stream(stream::unfold(begun, next))
 }
 
-/// Sends what the backup writer writes.
+/// Sends the output of the backup writer in pieces.
 struct BodyWriter(mpsc::Sender<io::Result<Bytes>>);
 
 impl Write for BodyWriter {

@@ -14,8 +14,8 @@ use placement_cluster::replica::Replica;
 /// Number of recent digests that are reported, besides the digest of the checked state.
 const DIGESTS: usize = 64;
 
-/// Checks the current state, on none of the threads that serve requests. `None` if the check
-/// panicked. `turn` is held until the check has ended, possibly after the client is gone.
+/// Checks the current state, off the threads that serve requests. `None` if the check panicked. The
+/// lock `turn` is held until the check has ended, even if the client disconnects.
 pub(super) async fn report(
     replica: &Replica,
     offload: &dyn Offload,
@@ -48,8 +48,8 @@ pub(super) async fn report(
     compute(|work| offload.run(work), work).await
 }
 
-/// Errors and notable findings of each partition, one partition after another: an audit takes as
-/// much memory as the state itself.
+/// Errors and notable findings of each partition. Audits one partition at a time, because an audit
+/// takes as much memory as the partition's state.
 fn look_over(cluster: &Cluster) -> (Vec<Finding>, Vec<Finding>) {
     let (mut wrong, mut noticed) = (Vec::new(), Vec::new());
     let others = (cluster.partitions())

@@ -31,9 +31,9 @@ use placement_cluster::Refused;
 
 /// Approximate bytes per log entry, so that other clients' writes do not wait long.
 const PIECE_BYTES: usize = 256 * 1024;
-/// Upper estimate of a command's bytes in the log besides its rows.
+/// Upper bound for the bytes of a command in the log without its rows.
 const ENVELOPE_BYTES: usize = 4 * 1024;
-/// How long a piece is sent again while no leader accepts it.
+/// How long a piece is retried while no leader accepts it.
 const PATIENCE: Duration = Duration::from_secs(60);
 const PAUSE: Duration = Duration::from_millis(500);
 
@@ -62,7 +62,7 @@ async fn import(admin: &Admin, name: &str, body: Body) -> Result<ImportReport, F
     let id = must_be_new(&current.cluster, &name, &admin.sections)?;
     must_be_known(backup.level(), current.cluster.level())?;
     drop(current);
-    // The turn is held until the last thread has ended, possibly after the client is gone.
+    // The lock is held until the last thread has ended, even if the client disconnects.
     let from = Arc::new((backup.default_partition().clone(), turn));
     drop(backup);
     let write = admin.partitions.writes(id, &name);
@@ -108,8 +108,8 @@ async fn computed<T: Send + 'static>(
     })
 }
 
-/// Repeats the checks of apply, and adds two that apply cannot make: names created by clients, and
-/// a listener of this node. Returns the partition.
+/// Repeats the checks of apply, and adds two that apply cannot make: that clients have created no
+/// names in the partition, and that it has no listener on this node. Returns the partition.
 fn must_be_new(
     cluster: &Cluster,
     name: &PartitionName,
@@ -143,7 +143,7 @@ fn must_be_new(
     Err(failed(StatusCode::CONFLICT, detail))
 }
 
-/// Commands of the backup's level must be permitted in this cluster.
+/// Checks that the cluster's feature level permits the commands of the backup's level.
 fn must_be_known(of_backup: Level, level: Level) -> Result<(), Failed> {
     if of_backup <= level {
         return Ok(());
@@ -158,7 +158,7 @@ fn must_be_known(of_backup: Level, level: Level) -> Result<(), Failed> {
 /// The digest of the content, if each row can be imported.
 ///
 /// # Errors
-/// 400, with the first row that cannot.
+/// 400, with the first row that cannot be imported.
 fn check(from: &Model, bytes_max: usize) -> Result<String, Failed> {
     let Some(misfit) = from.pieces(bytes_max, bytes_max).find_map(Result::err) else {
         return Ok(content_digest(from, from));
@@ -173,7 +173,7 @@ fn pieces(from: Arc<(Model, ImportGuard)>, bytes_max: usize) -> mpsc::Receiver<F
     let (sender, pieces) = mpsc::channel(1);
     runtime::spawn(runtime::blocking(move || {
         let mut all = from.0.pieces(bytes, bytes_max).flatten();
-        // The import may have stopped.
+        // Sending fails once the import has stopped.
         all.all(|piece| sender.blocking_send(piece).is_ok());
     }));
     pieces
@@ -182,7 +182,7 @@ fn pieces(from: Arc<(Model, ImportGuard)>, bytes_max: usize) -> mpsc::Receiver<F
 /// Commits a piece, once.
 ///
 /// # Errors
-/// The reason, and whether the piece may be committed nevertheless.
+/// The reason, and whether the piece may have been committed nevertheless.
 async fn submit_piece(
     write: &dyn WriteBackend,
     piece: FillPartition,
@@ -218,7 +218,7 @@ async fn submit_piece(
     }
 }
 
-/// A part may have been imported, so this is not a refusal.
+/// The error after a failed piece: 409 if nothing was imported, else 503.
 fn stopped(name: &PartitionName, reason: &str, is_begun: bool) -> Failed {
     if !is_begun {
         return failed(

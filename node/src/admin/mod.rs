@@ -7,14 +7,14 @@
 //! | `POST /v1/members/{id}/promote` | makes a learner that has caught up a voter |
 //! | `POST /v1/members/{id}/demote` | makes a voter a learner |
 //! | `DELETE /v1/members/{id}` | removes a node from the cluster |
-//! | `GET /v1/topology` | tolerated losses, and costs of reads and writes by site: a `Topology` |
+//! | `GET /v1/topology` | tolerated losses; latencies of reads and writes by site: a `Topology` |
 //! | `POST /v1/join-tokens` | creates a token with which one node joins, and shows it |
 //! | `GET /v1/join-tokens` | the tokens and their states |
 //! | `DELETE /v1/join-tokens/{id}` | revokes an unused token |
 //! | `POST /v1/leader` | hands leadership over; returns `{"leader": id}` |
 //! | `POST /v1/drain` | drains this node: fails its `/readyz` and hands leadership over |
 //! | `DELETE /v1/drain` | ends the drain |
-//! | `GET /v1/check` | recounts this node's state; returns a `CheckReport` |
+//! | `GET /v1/check` | verifies this node's state; returns a `CheckReport` |
 //! | `POST /v1/compact` | makes this node's state durable and cuts its log; not a backup |
 //! | `GET /v1/backup` | the state of the cluster, as a file from which a new cluster can start |
 //! | `GET /v1/partitions` | the partitions of the cluster: a list of `Partition`s |
@@ -24,13 +24,13 @@
 //! | `PUT /v1/partitions/{name}/content` | imports a backup; returns an `ImportReport` |
 //! | any method, `/v1/placement/{partition}/{path}` | the partition's REST API, without a token |
 //! | `GET /v1/log` | the last lines of this node's log, up to 512 KiB, as text |
-//! | `GET /v1/settings` | the settings since the start, without secrets, as TOML |
+//! | `GET /v1/settings` | the settings with which this node was started, without secrets, as TOML |
 //! | `GET /v1/metrics` | this node's `/metrics` |
 //! | `GET /v1/host` | kernel, memory, load and limits of the host and the process, as text |
 //! | any method, `/v1/nodes/{id}/…` | the same on another node, through this one |
 //! | `GET /web/…` | pages for a browser, see `placement-web` |
 //! | `GET /metrics`, `/livez`, `/readyz` | for monitoring |
-//! | `GET /metrics/providers` | the inventories of each provider, named as by openstack-exporter |
+//! | `GET /metrics/providers` | each provider's inventories, with openstack-exporter's metric names |
 //!
 //! Bodies and parameters:
 //!
@@ -49,13 +49,13 @@
 //!   content.
 //! * `/v1/nodes/{id}/`: accepts `status`, `check`, `drain`, `compact`, `log`, `settings`,
 //!   `metrics`, `host` and `placement`.
-//! * `GET /metrics/providers?partition=NAME`: another partition than the default one.
+//! * `GET /metrics/providers?partition=NAME`: of this partition instead of the default one.
 //! * `?force=true` on promotions, demotions and removals: ignores `[cluster] survive`.
 //!
-//! Lists of tokens and partitions are as known to this node if no leader answers. Any node answers;
-//! it forwards requests that only the leader can carry out. Errors have the form of the REST API's:
-//! `{"errors": [{"status", "title", "detail"}]}`, with a `"code"` if nothing was committed. Types
-//! are those of `placement-wire`.
+//! If no leader answers, the lists of tokens and partitions show what this node has applied. Any
+//! node answers; it forwards requests that only the leader can carry out. Errors have the form of
+//! the REST API's: `{"errors": [{"status", "title", "detail"}]}`, with a `"code"` if nothing was
+//! committed. Types are those of `placement-wire`.
 
 mod backup;
 mod check;
@@ -118,13 +118,16 @@ pub(crate) struct Admin {
     pub(crate) bootstrap: Arc<Bootstrap>,
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) checks: HealthChecks,
-    /// Held while the state is recounted, which takes as much memory again: one at a time.
+    /// Held while the state is verified: one check at a time, because it takes as much memory as
+    /// the state.
     pub(crate) checking: Arc<tokio::sync::Mutex<()>>,
-    /// Held while a backup is written, which keeps an old state: one at a time.
+    /// Held while a backup is written: one at a time, because it keeps an old state in memory.
     pub(crate) backups: Arc<tokio::sync::Mutex<()>>,
-    /// Held while a backup is imported, which takes as much memory as its state: one at a time.
+    /// Held while a backup is imported: one at a time, because it takes as much memory as the state
+    /// in it.
     pub(crate) imports: Arc<tokio::sync::Mutex<()>>,
-    /// Held while the inventories of all providers are sent, which keeps a state: one at a time.
+    /// Held while the inventories of all providers are sent: one response at a time, because it
+    /// keeps an old state in memory.
     pub(crate) scrapes: Arc<tokio::sync::Mutex<()>>,
     /// Writes in the default partition, such as commands of the whole cluster.
     pub(crate) write: Arc<dyn WriteBackend>,
@@ -216,8 +219,8 @@ impl Admin {
     }
 
     /// The running member, after it has applied everything acknowledged anywhere before the call.
-    /// If no leader answers for longer than an election takes, the current state is used, and as
-    /// long as none answers, later callers wait less.
+    /// If no leader answers within a little more than an election takes, the current state is used;
+    /// until one answers, later callers wait only [`SOON`].
     async fn up_to_date(&self) -> Result<Arc<Running>, Failed> {
         let running = self.running()?;
         let patience = if running.replica.freshness.is_cut_off() {
@@ -354,7 +357,7 @@ fn coded(status: StatusCode, code: Option<&str>, detail: &str) -> Failed {
     Failed(Box::new(response))
 }
 
-/// Parses a JSON body; an empty one is the default, where there is one.
+/// Parses a JSON body; the error is a response with status 400.
 fn read<T: DeserializeOwned>(body: &[u8]) -> Result<T, Failed> {
     let read = serde_json::from_slice(body);
     read.map_err(|wrong| failed(StatusCode::BAD_REQUEST, format!("the body: {wrong}")))
@@ -419,7 +422,7 @@ fn detailed(asked: String, answer: HandlerResult) -> HandlerResult {
     Ok(response)
 }
 
-/// The member to change, and whether to override objections.
+/// The member to change, and whether the change is forced.
 type OfMember = (State<Admin>, Path<u64>, Query<Forced>);
 
 async fn promote((State(admin), Path(id), Query(Forced { force })): OfMember) -> HandlerResult {
@@ -445,7 +448,8 @@ async fn transfer(State(admin): State<Admin>, body: Bytes) -> HandlerResult {
     detailed(asked, answer.map_err(Failed::from))
 }
 
-/// Fails `/readyz` first: clients that look for another leader must not be sent here.
+/// Fails `/readyz` before leadership is handed over, so that load balancers stop sending requests
+/// here.
 async fn drain(State(admin): State<Admin>) -> HandlerResult {
     admin.bootstrap.slot.leaving.drain(true);
     tracing::info!("an operator drains this node");

@@ -1,5 +1,6 @@
-//! Pages for a browser, below `/web`: `placement-web` over the routes of this listener, which are
-//! called in this process on behalf of the operator or user. Only by GET, so pages change nothing.
+//! Pages for a browser, below `/web`. `placement-web` renders them from the responses of this
+//! listener's routes, which it calls within this process on behalf of the operator or user, only by
+//! GET: pages change nothing.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Weak};
@@ -34,11 +35,12 @@ const DEADLINE: Duration = Duration::from_secs(10);
 const RELAYED_DEADLINE: Duration = Duration::from_secs(3);
 /// Longest response that a page may use: the list of some 100,000 providers.
 const BODY_BYTES_MAX: usize = 64 * 1024 * 1024;
-/// Maximum number of concurrent pages of a listener: one may use responses of many megabytes.
+/// Maximum number of concurrent pages of a listener, because one page may use responses of many
+/// megabytes.
 const PAGES_MAX: usize = 4;
 /// Maximum number of concurrent pages of one logged-in user, over all sessions.
 const PAGES_PER_USER_MAX: usize = 2;
-/// How long a page waits for others.
+/// How long a page waits for a permit.
 const PAGE_WAIT: Duration = Duration::from_secs(10);
 
 /// The user who has logged in at `[web] listen`: an extension of a page's requests, and of the
@@ -215,7 +217,7 @@ impl Routes {
             let detail = "The answer is too long for a page. Ask for less, or use placementctl.";
             return Err(refused(StatusCode::BAD_GATEWAY, detail));
         };
-        // Parsing may take a second, and completes even if the browser leaves.
+        // Parsing may take a second, and completes even if the browser disconnects.
         let work = move || {
             let _place = place;
             read(status, &body);
@@ -248,7 +250,7 @@ mod tests {
         Request::get(path).body(Body::empty()).unwrap()
     }
 
-    /// On the single thread of this test.
+    /// All of this runs on the single thread of this test.
     #[tokio::test]
     async fn requests_go_on_while_a_long_answer_is_read() {
         let trip = RoundTrip {

@@ -64,7 +64,8 @@ struct NewRoutes {
 impl NewRoutes {
     /// # Errors
     /// A route is malformed, there are too many, or a route covers the default partition's
-    /// requests. Their prefix is not in the replicated state, so this node checks its own.
+    /// requests. The default partition's prefix is not in the replicated state, so this node checks
+    /// its own setting.
     fn parse(&self, admin: &Admin) -> Result<Routes, Failed> {
         let prefixes = self
             .prefixes

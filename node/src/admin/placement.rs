@@ -1,5 +1,5 @@
-//! The REST API for operators, who are authorized by their listener: it works without Keystone and
-//! for no one else except the pages, which call it as the logged-in user. A request passes the
+//! The REST API for operators. The listener authorizes them, so it works without Keystone. Only
+//! operators can use it, and the pages, which call it as the logged-in user. A request passes the
 //! whole edge of its partition's API, policy and audit included.
 
 use axum::extract::{Request, State};
@@ -44,8 +44,8 @@ pub(super) async fn ask(State(admin): State<Admin>, request: Request) -> Handler
     Ok(answer.await)
 }
 
-/// The partition of this name, with a view of its state, if it exists. Checked first, because the
-/// API of each requested partition is kept.
+/// The partition of this name, with a view of its state, if it exists. Checked first, because an
+/// API object is created and kept for each requested partition.
 pub(super) async fn existing(admin: &Admin, name: &str) -> Result<(PartitionName, View), Failed> {
     let name: PartitionName = name.parse().map_err(|_| no_partition(name))?;
     // This node may lag behind the node that created it.

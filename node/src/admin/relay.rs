@@ -69,7 +69,7 @@ impl AdminApi for Inner {
 }
 
 fn request_of(from: u64, order: Order) -> http::Result<Request> {
-    // The other node may report anything.
+    // The name comes from another node, so its length is limited.
     let operator = order
         .operator
         .map(|name| name.chars().take(OWNER_MAX).collect());
@@ -155,7 +155,7 @@ pub(super) async fn relay(
     if !is_for_api && !node_routes().iter().any(|(route, _)| *route == asked) {
         return Err(no_such_route());
     }
-    // With its query, and in its original encoding.
+    // The path with its query, in the original encoding.
     let uri = request.uri().path_and_query();
     let below = uri.and_then(|uri| uri.as_str().splitn(5, '/').nth(4));
     let path = format!("/v1/{}", below.unwrap_or_default());
@@ -169,8 +169,8 @@ pub(super) async fn relay(
         return Err(failed(StatusCode::NOT_FOUND, detail));
     };
     if is_for_api && request.extensions().get::<User>().is_some() {
-        // The destination treats the request as an operator's, so this node's policy is applied
-        // here.
+        // The destination treats the request as an operator's, so this node first checks whether
+        // its policy allows the user to see the partition.
         let mut own = Request::new(Body::empty());
         *own.uri_mut() = (path.parse()).expect("a suffix of a valid path and query is valid");
         own.headers_mut().clone_from(request.headers());

@@ -131,8 +131,9 @@ pub(super) fn operator(request: &Request) -> Option<String> {
     }
 }
 
-/// Middleware that records requests. Operators' changes are acknowledged like writes; they are not
-/// refused if no record can be kept, since operators need this listener to repair a node.
+/// Middleware that records requests. Like a write, an operator's change is acknowledged only after
+/// its record is kept. But it is carried out even if no record can be kept, because operators need
+/// this listener to repair a node.
 pub(crate) async fn recorded(
     State(recording): State<Recording>,
     request: Request,
@@ -185,6 +186,7 @@ pub(crate) async fn recorded(
     if waiting.audit.keep(record).await {
         return response;
     }
-    let detail = "it was done, but this node could not keep its audit record in time ([audit])";
+    let detail = "the request was carried out, but this node could not keep its audit record in time \
+        ([audit])";
     failed(StatusCode::SERVICE_UNAVAILABLE, detail).into_response()
 }

@@ -22,7 +22,7 @@ const PIECES_WAITING: usize = 4;
 /// Maximum pause in the transfer.
 const SILENCE: Duration = Duration::from_secs(30);
 
-/// The exclusive turn of one import, held by each of its threads.
+/// The lock that allows one import at a time, held by each thread of the import.
 pub(super) type ImportGuard = Arc<OwnedMutexGuard<()>>;
 
 /// Receives the state in a backup.
@@ -56,8 +56,8 @@ pub(super) async fn receive(body: Body, turn: ImportGuard) -> Result<Arc<Cluster
     })
 }
 
-/// Passes the pieces on. All are received even if the first are damaged: a client reads no answer
-/// before it has sent everything.
+/// Passes the pieces on. All are received even if the first are damaged, because a client may read
+/// the answer only after it has sent everything.
 async fn feed(body: Body, sender: mpsc::Sender<Bytes>) -> Result<(), Failed> {
     let mut stream = body.into_data_stream();
     let mut bytes = 0;

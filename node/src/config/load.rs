@@ -80,7 +80,7 @@ impl Config {
                 }
             }
         }
-        // Each value was checked by itself; the form of `[[partitions]]` remains.
+        // Each single value has been checked; this checks the form of `[[partitions]]`.
         let mut config: Config = table.try_into().map_err(|error: toml::de::Error| {
             let source = file.map_or("settings".into(), Path::to_string_lossy);
             malformed(&source, error.to_string().trim().replace('\n', ", "))
@@ -153,7 +153,7 @@ fn unknown(source: &str, key: &str, hint: &str) -> ConfigError {
     malformed(source, format!("unknown setting `{key}`{hint}"))
 }
 
-/// The error in a file and its line number. Not the line itself, which may contain a secret.
+/// The error in a file and its line number, without the line itself, which may contain a secret.
 fn at_its_line(text: &str, error: &toml::de::Error) -> String {
     let before = error.span().and_then(|span| text.get(..span.start));
     let line = before.unwrap_or_default().matches('\n').count() + 1;

@@ -67,25 +67,25 @@ catalog! {
     DRAINED = "placement_drained" Gauge None []
         "1 while this node is drained by an operator";
     READ_ROUNDS = "placement_read_rounds" Counter None []
-        "Questions to the leader for linearizable reads";
+        "Read-index requests for linearizable reads; each may serve several reads";
     READ_ROUNDS_FAILED = "placement_read_rounds_failed" Counter None []
-        "Questions to the leader without an answer";
+        "Read-index requests that failed";
     READ_ROUNDS_DURATION = "placement_read_rounds_duration" Counter SECONDS []
-        "Time spent on answered questions to the leader";
+        "Time spent on successful read-index requests";
     READS_LINEARIZED = "placement_reads_linearized" Counter None []
-        "Reads served by questions to the leader";
+        "Reads served by read-index requests";
     HTTP_CALLERS_REFUSED = "placement_http_callers_refused" Counter None ["limit"]
-        "Requests answered 429, by the bound of [callers] or [[partitions]] that they exceed";
+        "Requests answered 429, by the limit of [callers] or [[partitions]] that they exceed";
     SEARCHES = "placement_searches" Counter None ["result"]
-        "Searches for allocation candidates: found, empty, or ended as they took too long or too \
-        much";
+        "Searches for allocation candidates: found, empty, or ended because they exceeded a \
+        limit of time or work";
     SEARCHES_EMPTY = "placement_searches_empty" Counter None ["reason"]
         "Searches for allocation candidates that found none, by the first cause; unexplained \
-        where there was no time to find it";
+        if there was no time to find the cause";
     SEARCHES_WAITING = "placement_searches_waiting" Gauge None []
-        "Searches for allocation candidates that wait for their turn";
+        "Searches for allocation candidates that are queued";
     KEYSTONE_REQUESTS = "placement_keystone_requests" Counter None ["result"]
-        "Tokens that Keystone was asked about: valid, unknown, or failed without an answer";
+        "Token validations by Keystone: valid, unknown (rejected), or failed without an answer";
     KEYSTONE_WAITING = "placement_keystone_waiting" Gauge None []
         "Tokens that wait for their validation by Keystone; 0 with other strategies of [auth]";
     POLICY_REFUSED = "placement_policy_refused" Gauge None []
@@ -95,19 +95,19 @@ catalog! {
     LOG_LINES_DROPPED = "placement_log_lines_dropped" Counter None []
         "Log lines dropped because standard error was not read in time";
     TRACE_SPANS_DROPPED = "placement_trace_spans_dropped" Counter None []
-        "Spans dropped because the collector of traces was away, too slow or refused them";
+        "Spans dropped because the collector of traces was unreachable, too slow or rejected them";
     AUDIT_RECORDS = "placement_audit_records" Counter None []
         "Audit records written";
     AUDIT_WRITTEN = "placement_audit_written" Counter BYTES []
-        "Size of these records";
+        "Size of the audit records written";
     AUDIT_RECORDS_LOST = "placement_audit_records_lost" Counter None []
-        "Audit records lost, for lack of room in their queue or because the node stopped";
+        "Audit records lost because their queue was full or the node stopped";
     AUDIT_FAILED = "placement_audit_failed" Gauge None []
         "1 while audit records cannot be written";
     AUDIT_SYNC_DURATION = "placement_audit_sync_duration" Histogram SECONDS []
         "Time to sync audit records, for which writes wait";
     CERTIFICATE_END = "placement_certificate_end_timestamp" Gauge SECONDS ["listener"]
-        "When the certificate of a listener (api, peer, admin) or its authority ends, since 1970";
+        "When a listener's certificate (api, peer, admin) or its authority expires, since 1970";
     DISK_USED = "placement_disk_used" Gauge BYTES []
         "Files in the data directory; absent if unknown";
     DISK_FREE = "placement_disk_free" Gauge BYTES []
@@ -124,8 +124,8 @@ catalog! {
         "1 while the round trip to a voter is too long for the election timeouts; set [raft] \
         round_trip_ms";
     CLOCK_AHEAD = "placement_clock_ahead" Gauge SECONDS []
-        "How far this node's clock is ahead of those of a majority of the voters (beyond 5 s a \
-        leader uses theirs), or of the one that differs most if no majority agrees";
+        "How far this node's clock is ahead of the clocks of a majority of the voters (beyond 5 s \
+        a leader uses their time), or, if no majority agrees, of the clock that differs most";
     PEER_SENT = "placement_peer_sent" Counter BYTES ["peer"]
         "Bytes sent to another node";
     PEER_SENT_PLAIN = "placement_peer_sent_plain" Counter BYTES ["peer"]
@@ -149,10 +149,10 @@ catalog! {
     REPLACEMENTS = "placement_replacements" Counter None []
         "Members that this node, as the leader, has replaced: by a join token or the autopilot";
     GIVEN_UP_STREAMS = "placement_raft_given_up_streams" Counter None []
-        "How often this node, as the leader, gave up sending entries to a member that lacked \
-        more than twice [raft] snapshot_after, in favour of a snapshot";
+        "How often this node, as the leader, sent a snapshot instead of log entries to a member \
+        that lacked more than twice [raft] snapshot_after entries";
     RAFT_LEADER_CHANGES = "placement_raft_leader_changes" Counter None []
-        "Changes of the leader, or losses of it, seen since the start";
+        "Changes and losses of the leader that this node has seen since its start";
     RAFT_LAST_LOG_INDEX = "placement_raft_last_log_index" Gauge None []
         "The last entry of the log of this node";
     RAFT_COMMITTED_INDEX = "placement_raft_committed_index" Gauge None []
@@ -168,24 +168,24 @@ catalog! {
     RAFT_PURGED_INDEX = "placement_raft_purged_index" Gauge None []
         "The last entry removed from the log";
     LEDGER_FLOOR_INDEX = "placement_ledger_floor_index" Gauge None []
-        "The last entry before the ledger: changes of later entries are kept for events, history \
-        and reads of an earlier moment";
+        "The ledger retains the changes of all entries after this one, for events, history and \
+        reads of an earlier moment";
     LEDGER = "placement_ledger" Gauge BYTES []
         "Size of the ledger of changes";
     RAFT_VOTERS = "placement_raft_voters" Gauge None []
         "Members with a vote";
     RAFT_CAN_LOSE = "placement_raft_can_lose" Gauge None []
-        "How many of the reachable voters may be lost before the quorum is; on the leader only";
+        "How many of the reachable voters may fail before the quorum is lost; on the leader only";
     RAFT_FOLLOWER_LAG = "placement_raft_follower_lag" Gauge None ["node"]
         "Log entries that a node lacks; on the leader only";
     BACKUP_LAST = "placement_backup_last_timestamp" Gauge SECONDS []
         "Time of the last good backup of [backup], since 1970; 0 without one";
     BACKUP_LOG_INDEX = "placement_backup_log_index" Gauge None []
-        "The last entry of the log kept with the backups";
+        "The last entry in the log archived with the backups";
     BACKUP_OVERDUE = "placement_backup_overdue" Gauge None []
         "1 if no good backup of [backup] was made within twice every_s";
     BACKUP_LOG_GAPS = "placement_backup_log_gaps" Counter None []
-        "Gaps in the log kept with the backups, since the start";
+        "Gaps in the log archived with the backups, since the start";
     BACKUP_FAILURES = "placement_backup_failures" Counter None []
         "Failures to make backups of [backup] or to archive entries; retried";
     BACKUP_COPIED = "placement_backup_copied_timestamp" Gauge SECONDS []
@@ -233,7 +233,7 @@ catalog! {
     PARTITION_TRAITS = "placement_partition_traits" Gauge None ["partition"]
         "Traits";
     INVENTORY_UNITS = "placement_inventory_units" Gauge None ["partition", "resource_class"]
-        "Units that exist, in all inventories; each partition shows the 64 oldest classes with \
+        "Total units of all inventories; each partition shows the 64 oldest classes with \
         inventories, and the sum of the others as other";
     INVENTORY_RESERVED = "placement_inventory_reserved" Gauge None ["partition", "resource_class"]
         "Reserved units";

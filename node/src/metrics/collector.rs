@@ -218,7 +218,7 @@ impl MetricsEncoder<'_> {
         values.try_for_each(|(metric, value)| self.put(metric, value))
     }
 
-    /// Writes a metric that is counted where it happens.
+    /// Writes a metric whose counter is updated where the event happens.
     fn put_counted(&mut self, metric: &Metric, counted: &impl EncodeMetric) -> Result<(), Error> {
         counted.encode(self.begin(metric)?)
     }
@@ -234,7 +234,7 @@ impl MetricsEncoder<'_> {
         V: EncodeGaugeValue + EncodeCounterValue,
     {
         let [label] = metric.labels else {
-            panic!("{metric:?} has not one label in the catalog");
+            panic!("{metric:?} must have exactly one label in the catalog");
         };
         let mut encoder = self.begin(metric)?;
         for (value_of_label, value) in series {

@@ -3,7 +3,7 @@
 //! "Text format".
 
 /// Converts OpenMetrics text. The relevant differences: a counter is described under the name of
-/// its sample, with `_total`; units and the end have no line.
+/// its sample, with `_total`; the lines `# UNIT` and `# EOF` are omitted.
 pub(super) fn from_openmetrics(text: &str) -> String {
     let mut rewritten = String::with_capacity(text.len());
     let mut help = "";

@@ -35,7 +35,7 @@ const FAMILIES: [Family; 4] = [
 ];
 
 /// The text, whose pieces are made on demand. It ends with an error after [`DEADLINE`], which
-/// releases `turn`: a slow client keeps an old state in memory.
+/// releases `turn`, because a slow client keeps an old state in memory.
 pub(crate) fn text(state: SharedState, turn: OwnedMutexGuard<()>) -> Body {
     let (mut sender, receiver) = mpsc::channel(0);
     drop(runtime::spawn(async move {
@@ -49,7 +49,7 @@ pub(crate) fn text(state: SharedState, turn: OwnedMutexGuard<()>) -> Body {
         let ended = timeout(DEADLINE, all).await;
         drop(turn);
         if ended.is_err() {
-            // Without an error a part would pass for the whole.
+            // Without an error the client would take the partial response for a complete one.
             drop(
                 sender
                     .send(Err(io::Error::from(io::ErrorKind::TimedOut)))

@@ -25,7 +25,7 @@ pub(super) struct Listeners {
 }
 
 impl Listeners {
-    /// Binds the listeners: that for other nodes on the runtime of `tasks`, the others on that of
+    /// Binds the listeners: the peer listener on the runtime of `tasks`, the others on that of
     /// `requests`.
     pub(super) async fn bind(
         env: &Env,
@@ -38,7 +38,7 @@ impl Listeners {
         let socket = socket(config, requests).await?;
         let (admin, admin_address) =
             listen_if_set(env, requests, "operators", &config.admin.listen).await?;
-        let (metrics, _) = listen_if_set(env, requests, "monitors", &config.metrics.listen).await?;
+        let (metrics, _) = listen_if_set(env, requests, "metrics", &config.metrics.listen).await?;
         let (web, web_address) = listen_if_set(env, requests, "pages", &config.web.listen).await?;
         if web.is_some() {
             tracing::info!(pages = web_address, "listening");

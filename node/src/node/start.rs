@@ -160,7 +160,7 @@ impl Core {
     }
 }
 
-/// Third stage: the APIs of all partitions, and the metrics of everything.
+/// Third stage: the APIs of all partitions, and the metrics of the node.
 pub(super) struct Apis {
     pub(super) partitions: Arc<Partitions>,
     /// The policy of the default partition, then those of partitions with a policy of their own.

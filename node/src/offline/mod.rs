@@ -12,7 +12,7 @@ pub(crate) mod transfer;
 
 use std::io::{self, ErrorKind, Write};
 
-/// Prints to a reader that may leave before the end.
+/// Prints to standard output; if its reader has closed the pipe, that is not an error.
 pub(crate) fn print(text: &str) -> io::Result<()> {
     match io::stdout().write_all(text.as_bytes()) {
         Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(error),

@@ -25,7 +25,7 @@ pub(crate) fn check(
     }
     let rules = if named.is_empty() { &known } else { named };
     let guarded = guarded();
-    // Rules without an operation matter as far as others refer to them.
+    // A rule that guards no operation is used only by other rules.
     let is_of_own_project = |rule: &str| {
         let mut operations = guarded.iter().filter(|one| one.rule == rule);
         operations.any(|one| one.queried_project.is_none())
@@ -34,8 +34,8 @@ pub(crate) fn check(
         && let Some(rule) = named.iter().find(|rule| is_of_own_project(rule))
     {
         bail!(
-            "--target-project: {rule:?} depends on the caller's own project, not on that of the \
-            query; leave the flag out"
+            "--target-project: {rule:?} depends on the caller's own project, not on the one in \
+            the query; leave the flag out"
         );
     }
     let mut report = String::new();

@@ -63,7 +63,7 @@ pub(crate) fn run(from: PathBuf, until: Until, listen: &str) -> anyhow::Result<(
     let done = runtime.block_on(async {
         tokio::select! {
             biased;
-            interrupted = ctrl_c() => interrupted.context("cannot take SIGINT"),
+            interrupted = ctrl_c() => interrupted.context("cannot handle SIGINT"),
             done = serve(from, until, listen) => done,
         }
     });
@@ -120,7 +120,7 @@ async fn read(env: &Env, from: PathBuf, until: Until) -> anyhow::Result<Backup> 
     let mut reading = pin!(world::compute(|work| env.offload.run(work), read));
     loop {
         match timeout(PROGRESS, reading.as_mut()).await {
-            Ok(read) => return Ok(read.context("reading has failed; this is a bug")??),
+            Ok(read) => return Ok(read.context("reading panicked; this is a bug")??),
             Err(_) => match counting.0.load(Ordering::Relaxed) {
                 0 => eprintln!("placementd: reading {shown}"),
                 index => eprintln!("placementd: reading {shown}: entry {index} of its log"),
@@ -129,8 +129,8 @@ async fn read(env: &Env, from: PathBuf, until: Until) -> anyhow::Result<Backup> 
     }
 }
 
-/// The API of each partition at the operators' path, because its hosts in the cluster are not those
-/// of this machine; that of the default partition at the root, too.
+/// Serves the API of each partition at the path that operators use, because the hosts in its routes
+/// do not lead to this machine; the default partition's API also at the root.
 fn router(env: &Env, backup: &Backup, listen: &str, url: &str) -> anyhow::Result<Router> {
     let info = &backup.info;
     let cluster = &backup.applied.cluster;

@@ -27,8 +27,9 @@ pub(crate) fn import(dump: &Path, out: &Path) -> anyhow::Result<()> {
     write_whole(out, |target| write_backup(target, &identity, &applied))?;
     print!("{}", inert_lines(&import.report.to_string()));
     eprintln!(
-        "wrote {}. Run `placementd restore --from` it for each of initial_members, or import it \
-        into a partition of a running cluster: `placementctl partitions import`",
+        "wrote {}. Create a cluster from it with `placementd restore --from` on each of \
+        initial_members, or import it into a partition of a running cluster with `placementctl \
+        partitions import`",
         out.display()
     );
     Ok(())
@@ -97,7 +98,7 @@ fn taken(endpoint: &str) -> anyhow::Result<Backup> {
         .stdout(Stdio::piped())
         .spawn()
         .with_context(|| format!("cannot run {}, which takes the backup", tool.display()))?;
-    let pipe = taking.stdout.take().expect("it was asked for");
+    let pipe = taking.stdout.take().expect("stdout is piped");
     let backup = read(format!("/proc/self/fd/{}", pipe.as_raw_fd()).as_ref());
     // The pipe may not have been read to its end.
     drop(pipe);

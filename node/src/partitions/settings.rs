@@ -23,7 +23,7 @@ settings! {
         region: String = String::new(),
         /// Its policy file, which replaces `[policy] file` and `policy_dirs`.
         policy_file: Option<PathBuf> = None,
-        /// Maximum number of concurrent requests of all its callers; 0: no bound.
+        /// Maximum number of concurrent requests of all its callers; 0: no limit.
         in_flight: usize = 0,
     }
 }

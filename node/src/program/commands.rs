@@ -62,8 +62,8 @@ pub(super) enum Task {
     #[command(subcommand)]
     Policy(PolicyTask),
     /// After the permanent loss of a majority: makes this node the only one of a new cluster, with
-    /// everything in its log; run it on the stopped node that has the most. Without the flag it
-    /// only prints what would be kept and lost
+    /// everything in its log; run it on the stopped node with the most recent log. Without
+    /// `--yes-the-others-are-gone-for-ever` it only prints what would be kept and lost
     Recover(Recover),
 }
 
@@ -252,7 +252,7 @@ pub(super) struct Export {
 
 #[derive(Args)]
 pub(super) struct SkipEntry {
-    /// The index of the entry, from the log of a node that ended
+    /// The index of the entry, as logged by a node that crashed
     #[arg(long, value_name = "N")]
     index: u64,
     /// The term of the entry
@@ -389,7 +389,7 @@ pub(super) struct Caller {
     /// The domain of the token
     #[arg(long, value_name = "ID")]
     domain: Option<String>,
-    /// For a token of the whole system
+    /// The system scope of the token
     #[arg(long, value_name = "all")]
     system_scope: Option<String>,
     /// The roles of the token
@@ -446,7 +446,8 @@ impl PolicyTask {
 
 #[derive(Args)]
 pub(super) struct Recover {
-    /// Carries the plan out. If a majority of the others still runs, there are two clusters
+    /// Carries out the plan. If a majority of the other nodes still runs, there will be two
+    /// clusters
     #[arg(long)]
     yes_the_others_are_gone_for_ever: bool,
     #[command(flatten)]

@@ -16,7 +16,7 @@ use placement_base::net::BoxStream;
 
 /// How long further input is read after the answer.
 const LINGER: Duration = Duration::from_secs(1);
-/// How many bytes of it are read.
+/// Maximum bytes of further input that are read.
 const LINGER_MAX_BYTES: usize = 1024 * 1024;
 
 /// Announcements of responses to a connection.
@@ -46,13 +46,14 @@ impl ResponseAnnouncements {
 pub(super) struct PacedStream {
     stream: BoxStream,
     announced: ResponseAnnouncements,
-    /// Since when this node waits for the peer to read.
+    /// When this node began to wait for the peer to read.
     waiting: Option<Instant>,
-    /// How long it has waited before, and how many bytes the peer has read, for this response.
+    /// For this response: how long this node has waited before.
     waited: Duration,
+    /// For this response: how many bytes the peer has accepted.
     taken: u64,
     timer: Pin<Box<Sleep>>,
-    /// The write side is closed; this many further bytes of input are discarded.
+    /// Once the write side is closed: how many further bytes of input are read and discarded.
     ending: Option<usize>,
 }
 
@@ -110,7 +111,7 @@ impl PacedStream {
         Poll::Ready(taken)
     }
 
-    /// Reads further input, so that the peer sees no broken connection before it has read its
+    /// Reads further input, so that the connection is not reset before the peer has read its
     /// answer.
     fn poll_linger(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let left_bytes = self.ending.get_or_insert_with(|| {

@@ -1,6 +1,6 @@
 //! The answers that an HTTP/2 connection is sending, and the deadline for its client to read each.
 //! Over HTTP/1 there is one at a time: [`PacedStream`](super::paced::PacedStream) watches it, and
-//! hyper itself ends a connection without one.
+//! hyper itself closes an idle connection.
 //!
 //! An HTTP/2 client controls by its windows how much of each answer is sent, so the socket does not
 //! show its progress. An answer that is not read in time is reset. hyper cannot reset a stream once
@@ -32,7 +32,7 @@ const EVERY: Duration = Duration::from_secs(1);
 pub(super) struct PendingAnswers(Arc<Mutex<AnswerDeadlines>>);
 
 struct AnswerDeadlines {
-    /// Deadlines by number; `None`: not due yet.
+    /// Deadlines by number; `None`: no deadline yet.
     due: BTreeMap<u64, Option<Instant>>,
     next: u64,
     /// When the last answer ended.

@@ -11,7 +11,7 @@ use tokio::time::{Instant, sleep_until};
 use placement_base::runtime;
 
 tokio::task_local! {
-    /// Tells the task of a stream when its answer is due.
+    /// Sends the deadline of an answer to the task of its stream.
     static DUE: Cell<Option<oneshot::Sender<Instant>>>;
 }
 

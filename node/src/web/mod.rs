@@ -45,11 +45,11 @@ use placement_web::{HEADERS, STYLE_PATH};
 
 /// Maximum number of concurrent login attempts; a quarter of them from one address.
 const ATTEMPTS_MAX: usize = 16;
-/// How long a rejected attempt counts, so that guessing is slow.
+/// How long a rejected attempt occupies its permit, so that guessing is slow.
 const REFUSED_LASTS: Duration = Duration::from_secs(1);
 const FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
-/// For a year a browser uses only TLS with this host, so that no one can serve it the form in
-/// clear.
+/// For a year a browser uses only TLS with this host, so that no one can serve it the form without
+/// TLS.
 const ONLY_TLS: HeaderValue = HeaderValue::from_static("max-age=31536000");
 
 /// State of the routes.
@@ -61,7 +61,8 @@ struct Site {
     is_tls: bool,
 }
 
-/// All routes. Without TLS the listener is for a proxy on this machine, which may name its clients.
+/// All routes. Without TLS the listener is for a proxy on this machine, which may report the
+/// addresses of its clients.
 pub(crate) fn router(
     admin: Admin,
     keystone: Arc<Keystone>,
@@ -69,7 +70,7 @@ pub(crate) fn router(
     is_tls: bool,
 ) -> Router {
     let env = &admin.bootstrap.env;
-    // Without client names all users have the address of the proxy.
+    // Without these all users have the address of the proxy.
     let knows_addresses = is_tls || public.trust_proxy_headers;
     let per_address_max = ATTEMPTS_MAX / if knows_addresses { 4 } else { 1 };
     let left = Arc::new(Semaphore::new(ATTEMPTS_MAX));
@@ -99,7 +100,7 @@ pub(crate) fn router(
         .layer(secured)
 }
 
-/// Adds the client that the proxy on this machine names to a request.
+/// Adds to a request the client that the proxy on this machine reports.
 pub(crate) async fn name_client(
     State(public): State<PublicAddress>,
     mut request: Request,
@@ -119,7 +120,8 @@ async fn form(State(site): State<Arc<Site>>, request: Request) -> Response {
 
 async fn log_in(State(site): State<Arc<Site>>, request: Request) -> Response {
     let (browser, answer) = oneshot::channel();
-    // It continues when its client leaves: leaving early must not allow more attempts.
+    // The login continues even if the client disconnects, so that disconnecting early does not
+    // allow more attempts.
     drop(runtime::spawn(contain(async move {
         let entered = site.log_in(request, &browser).await;
         let (answer, ended) = entered.unwrap_or_else(|refusal| (refusal.page(None), Vec::new()));
@@ -141,7 +143,7 @@ async fn log_out(State(site): State<Arc<Site>>, request: Request) -> Response {
     }
     let mut response = ([(SET_COOKIE, deletion_cookie())], redirect("/login")).into_response();
     if let Some(session) = site.sessions.end(headers) {
-        // For the audit record, if it is still known.
+        // For the audit record, if Keystone still accepts the token.
         if let Ok(user) = site.user(&session).await {
             response.extensions_mut().insert(user);
         }

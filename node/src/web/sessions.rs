@@ -52,7 +52,7 @@ impl Sessions {
     }
 
     /// Begins a session in place of the browser's current one. Returns its cookie for `Set-Cookie`,
-    /// with more than 256 random bits, and the sessions that end for it.
+    /// with more than 256 random bits, and the sessions that it replaces.
     pub(super) fn begin(
         &self,
         headers: &HeaderMap,

@@ -9,7 +9,7 @@ use placement_peer::tls::{CertificateFiles, TlsSection};
 settings! {
     /// Read-only pages for browsers, with a login by Keystone: `[auth] strategy` must be
     /// `keystone`, and users need the policy rule `placementd:web`. `placementctl web` shows the
-    /// same pages to operators without it.
+    /// same pages to operators without a login.
     WebSection {
         /// Address of the pages, `host:port`; empty: none. On loopback they are served over plain
         /// HTTP, for a proxy on this machine; on other addresses always over TLS, with the
@@ -45,7 +45,7 @@ impl WebSection {
         if own == (None, None) && tls.cert_file.is_none() {
             return refused(
                 "is not a loopback address, and passwords would cross the network in clear: set \
-                api.tls_cert_file and api.tls_key_file, which browsers then use",
+                api.tls_cert_file and api.tls_key_file, which the pages then use",
             );
         }
         tls.for_clients(own, None).map(Some)

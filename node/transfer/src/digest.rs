@@ -77,7 +77,7 @@ fn write_line(table: &Table, shown: &[usize], values: &[Sql], names: &Names, lin
         let text = names
             .get(&table.columns[*place], value)
             .unwrap_or(value.text());
-        write!(line, " {}:{text}", text.len()).expect("a text takes what is written");
+        write!(line, " {}:{text}", text.len()).expect("writing to a string does not fail");
     }
 }
 

@@ -73,13 +73,13 @@ impl fmt::Display for Report {
         writeln!(
             f,
             "\n{:<30} {:>10} {:>20}",
-            "USED, AS RECOUNTED", "PROVIDERS", "UNITS"
+            "USED RESOURCE CLASS", "PROVIDERS", "UNITS"
         )?;
         for (class, (providers, units)) in &self.used {
             writeln!(f, "{class:<30} {providers:>10} {units:>20}")?;
         }
         if !self.notes.is_empty() {
-            writeln!(f, "\nTo know:\n{}", self.notes)?;
+            writeln!(f, "\nNotes:\n{}", self.notes)?;
         }
         writeln!(f, "content digest: {}", self.digest)
     }

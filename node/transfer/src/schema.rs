@@ -160,7 +160,7 @@ macro_rules! tables {
             ) -> Result<(), E> {
                 let mut tables = Self::TABLES.iter();
                 $(
-                    let table = tables.next().expect("there are as many");
+                    let table = tables.next().expect("TABLES has one entry per field");
                     visit(table, &mut self.$table.iter().map($row::values))?;
                 )*
                 Ok(())

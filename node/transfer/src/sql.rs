@@ -170,6 +170,6 @@ impl Field for Timestamp {
         let moment = epoch
             .checked_add(Duration::microseconds(self.0))
             .unwrap_or(epoch);
-        Sql::Text(moment.format(WRITTEN).expect("all its parts are there"))
+        Sql::Text(moment.format(WRITTEN).expect("the time has all parts"))
     }
 }

@@ -185,7 +185,7 @@ fn place(sorted: &[u32], id: u32) -> u32 {
     dense(
         sorted
             .binary_search(&id)
-            .expect("rows refer to rows that are there"),
+            .expect("rows refer to existing rows"),
     )
 }
 
@@ -349,7 +349,7 @@ impl RowCollector {
         let it = (number, uuid.clone(), project, user, row.generation.0, kind);
         consumers.push(Consumer::created_at(row.updated_at, it));
         for amount in &row.allocations {
-            let units = u32::try_from(amount.units).expect("no amount is larger than max_unit");
+            let units = u32::try_from(amount.units).expect("amounts do not exceed max_unit");
             let (number, class) = (dense(allocations.len() + 1), self.class_ids[&amount.class]);
             let it = (
                 number,

@@ -29,7 +29,7 @@ impl Health {
             first
         });
         if first {
-            tracing::error!(failure = words, "this node is quarantined until it is restarted");
+            tracing::error!(failure = words, "this node is now quarantined");
         }
     }
 

@@ -1,9 +1,9 @@
 //! Disaster recovery after a permanent loss of the majority: one remaining node continues alone, as
 //! a new cluster, with its whole log.
 //!
-//! It gets another cluster id, so that no node of the old cluster can talk to it, and another
-//! epoch, so that old session tokens become invalid. Its log continues in a new term with a
-//! membership of this node alone. The new entry commits all earlier entries, whether or not a
+//! The node gets another cluster id, so that no node of the old cluster can connect to it, and
+//! another epoch, so that old session tokens become invalid. Its log continues in a new term with
+//! an entry that makes it the only member. This entry commits all earlier entries, whether or not a
 //! majority had them.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -24,7 +24,7 @@ use crate::options::StoreOptions;
 use crate::types::{Entry, LogId, Member, Membership, Payload};
 use crate::wire::{RecordVersion, WireMembership};
 
-/// Why a node is not recovered. Its directory is unchanged.
+/// Why a node was not recovered. Its directory is unchanged.
 #[derive(Debug, thiserror::Error)]
 pub enum RecoverError {
     /// The data directory cannot be opened.
@@ -38,17 +38,17 @@ pub enum RecoverError {
 /// The starting point of a recovery. The directory is unchanged so far.
 #[derive(Debug, Clone)]
 pub struct Plan {
-    /// The present identity of the node.
+    /// The current identity of the node.
     pub identity: Identity,
-    /// The members of its cluster, as far as it knows.
+    /// The members of its cluster, as far as the node knows.
     pub members: WireMembership,
     /// All entries up to this one are certainly committed.
     pub certain: Option<LogId>,
-    /// The last entry of its log. The recovery commits the entries after the certain ones.
+    /// The last entry of its log. The recovery commits all entries up to this one.
     pub last: Option<LogId>,
     /// Whether the state is ahead of the log.
     is_overtaken: bool,
-    /// The term in which it continues.
+    /// The term in which the log continues.
     term: u64,
     level: Level,
     member: Member,
@@ -61,7 +61,7 @@ pub struct Recovered {
     pub was: Identity,
     /// Identity after the recovery.
     pub is: Identity,
-    /// The log entry that makes it the only voter.
+    /// The log entry that makes the node the only voter.
     pub entry: LogId,
 }
 
@@ -75,8 +75,8 @@ pub fn plan_recovery(options: &StoreOptions) -> Result<Plan, RecoverError> {
 }
 
 fn plan(found: &Inspection) -> Result<Plan, String> {
-    // The node rebuilds its own snapshots from the state, but the log may have been purged for a
-    // received one.
+    // The node rebuilds its own snapshots from the state. It cannot replace a received snapshot,
+    // because the log that the snapshot covers may have been purged.
     let mut problems = (found.problems.iter()).filter(|one| {
         !one.part.starts_with("snapshots/") || one.part.starts_with("snapshots/received-")
     });
@@ -130,7 +130,7 @@ fn plan(found: &Inspection) -> Result<Plan, String> {
 /// Makes the node of a directory the only member of the new cluster `cluster`.
 ///
 /// # Errors
-/// Those of [`plan_recovery`]. After an [`OpenError::Io`] the call can be repeated.
+/// The errors of [`plan_recovery`]. After an [`OpenError::Io`] the call can be repeated.
 pub fn recover(options: &StoreOptions, cluster: Uuid) -> Result<Recovered, RecoverError> {
     let plan = plan_recovery(options)?;
     let dir = &options.dir;
@@ -144,9 +144,9 @@ pub fn recover(options: &StoreOptions, cluster: Uuid) -> Result<Recovered, Recov
     let alone = Membership::new(vec![BTreeSet::from([was.node])], members)
         .map_err(|error| RecoverError::Refused(error.to_string()))?;
     let words = |id: Option<LogId>| id.map_or("nothing".to_owned(), |id| id.to_string());
-    // First the trace, then the identity, which separates the node from its old cluster, and only
-    // then the membership: after a crash at any point, no node of the old cluster meets a voter of
-    // the new one.
+    // The order of the writes: first the record of the recovery, then the identity, which separates
+    // the node from its old cluster, and only then the membership. So after a crash at any point,
+    // no node of the old cluster can connect to the only voter of the new one.
     let trace = format!(
         "became {cluster}: node {} alone, with its log up to {} (certainly committed up to {}), without \
          the other members of {:?}",
@@ -158,8 +158,9 @@ pub fn recover(options: &StoreOptions, cluster: Uuid) -> Result<Recovered, Recov
     let trace = format!("{} {trace}", was.cluster);
     data_dir::add_line(dir, data_dir::RECOVERED, &trace)?;
     data_dir::write_identity(dir, is)?;
-    // Entries may be missing between the log and a state ahead of it, so the log begins after the
-    // state. Otherwise the next start would find the new entry after a gap and reject the log.
+    // If the state is ahead of the log, the entries between them may be missing, so the log begins
+    // after the state. Otherwise the new entry would follow a gap, and the next start would reject
+    // the log.
     if plan.is_overtaken
         && let Some(last) = &plan.last
     {

@@ -1,13 +1,13 @@
 //! Starts a new cluster from the state of a backup.
 //!
-//! Each of its nodes is created offline from the same backup, and has the whole state before it
-//! starts. The cluster id proves this: half of it is a hash of the initial content, that is the
-//! backup and the members. Creating another node with this id fails if its backup or members
-//! differ. The other half is drawn for the first node, so that two clusters from one backup have
+//! Each node of the cluster is created offline from the same backup, and has the whole state before
+//! it starts. The cluster id proves this: half of it is a hash of the backup and the members.
+//! Creating another node with this id fails if its backup or members differ. The other half is a
+//! random number, drawn when the first node is created, so that two clusters from one backup have
 //! different ids and epochs.
 //!
 //! The log of the new cluster begins after the last entry of the state. This entry keeps its index
-//! and gets term 0, so no vote of the new cluster is older.
+//! and gets term 0, so it is older than every vote of the new cluster.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -54,7 +54,7 @@ pub enum RestoreError {
 /// The id of the cluster that starts from a backup.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NewCluster {
-    /// The first node is created; this becomes half of the id.
+    /// The first node is created; this random number becomes half of the id.
     Drawn(u64),
     /// Another node of this cluster is created.
     Named(Uuid),
@@ -67,19 +67,20 @@ pub struct Backup {
     pub info: BackupInfo,
     /// The newer backups that cannot be read, with the errors.
     pub passed_over: Option<String>,
-    /// Why it may end before the requested moment.
+    /// Why the restored state may end before the requested moment.
     pub ends_early: Option<String>,
     /// The archived entries after the end.
     pub left_out: Option<SkippedEntries>,
-    /// Why timestamps do not tell what was written before the requested moment, if so.
+    /// Why the timestamps do not show which entries were written before the requested moment;
+    /// `None` if they do.
     pub wrong_times: Option<String>,
     /// The restored state with its position.
     pub applied: AppliedState,
 }
 
 impl Backup {
-    /// Reads a backup file, or restores from a directory: the newest undamaged backup that does not
-    /// go beyond `until`, and the archived log after it, up to `until`.
+    /// Reads a backup file, or restores from a directory: the newest undamaged backup that contains
+    /// nothing beyond `until`, and the archived log after it, up to `until`.
     ///
     /// # Errors
     /// [`RestoreError::Backup`] or [`RestoreError::Archive`].
@@ -103,7 +104,7 @@ impl Backup {
         };
         let passed_over = passed_over.map(|damaged| {
             format!(
-                "using an older backup and the log after it, since a newer backup is damaged: {damaged}"
+                "using an older backup and the log after it, because a newer backup is damaged: {damaged}"
             )
         });
         let replayed = if is_dir {
@@ -188,9 +189,9 @@ impl Backup {
         put_in_place(options, &cache, &last, &applied)?;
         let (log, _) = LogDatabase::open(options, &cache)?;
         log.begin_behind_state(applied.record_version(), &last)?;
-        // The state contains the last start of each node, and the next start must be later. This
-        // write also makes the names of log and state durable, so the identity never exists without
-        // them.
+        // The state contains the number of the last start of each node, and the next start must
+        // have a higher one. This write also makes the directory entries of log and state durable,
+        // so the identity never exists without them.
         let session =
             (applied.cluster.session(identity.node)).filter(|_| !mutant!("restore-forgets-boots"));
         data_dir::set_boots(dir, session.map_or(0, |session| session.boot).max(1))?;
@@ -215,7 +216,7 @@ impl Backup {
         match cluster {
             NewCluster::Named(named) if named != id => Err(RestoreError::Refused(format!(
                 "cluster {named} was restored from another backup, to another moment, or with other \
-                 initial_members. All of its nodes must be restored with the same"
+                 initial_members. All nodes of a cluster must be restored with the same values"
             ))),
             _ => Ok(Identity::for_new_cluster(id, node)),
         }
@@ -240,9 +241,9 @@ fn wrong_times(stamps: &Stamps, until: Until) -> Option<String> {
     let ahead = stamps.ahead.filter(|(_, by)| *by > CLOCKS_DIFFER_MAX);
     let ahead = ahead.map(|(stamp, by)| {
         format!(
-            "the time in the log is ahead: entry {} is stamped {} s later than this log got it, so the clock of a leader was \
-             ahead, or the clock of the archiving node was behind, and omitted entries may have been written \
-             before the requested moment",
+            "the time in the log is ahead: the timestamp of entry {} is {} s later than the time at which it was archived, so \
+             the clock of a leader was ahead, or the clock of the archiving node was behind, and omitted entries may have \
+             been written before the requested moment",
             stamp.index,
             seconds(by)
         )
@@ -250,8 +251,8 @@ fn wrong_times(stamps: &Stamps, until: Until) -> Option<String> {
     let still = stamps.still.filter(|run| run.lasted() > CLOCKS_DIFFER_MAX);
     let still = still.map(|run| {
         format!(
-            "the time in the log stood still for {} s: entries {} to {} were written in that time, each stamped one \
-             microsecond after the previous one, as the clock of a leader was behind; restored entries may have been \
+            "the time in the log stood still for {} s: entries {} to {} were written in that time, but their timestamps \
+             differ by one microsecond each, because the clock of a leader was behind; restored entries may have been \
              written after the requested moment",
             seconds(run.lasted()),
             run.first.index,
@@ -271,7 +272,8 @@ fn from_halves(high: u64, low: u64) -> Uuid {
     uuid::Builder::from_random_bytes(Uuid::from_u64_pair(high, low).into_bytes()).into_uuid()
 }
 
-/// The addresses of the other listeners are added when the cluster runs: the leader asks for them.
+/// The membership of a new cluster. It contains only peer addresses: when the cluster runs, the
+/// leader asks the nodes for the addresses of their other listeners.
 fn membership(members: &BTreeMap<u64, String>) -> Membership {
     let voters: BTreeSet<u64> = members.keys().copied().collect();
     let mut nodes: BTreeMap<u64, Member> = BTreeMap::new();

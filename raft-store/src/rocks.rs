@@ -21,8 +21,8 @@ const DATABASES: i32 = 2;
 /// Options of a database and of each of its column families, with write buffers of `buffer_bytes`;
 /// `special` adds further options as text.
 pub(crate) fn options(buffer_bytes: usize, cache: &Cache, special: &str) -> Options {
-    // A closed store is exactly as durable as a killed one: unsynced data is not needed. There is
-    // no setter for these options.
+    // A store that is closed keeps exactly the data that it would keep if it were killed: unsynced
+    // data is not needed, so it is not flushed. These options have no setters.
     let of_the_machine = here(|platform| platform.rocksdb_options());
     let text = format!("avoid_flush_during_shutdown=true;{special}{of_the_machine}");
     let options = Options::default().get_options_from_string(text);
@@ -154,8 +154,8 @@ impl Database {
     }
 }
 
-/// Gives each database a thread for flushes and one for compactions: on a shared thread, a flush of
-/// the log would wait for a long one of the state, and log writes for that flush.
+/// Gives each database a thread for flushes and one for compactions. On a shared thread, a flush of
+/// the log would wait for a long flush of the state, and writes to the log would wait for both.
 fn reserve_threads() -> Result<(), rocksdb::Error> {
     let mut threads = Env::new()?;
     threads.set_high_priority_background_threads(DATABASES);

@@ -1,4 +1,4 @@
-//! The async runtime that openraft is given: tokio, by way of the thread's
+//! The async runtime for openraft: tokio, with tasks and random numbers from the thread's
 //! [`Platform`](placement_base::platform::Platform).
 
 use std::cell::Cell;
@@ -13,11 +13,12 @@ use tokio::task::{JoinError, JoinHandle};
 /// Shorter sleeps end at once: tokio rounds up to whole milliseconds, and openraft sleeps for one
 /// microsecond before it reports a sync.
 const SLEEP_MIN: Duration = Duration::from_micros(50);
-/// Offset of a deadline that is over at every clock's resolution.
+/// Subtracted from the current time to get a deadline that has certainly expired, whatever the
+/// resolution of the clock.
 const LONG_AGO: Duration = Duration::from_secs(1);
-/// Number of consecutive sleeps to one deadline that end at once. A caller that repeats the same
-/// deadline waits for time to pass, as openraft's tick does just before its next beat, and
-/// simulated time passes only while all tasks wait.
+/// Maximum number of consecutive sleeps until the same deadline that end at once. openraft's tick
+/// repeats the same deadline shortly before its next beat, until the time has passed. Simulated
+/// time passes only while all tasks wait, so further sleeps really wait.
 const AT_ONCE_MOST: u32 = 100;
 
 thread_local! {

@@ -1,9 +1,9 @@
 //! The last resort for an entry that no node can apply: an operator replaces it by a blank one on
 //! every node.
 //!
-//! The operator is responsible for doing this on all nodes or on none, which one node cannot check.
-//! Entries that must not be skipped on any node are rejected: entries that the state contains
-//! already, entries of another term, and entries without a command.
+//! One node cannot check that the operator does this on all nodes, so the operator is responsible
+//! for it. The call rejects entries that must not be skipped on any node: entries that the state
+//! contains already, entries of another term, and entries without a command.
 
 use std::path::Path;
 
@@ -74,7 +74,7 @@ pub fn skip_entry(
             ));
         }
     };
-    // The trace comes before the change.
+    // The action is recorded before the log is changed.
     data_dir::add_line(dir, data_dir::SKIPPED, &format!("entry {id}: {command}"))?;
     log.make_blank(base.version(), id)?;
     Ok(SkippedEntry { id, command })

@@ -68,8 +68,8 @@ pub fn open(options: StoreOptions) -> Result<Store> {
     let is_used = log.is_used() || applied.last.is_some();
     data_dir::check_boots(dir, identity, is_used, written_in(&applied, identity))?;
     files::point("the store is opened", dir);
-    // RocksDB does not sync the parent of its directory. A start may be counted only when the log
-    // is certain to be found again: from then on a missing log is a lost one.
+    // RocksDB does not sync the parent of its directory. A start is counted only after the
+    // directory entry of the log is durable: from then on, a missing log is an error.
     files::sync_dir(dir).map_err(|error| OpenError::io("sync", dir, error))?;
     let boot = match data_dir::boots(dir)? {
         last if mutant!("reuse-boots") && last > 0 => last,

@@ -9,8 +9,8 @@ use crate::files;
 /// Bytes after which a growing file is synced: a sync of the log waits for one such piece at most.
 const SYNC_BYTES: u64 = 1 << 20;
 
-/// A file that is synced as it grows. Otherwise syncs of the log, on the same disk, would wait for
-/// all data in the page cache.
+/// A file that is synced as it grows. Otherwise syncs of the log, on the same disk, would wait
+/// until all data of the file in the page cache is written.
 #[derive(Debug)]
 pub(crate) struct SyncedFile {
     pub(crate) file: File,

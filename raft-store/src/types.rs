@@ -45,8 +45,8 @@ impl Member {
     }
 }
 
-/// Maximum length of the names of nodes, regions and zones; some of them are sent in a header of
-/// each response.
+/// Maximum length of the names of nodes, regions and zones, in bytes: each response has some of
+/// them in a header.
 pub const LABEL_MAX: usize = 64;
 
 /// Whether a text is a valid or empty name of a node, region or zone.
@@ -55,7 +55,7 @@ pub fn is_label(name: &str) -> bool {
     name.len() <= LABEL_MAX && name.chars().all(fits)
 }
 
-/// The name of a node. Empty: the node is named by its id.
+/// The name of a node. If it is empty, the node is called `node-ID`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct NodeName(String);

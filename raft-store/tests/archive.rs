@@ -1,4 +1,5 @@
-//! Backups with the log since: every covered moment can be restored, and a gap is never crossed.
+//! Backups and the archived log after them: every moment that they cover can be restored, and no
+//! restore continues after a gap.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -117,10 +118,10 @@ fn torn_tail_is_continued_and_gaps_are_not_crossed() {
     dir.back_up(&states[&10], 3).unwrap();
     log(&dir, 40);
     shorten(&files(&dir, "log-")[0], 5);
-    assert_eq!(log(&dir, 60), 40, "what was cut off is written again");
+    assert_eq!(log(&dir, 60), 40, "the truncated entry is archived again");
     assert_at(&dir, &states, 60);
 
-    // Another entry is missing from all files.
+    // Now an entry is missing from all files.
     let first = &files(&dir, "log-")[0];
     let whole = fs::read(first).unwrap();
     while at(&dir, 60).is_ok() {
@@ -129,7 +130,7 @@ fn torn_tail_is_continued_and_gaps_are_not_crossed() {
     assert_at(&dir, &states, 38);
     let words = refusal(&dir, 60);
     assert!(words.contains("has no entries 39 to 39"), "{words}");
-    // A damaged frame is not crossed either.
+    // A restore does not continue after a damaged frame either.
     let mut bytes = whole.clone();
     let middle = bytes.len() / 2;
     bytes[middle] ^= 1;
@@ -211,7 +212,7 @@ fn oldest_backups_are_removed_after_a_new_one_is_verified() {
     assert_eq!(
         files(&dir, "log-").len(),
         4,
-        "the one before entry 16 is not needed"
+        "the file before entry 16 is not needed"
     );
     assert_at(&dir, &states, 21);
     assert_at(&dir, &states, 60);
@@ -235,7 +236,7 @@ fn gap_after_the_backup_is_reported() {
     dir.back_up(&states(60)[&10], 3).unwrap();
     let mut log = dir.log().unwrap();
     assert_eq!((log.next(), log.continue_at(0)), (0, None));
-    assert_eq!(log.continue_at(11), None, "the backup has what is before");
+    assert_eq!(log.continue_at(11), None, "the backup has earlier entries");
     assert_eq!(log.continue_at(20), Some((11, 19)));
     assert_eq!(log.continue_at(20), None, "it is reported once");
     (log.append(RecordVersion::NEWEST, &entries(20, 30), stamp(30))).unwrap();
@@ -309,7 +310,7 @@ fn damaged_backup_is_replaced_by_an_older_one_and_the_log() {
     }
 }
 
-/// Its entries may exist nowhere else.
+/// The entries of the file may exist nowhere else.
 #[test]
 fn unreadable_log_file_is_not_overwritten() {
     let root = TempDir::new().unwrap();
@@ -318,7 +319,7 @@ fn unreadable_log_file_is_not_overwritten() {
     let kept = files(&dir, "log-").pop().unwrap();
     let aside = root.path().join("aside");
     fs::rename(&kept, &aside).unwrap();
-    // Reading it causes a file system error.
+    // Reading a directory as a file causes a file system error.
     fs::create_dir(&kept).unwrap();
     let error = dir.log().unwrap_err();
     assert!(error.to_string().contains("cannot read"), "{error}");

@@ -151,7 +151,7 @@ fn check_recovery(dir: &Path, last: u64, term: u64) {
             assert_eq!(former_clusters(&copy).unwrap(), [CLUSTER]);
         }
         if is_alone(&copy) {
-            assert!(is_renamed, "the only voter of the cluster that was lost");
+            assert!(is_renamed, "it is the only voter of its former cluster");
         } else {
             repeated += 1;
             let done = recover(&options(&copy), again).unwrap();

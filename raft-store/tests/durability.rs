@@ -96,7 +96,7 @@ fn failed_row_writes_stop_the_node() {
                 let batch = futures::stream::iter(batch);
                 match store.machine.apply(batch).await {
                     Err(error) => break error.to_string(),
-                    Ok(()) => assert!(next < 1_000, "it goes on forever"),
+                    Ok(()) => assert!(next < 1_000, "apply never fails"),
                 }
                 tokio::time::sleep(Duration::from_millis(10)).await;
             };
@@ -163,9 +163,9 @@ fn slow_disk() -> SimulatedDisk {
     SimulatedDisk::new(5, Duration::from_millis(5)..=Duration::from_millis(20))
 }
 
-/// Whether a write-ahead log file ends within a record. It consists of blocks of 32 KiB, these of
-/// records with a header of 7 bytes: checksum, length, kind (RocksDB's wiki, "Write Ahead Log File
-/// Format").
+/// Whether a write-ahead log file ends within a record. The file consists of blocks of 32 KiB. A
+/// block consists of records with a header of 7 bytes: checksum, length, kind (RocksDB's wiki,
+/// "Write Ahead Log File Format").
 fn ends_within_a_record(file: &[u8]) -> bool {
     const BLOCK: usize = 32 << 10;
     const HEADER: usize = 7;
@@ -208,14 +208,14 @@ fn a_torn_write_is_cut_off_wherever_it_ends() {
         });
         assert!(
             !ends_within_a_record(&std::fs::read(newest_wal(dir.path())).unwrap()),
-            "a whole log"
+            "the log does not end within a record"
         );
         lost += disk.cut_power(dir.path(), true).unwrap();
         torn += u32::from(ends_within_a_record(
             &std::fs::read(newest_wal(dir.path())).unwrap(),
         ));
     }
-    assert!(lost > 0, "no loss of power took anything");
+    assert!(lost > 0, "no loss of power lost any bytes");
     assert!(torn > 0, "no loss of power left a torn record");
 }
 
@@ -274,7 +274,7 @@ fn numbers_for_metrics_follow_what_is_done() {
         assert_eq!(
             metrics.log().wal_bytes,
             0,
-            "a closed database has no numbers"
+            "a closed database reports zero bytes"
         );
     });
     opened(dir.path());

@@ -62,7 +62,7 @@ impl Node {
         entry
     }
 
-    /// Applies entries; returns how often other threads were given work.
+    /// Applies entries. Returns how often work was handed to other threads.
     async fn apply(&mut self, entries: Vec<Entry>) -> usize {
         let before = self.on_other_threads.get();
         apply(&mut self.store.machine, entries).await;
@@ -87,8 +87,8 @@ impl Node {
 /// The product's limits for pending row changes and ledger bytes.
 const PRODUCT: (usize, usize) = (16_384, 8 << 20);
 
-/// Runs a scenario on a node whose provider 1 has inventories of a few classes, and [`WIDE`] of
-/// [`MANY`].
+/// Runs a scenario on a node whose provider 1 has inventories of [`FEW`] classes, and whose
+/// provider [`WIDE`] has inventories of [`MANY`] classes.
 fn story((rows_behind, ledger_behind): (usize, usize), tell: impl AsyncFnOnce(&mut Node)) {
     let on_other_threads = Rc::<Cell<usize>>::default();
     let _platform = install(Rc::new(Counting(on_other_threads.clone())));
@@ -203,9 +203,9 @@ fn long_batches_and_other_commands_are_applied_on_another_thread() {
             1
         );
         let of_a_wide_one = claim_from(WIDE, 1, 1);
-        assert_eq!(node.commit([of_a_wide_one]).await, 1, "it is copied whole");
-        assert_eq!(node.commit([claim(1, MANY)]).await, 1, "it takes much");
-        assert_eq!(node.commit([claim(1, 1)]).await, 1, "it has taken much");
+        assert_eq!(node.commit([of_a_wide_one]).await, 1, "the list is copied");
+        assert_eq!(node.commit([claim(1, MANY)]).await, 1, "it claims many");
+        assert_eq!(node.commit([claim(1, 1)]).await, 1, "it releases many");
         assert_eq!(node.commit([claim(1, MANY)]).await, 1);
         assert_eq!(node.commit([claim(1, 0)]).await, 1);
         assert_eq!(node.commit([claim(1, MANY)]).await, 1);
@@ -215,7 +215,7 @@ fn long_batches_and_other_commands_are_applied_on_another_thread() {
         let first_of_a_leader = blank(1, node.index);
         assert_eq!(node.apply(vec![first_of_a_leader]).await, 1);
 
-        // Together they are long.
+        // Two such claims are too long together.
         let mut names = claim(1, 1);
         if let Command::ReplaceAllocations(replace) = &mut names {
             let text = "x".repeat(Limits::PRODUCT.apply_inline / 2 + 1);
@@ -259,7 +259,8 @@ fn claim_that_deletes_many_outcomes_is_applied_on_another_thread() {
     });
 }
 
-/// However small the claims are, the pending amount is bounded, and another thread writes it.
+/// The pending amount is bounded, however small the claims are. If it reaches the limit, another
+/// thread writes it.
 #[test]
 fn claims_do_not_wait_for_the_disk_on_the_calling_thread() {
     let (rows, bytes) = PRODUCT;

@@ -1,4 +1,4 @@
-//! The ledger contains the changes of each entry after its floor exactly once, also after crashes
+//! The ledger contains the changes of each entry after the floor exactly once, also after crashes
 //! and snapshots.
 
 use std::path::Path;
@@ -142,7 +142,7 @@ fn the_oldest_entries_are_dropped_when_there_are_too_many_bytes() {
         assert!(floor > 100, "{floor}");
         assert!(
             store.ledger.bytes() > MOST * 3 / 4,
-            "no more than needed is dropped"
+            "the ledger drops more than needed"
         );
         assert_eq!(store.ledger.floor().at, stamp(floor));
         let gone = store.ledger.forward(floor - 1, 400, 1).unwrap_err();
@@ -197,8 +197,8 @@ fn snapshot_raises_the_floor() {
     });
 }
 
-/// A stopped node with these entries written; the entries up to 9 were written earlier than the
-/// rest.
+/// A stopped node that has written the entries up to `last` in two batches: the entries up to 9,
+/// then the rest.
 fn stopped(last: u64) -> TempDir {
     let dir = new_dir();
     run(async {
@@ -263,7 +263,7 @@ fn a_damaged_entry_is_reported_and_not_left_out() {
     }
 }
 
-/// The ledger of this node begins after its rows and continues from there.
+/// Checks that the ledger of this node begins after entry `last`, and contains later entries.
 fn check_begins_at(dir: &Path, last: u64) {
     run(async {
         let mut store = opened(dir);
@@ -306,7 +306,7 @@ fn ledger_restarts_after_a_version_without_one_applied_entries() {
         apply(&mut store.machine, more.collect()).await;
         store.drafts.flush().await.unwrap();
     });
-    // It has written rows, but not the ledger.
+    // A version without a ledger writes rows, but not the ledger.
     let state = state_with(dir.path(), &[ROWS]);
     let family = state.cf_handle(ROWS).unwrap();
     for [key, _] in packs(&state).split_off(2) {

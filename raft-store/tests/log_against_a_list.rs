@@ -1,4 +1,4 @@
-//! The log behaves like a list of entries, for any operations and across restarts.
+//! The log behaves like a list of entries, for any sequence of operations and across restarts.
 
 use crate::common::{append, blank, log_id, new_dir, options, provider, run};
 use futures::TryStreamExt;
@@ -36,7 +36,7 @@ enum Step {
     Append {
         entries: u64,
     },
-    /// Truncates `back` entries, as a follower does for a new leader.
+    /// Truncates the last `back` entries, as a follower does for a new leader.
     Truncate {
         back: u64,
     },

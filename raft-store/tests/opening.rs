@@ -155,7 +155,7 @@ fn a_start_that_fails_is_not_counted() {
     assert_eq!(opened(dir.path()).boot, 1);
 }
 
-/// Both an inspection and a start report it.
+/// Checks that an inspection and a start report an unknown table.
 fn assert_table_unknown(dir: &Path, table: &str) {
     let expected = format!("holds the table \"{table}\", which this placementd does not know");
     let problems = inspect(dir).unwrap().problems;
@@ -169,7 +169,7 @@ fn assert_table_unknown(dir: &Path, table: &str) {
 
 #[test]
 fn a_row_of_a_table_of_a_newer_binary_is_refused() {
-    // Between known tables, and after them.
+    // Tags between those of known tables, and after them.
     for tag in [19, 254] {
         let dir = new_dir();
         drop(opened(dir.path()));
@@ -215,9 +215,9 @@ fn node_stops_before_an_unknown_level_and_continues_after_upgrade() {
         assert_says(&words, &format!("is {beyond} from entry 6 on"));
         assert_eq!(store.health.failure().as_deref(), Some(words.as_str()));
         let index = store.views.applied_index();
-        assert_eq!(index, Some(5), "nothing of it is done");
+        assert_eq!(index, Some(5), "entries from 6 on are not applied");
     });
-    // After a restart it still stops before that entry, which a newer version can decide.
+    // After a restart the state is still before that entry, which a newer version can apply.
     let store = opened(dir.path());
     assert_eq!(store.views.current().cluster.level(), Level::FIRST);
 }

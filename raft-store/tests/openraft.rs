@@ -38,8 +38,8 @@ struct Append {
     answer: oneshot::Sender<()>,
 }
 
-/// A leader's connection to a voter that grants votes and has all entries it is sent. Heartbeats do
-/// not arrive. Followers open no connections.
+/// A leader's connection to a voter that grants votes and accepts all entries. Heartbeats are lost.
+/// Followers open no connections.
 #[derive(Clone, Default)]
 struct Network {
     to: u64,
@@ -157,7 +157,8 @@ fn append(prev: Option<LogId>, entries: Vec<Entry>) -> AppendEntriesRequest<Type
     }
 }
 
-/// Therefore the node answers heartbeats itself (`node/cluster/src/peer_service.rs`).
+/// Because of this limitation, the node answers heartbeats itself
+/// (`node/cluster/src/peer_service.rs`).
 #[test]
 fn heartbeat_answer_waits_for_the_sync_of_unrelated_entries() {
     let _simulation = simulate(1);
@@ -183,7 +184,7 @@ fn heartbeat_answer_waits_for_the_sync_of_unrelated_entries() {
         tokio::time::sleep(SYNC / 8).await;
         let vote = raft.with_raft_state(|state| *state.vote_ref());
         assert_eq!(vote.await.unwrap(), Vote::new_committed(1, 1));
-        assert!(began.elapsed() < SYNC / 2, "its task is not busy");
+        assert!(began.elapsed() < SYNC / 2, "the Raft task answers at once");
         raft.append_entries(append(flushed, vec![])).await.unwrap();
         assert!(began.elapsed() >= SYNC, "{:?}", began.elapsed());
         entries.await.unwrap();
@@ -206,7 +207,8 @@ impl LogObserver for Removals {
     }
 }
 
-/// Therefore a start installs received snapshots (`raft-store/src/machine/snapshot_dir.rs`).
+/// Because of this limitation, a start installs received snapshots
+/// (`raft-store/src/machine/snapshot_dir.rs`).
 #[test]
 fn entries_that_conflict_with_a_snapshot_are_removed_before_it_is_installed() {
     let (dir, leader_dir) = (new_dir(), tempfile::TempDir::new().unwrap());
@@ -235,7 +237,7 @@ fn entries_that_conflict_with_a_snapshot_are_removed_before_it_is_installed() {
         let file = follower.snapshots.verify(&snapshot.meta, file).unwrap();
         removals.views.set(follower.views.clone()).ok().unwrap();
         let raft = started(2, Network::default(), follower).await;
-        // Entry 2 may already be committed: a follower learns that later.
+        // Entry 2 may already be committed: a follower learns the commit index later.
         let mut of_node_1 = log[..2].to_vec();
         of_node_1.extend([blank(1, 2), blank(1, 3), blank(1, 4)]);
         raft.append_entries(append(None, of_node_1)).await.unwrap();
@@ -252,7 +254,8 @@ fn entries_that_conflict_with_a_snapshot_are_removed_before_it_is_installed() {
     });
 }
 
-/// Therefore the node asks for votes itself (`node/cluster/src/read/index.rs`).
+/// Because of this limitation, the node confirms reads itself, by asking for votes
+/// (`node/cluster/src/read/index.rs`).
 #[test]
 fn late_answer_confirms_a_later_read() {
     const PAUSE: Duration = Duration::from_millis(100);
@@ -293,7 +296,8 @@ fn late_answer_confirms_a_later_read() {
         sleep(PAUSE).await;
         to_2.answer.send(()).unwrap();
         write.await.unwrap();
-        // After the read arrived, only the commit index is sent. It stays unanswered.
+        // After the read request, only appends with the commit index are sent. They stay
+        // unanswered.
         let unanswered = [next().await, next().await];
         assert!(unanswered.iter().all(|append| append.entries == 0));
         sleep(PAUSE).await;

@@ -1,5 +1,5 @@
 //! Several partitions in one store: each is restored from disk and from a snapshot, and a deleted
-//! one leaves nothing behind.
+//! partition leaves no rows.
 
 use std::collections::BTreeMap;
 use std::io::Cursor;
@@ -36,7 +36,7 @@ fn delete_partition(index: u64, text: &str) -> Entry {
     entry(1, index, Command::DeletePartition(delete))
 }
 
-/// The provider of [`provider`], in a partition.
+/// An entry that creates the same provider as [`provider`], in a partition.
 fn provider_in(partition: PartitionId, index: u64) -> Entry {
     let mut one = provider(1, index);
     if let Payload::Normal(command) = &mut one.payload {
@@ -88,7 +88,7 @@ fn deleted_partition_leaves_no_rows_and_its_id_is_not_reused() {
         let mut store = opened(dir.path());
         let all = providers(&applied(&store).cluster);
         assert_eq!(all, [(0, 4), (1, 12), (2, 3)].into());
-        // All rows are removed, written or pending.
+        // All rows of the partition are removed, whether they are written or pending.
         let last = [provider_in(NORTH, 24), delete_partition(25, "north")];
         apply(&mut store.machine, last.into()).await;
         let late = [provider_in(NORTH, 26), create_partition(27, "north")];
@@ -118,7 +118,7 @@ fn snapshots_and_backups_contain_all_partitions() {
         apply(&mut leader.machine, clouds()).await;
         let snapshot = build(&mut leader).await;
         let mut follower = opened(follower_dir.path());
-        // It has a partition that is deleted by then.
+        // The follower has a partition that the snapshot does not contain.
         let mut early = history(5);
         early.push(create_partition(6, "lost"));
         apply(&mut follower.machine, early).await;

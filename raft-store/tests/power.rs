@@ -1,5 +1,5 @@
-//! Survival of plain files after a loss of power, while idle and in the middle of work: each sync
-//! of the store is needed by one of these tests.
+//! Files of the store after a loss of power, while idle and in the middle of work. Each sync of the
+//! store is needed by one of these tests.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -67,7 +67,7 @@ impl Machine {
         }
     }
 
-    /// One start of the node, until its power fails.
+    /// Starts the node, runs `work`, and cuts the power.
     fn run<T>(&self, work: impl AsyncFnOnce(Option<Store>) -> T) -> T {
         let done = run_here(async { work(self.opened().await).await });
         self.disk.cut_power(&self.dir(), false).unwrap();
@@ -89,10 +89,10 @@ fn created_and_started_node_survives_a_loss_of_power() {
         assert!(dir.join("log/CURRENT").exists() && dir.join("state/CURRENT").exists());
     }
     let note = std::fs::read(dir.join("reached")).unwrap();
-    assert_eq!(note.len(), 512, "how far the log has come is noted");
+    assert_eq!(note.len(), 512, "the file has its whole length");
 }
 
-/// A start number that may have been used is never used again.
+/// The number of a start that may have written data is never used again.
 #[test]
 fn start_after_a_loss_of_power_has_a_higher_number() {
     for point in &POINTS[..START_POINTS] {
@@ -127,7 +127,7 @@ fn truncation_lowers_the_note_before_the_log() {
         store.log.truncate_after(Some(log_id(1, 9))).await.unwrap();
         append(&mut store.log, vec![blank(2, 10)]).await;
     });
-    // A note of twenty entries would make the start report lost entries.
+    // If the note still recorded entry 20, the start would report lost entries.
     machine.run(async |store| {
         let log = read_all(&mut store.unwrap().log).await;
         assert_eq!(log.last(), Some(&blank(2, 10)));
@@ -214,7 +214,7 @@ fn installed_snapshot_survives_a_loss_of_power() {
     assert_eq!(found(&machine), Some(60));
 }
 
-/// Files that this node keeps for the loss of the cluster.
+/// The last writes of a killed process may not be on disk, so the next process syncs the archive.
 #[test]
 fn reopened_archive_of_a_killed_process_is_synced() {
     let aside = TempDir::new().unwrap();

@@ -1,6 +1,6 @@
-//! Survival of a kill and of a full disk, in separate processes. They have their own binary: a new
-//! process holds the locks of its parent until its program is loaded, and a concurrent test could
-//! not reopen its store.
+//! Nodes in separate processes that are killed or fill their disk. These tests have their own
+//! binary: a new process holds the locks of its parent until its program is loaded, and a
+//! concurrent test of the parent could not reopen its store.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 mod common;
@@ -79,7 +79,8 @@ fn a_killed_process_loses_nothing_acknowledged() {
     }
 }
 
-/// Runs where its parent has mounted a small file system. Prints what it acknowledged.
+/// Runs in a small file system that its parent has mounted. Prints the number of acknowledged
+/// entries.
 #[test]
 #[ignore = "no test of its own: a_full_disk_stops_the_node_and_loses_nothing starts it on a small disk"]
 fn child_that_fills_its_disk() {

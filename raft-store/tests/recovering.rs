@@ -1,4 +1,4 @@
-//! A node continues alone after a majority was lost, and only if that is allowed.
+//! A node can continue alone after a majority was lost, unless that is unsafe.
 
 use std::fs;
 use std::path::Path;
@@ -23,7 +23,7 @@ pub(crate) fn survivor(dir: &Path) {
         append(&mut store.log, history(9)).await;
         store.log.save_vote(&Vote::new(4, 2)).await.unwrap();
         store.log.save_committed(Some(log_id(1, 8))).await.unwrap();
-        // The next append makes it durable.
+        // The next append makes the commit index durable.
         append(&mut store.log, vec![blank(1, 10)]).await;
     });
 }

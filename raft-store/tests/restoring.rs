@@ -189,12 +189,12 @@ fn restored_cluster_reuses_node_ids() {
             let is_spent = row.token.is_empty() && row.nonce.is_some();
             assert!(
                 is_spent,
-                "the token of node {id} lets it into the new cluster"
+                "the token of node {id} is valid in the new cluster"
             );
         }
         assert!(cluster.partition(SOUTH).is_some());
     }
-    assert_eq!(digests.len(), 1, "all nodes begin with the same");
+    assert_eq!(digests.len(), 1, "all nodes begin with the same state");
     assert!(boots(dir(1)).unwrap() > 3, "node 1 had started three times");
 }
 
@@ -225,7 +225,7 @@ fn every_entry_can_be_the_end_of_a_restore() {
             assert_eq!((left.first.index, left.last.index), (index + 1, last));
             assert_eq!(left.last.at, Some(stamp(last)));
         }
-        // Restoring by the entry's timestamp, if it has one, gives the same.
+        // If the entry has a timestamp, a restore up to that time gives the same state.
         if carry_out(&life(index)).last_stamp == Some(stamp(index)) {
             let by_time = Backup::read(kept.path(), Until::Time(stamp(index)), &Rules).unwrap();
             assert_eq!(by_time.info.digest, by_index.info.digest);
@@ -299,9 +299,9 @@ fn copied(dir: &Path) -> TempDir {
     copy
 }
 
-/// The warning of a restore to a moment after all entries. Their timestamps differ by one
-/// microsecond. `kept_at` gives, up to an index, the archiving time in seconds after the first
-/// entry.
+/// The warning of a restore to a moment after all entries, whose timestamps differ by one
+/// microsecond. Each item of `kept_at` is the last index of a batch and its archiving time, in
+/// seconds after the last entry.
 fn warning_where_kept_at(kept_at: &[(u64, i64)]) -> Option<String> {
     let root = TempDir::new().unwrap();
     let kept = BackupDir::open(root.path(), identity(1)).unwrap();
@@ -329,8 +329,8 @@ fn restore_warns_if_log_time_stood_still() {
     let words = warning_where_kept_at(&[(20, 1), (24, 60), (27, 900), (30, 1801)]).unwrap();
     let is_whole = words.contains("stood still for 1800 s") && words.contains("--until-index");
     assert!(is_whole, "{words}");
-    // Many concurrent writes have such timestamps, too, and a node that was down in between
-    // archives the rest later.
+    // Many concurrent writes have such timestamps, too, and a node that was down after the first
+    // batch archives the rest later.
     for kept_at in [
         &[(30, 1)][..],
         &[(25, 1), (30, 1800)],
@@ -367,7 +367,7 @@ fn failed_restore_prevents_creating_an_empty_node() {
     ));
 }
 
-/// One node of a cluster with a history continues alone, with all of it.
+/// The node keeps its whole history.
 #[test]
 fn one_node_of_a_cluster_with_history_continues_alone() {
     let dir = new_dir();
@@ -389,6 +389,6 @@ fn one_node_of_a_cluster_with_history_continues_alone() {
         store.views.current()
     });
     assert_eq!(applied.digest(), whole.digest());
-    assert!(applied.cluster.is_retired(3), "the history goes on");
+    assert!(applied.cluster.is_retired(3), "the history continues");
     assert_eq!(applied.membership.voter_ids().collect::<Vec<_>>(), [1]);
 }

@@ -45,7 +45,7 @@ fn commit(dir: &Path, last: u64) {
         append(&mut store.log, history(last)).await;
         let committed = Some(log_id(1, last));
         store.log.save_committed(committed).await.unwrap();
-        // The next truncation or append makes it durable.
+        // The next append makes the commit index durable.
         append(&mut store.log, vec![blank(1, last + 1)]).await;
     });
 }
@@ -72,7 +72,7 @@ fn node_starts_after_its_fatal_entry_is_skipped() {
     let ended = std::panic::catch_unwind(std::panic::AssertUnwindSafe(start));
     assert!(ended.is_err());
     let culprit = *poisoned.seen.lock().unwrap();
-    assert_eq!(culprit, Some(log_id(1, 12)), "the panic knows its entry");
+    assert_eq!(culprit, Some(log_id(1, 12)), "the id of the fatal entry");
 
     let done = skip(dir.path(), 12, 1).unwrap();
     assert_eq!(done.id, log_id(1, 12));

@@ -41,7 +41,8 @@ fn pending_rows_do_not_overwrite_a_snapshot() {
     });
 }
 
-/// Entries applied during the flush are not covered: the log before a cover is purged.
+/// Entries that are applied during the flush may not be on disk. They must not be covered, because
+/// the log of covered entries is purged.
 #[test]
 #[expect(
     clippy::disallowed_methods,
@@ -103,7 +104,8 @@ fn follower_far_behind_installs_the_whole_state() {
     });
 }
 
-/// The write whose entry the snapshot covers is proposed again and answered by another entry.
+/// A waiting write whose entry is covered by the snapshot is proposed again and answered by another
+/// entry.
 #[test]
 fn waiting_write_is_woken_when_a_snapshot_replaces_its_entry() {
     run(async {
@@ -140,7 +142,7 @@ fn waiting_write_is_woken_when_a_snapshot_replaces_its_entry() {
         assert_eq!(answered.at.index(), 22);
         assert!(
             matches!(answered.outcome, Outcome::Done(_)),
-            "as the first time"
+            "the outcome of the first proposal"
         );
     });
 }
@@ -253,8 +255,8 @@ fn snapshot_is_reused_until_the_log_after_it_may_be_purged() {
     });
 }
 
-/// The file is requested some time after openraft got the snapshot: the node waits until its
-/// neighbour has room.
+/// The file is requested some time after openraft got the snapshot: the node waits until the
+/// receiver has room.
 #[test]
 fn snapshot_written_late_is_not_offered_again() {
     run(async {
@@ -330,7 +332,7 @@ fn a_damaged_snapshot_is_refused_and_changes_nothing() {
         for length in [0, 7, 8, 30, good.len() / 2, good.len() - 1] {
             refused(&good[..length], &format!("the first {length} bytes"));
         }
-        refused(&[good.as_slice(), b"x"].concat(), "a byte too many");
+        refused(&[good.as_slice(), b"x"].concat(), "one more byte");
         refused(b"GIF89a is not a snapshot", "another kind of file");
 
         // openraft gets the error too, if the snapshot was not verified before.
@@ -454,10 +456,10 @@ fn node_replaces_its_own_damaged_snapshot() {
     let dir = new_dir();
     run(async {
         let mut store = opened(dir.path());
-        assert!(!store.drafts.repair().await.unwrap(), "nothing is mended");
+        assert!(!store.drafts.repair().await.unwrap(), "there is no file");
         apply(&mut store.machine, history(40)).await;
         let built = build(&mut store).await;
-        assert!(!store.drafts.repair().await.unwrap(), "it is good");
+        assert!(!store.drafts.repair().await.unwrap(), "it is undamaged");
 
         let good = fs::read(built.file.path()).unwrap();
         let mut bytes = good.clone();
@@ -479,7 +481,7 @@ fn files_left_by_a_crash_are_removed() {
     let half = store.snapshots.receive().unwrap();
     assert_eq!(files(&dir).len(), 1);
     drop(half);
-    assert_eq!(files(&dir).len(), 0, "who gives up leaves nothing");
+    assert_eq!(files(&dir).len(), 0, "a dropped receiver leaves no file");
     drop(store);
     let snapshots = dir.path().join("snapshots");
     for name in ["incoming-3", "draft-snapshot-1-1-5", "snapshot-1-1-5"] {
@@ -521,7 +523,7 @@ fn snapshot_received_before_a_crash_is_installed_at_start() {
         assert_eq!(applied(&follower).digest(), applied(&leader).digest());
         assert_eq!(applied(&follower).last, snapshot.meta.last_log_id);
         assert_eq!(current(&mut follower).await.meta, snapshot.meta);
-        // It came from a leader that the node may not have voted for.
+        // The node may not have voted for the leader that has sent the snapshot.
         let mut log = follower.log.get_log_reader().await;
         let vote = log.read_vote().await.unwrap().unwrap();
         drop(log);

@@ -1,8 +1,9 @@
-//! Everything reported as durable was synced: strace watches a process through the life of a data
-//! directory, on a real file system. The process marks its steps by opening files that do not
-//! exist.
+//! Everything reported as durable was synced. strace traces a process that uses a data directory on
+//! a real file system, from its creation to a quarantine. The process marks its steps by opening
+//! files that do not exist.
 //!
-//! A kill leaves the page cache in place, so no test that kills a process notices a missing sync.
+//! A kill does not clear the page cache, so a test that kills a process does not detect a missing
+//! sync.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 mod common;
@@ -41,7 +42,7 @@ fn step(name: &str) {
 }
 
 #[test]
-#[ignore = "no test of its own: acknowledged_data_was_synced watches it"]
+#[ignore = "no test of its own: acknowledged_data_was_synced traces it"]
 fn child_that_lives() {
     let root = std::env::var("PLACEMENT_STORE_TEST_DIR").expect("started by the test that watches");
     let root = Path::new(&root);
@@ -74,7 +75,7 @@ fn child_that_lives() {
         apply(&mut leader.machine, vec![blank(1, 9), provider(2, 10)]).await;
         let snapshot = build(&mut leader).await;
         let receive = |follower: &Store| send(&snapshot.file, follower);
-        // A crash prevents the installation of the received snapshot.
+        // The node stops before it installs the received snapshot.
         let follower = opened(&third);
         let received = receive(&follower);
         follower.snapshots.verify(&snapshot.meta, received).unwrap();
@@ -145,7 +146,7 @@ fn child_that_lives() {
     step("end");
 }
 
-/// Operations on files, in order: syncs when they ended, renames when they began.
+/// An operation on a file. Operations are in the order in which syncs ended and renames began.
 #[derive(Debug, PartialEq, Eq)]
 enum Done {
     Synced(String),
@@ -188,11 +189,11 @@ fn read_trace(text: &str, root: &Path) -> BTreeMap<String, Vec<Done>> {
     steps
 }
 
-/// An operation and its path, in which `*` matches anything. Descriptions that begin with "rename"
-/// are renames, the others syncs.
+/// The description of an operation and its path, in which `*` matches any text. An operation whose
+/// description begins with "rename" is a rename, every other one is a sync.
 type Wanted = (&'static str, &'static str);
 
-/// The operations that each step must do in this order, possibly among others.
+/// The operations that each step must do, in this order. A step may do others in between.
 const WANTED: [(&str, &[Wanted]); 21] = [
     (
         "create",
@@ -235,11 +236,11 @@ const WANTED: [(&str, &[Wanted]); 21] = [
             ("the count of starts", "third/boot.new"),
         ],
     ),
-    ("receive", &[("what came in", "*snapshots/incoming-*")]),
+    ("receive", &[("the snapshot", "*snapshots/incoming-*")]),
     (
         "verify",
         &[
-            ("rename of what came in", "*incoming-*"),
+            ("rename of the snapshot", "*incoming-*"),
             ("its name", "other/snapshots"),
         ],
     ),
@@ -247,12 +248,12 @@ const WANTED: [(&str, &[Wanted]); 21] = [
         "install",
         &[
             ("the note that it is being installed", "*other/state/*.sst"),
-            ("that note counts", "*other/state/MANIFEST*"),
+            ("the manifest of the note", "*other/state/MANIFEST*"),
             ("the rows", "*other/state/*.sst"),
-            ("they count", "*other/state/MANIFEST*"),
+            ("the manifest of the rows", "*other/state/MANIFEST*"),
         ],
     ),
-    ("receive-much", &[("what came in", "*snapshots/incoming-*")]),
+    ("receive-much", &[("the snapshot", "*snapshots/incoming-*")]),
     (
         "overtaken",
         &[
@@ -264,7 +265,7 @@ const WANTED: [(&str, &[Wanted]); 21] = [
     (
         "skip",
         &[
-            ("the trace of it", "*skipped.new"),
+            ("the record of it", "*skipped.new"),
             ("its name", "above/node"),
             ("the log", WAL),
         ],
@@ -311,8 +312,8 @@ const WANTED: [(&str, &[Wanted]); 21] = [
     (
         "recover",
         &[
-            ("the trace of it", "alone/recovered.new"),
-            ("rename of the trace", "*recovered.new"),
+            ("the record of it", "alone/recovered.new"),
+            ("rename of the record", "*recovered.new"),
             ("its name", "alone"),
             ("the identity", "alone/identity.new"),
             ("rename of the identity", "*identity.new"),
@@ -346,7 +347,7 @@ fn is_like(path: &str, pattern: &str) -> bool {
     path.strip_prefix(head).is_some_and(ends)
 }
 
-/// The wanted operations that a step did not do.
+/// The wanted operations that a step has not done.
 fn left_out(done: &[Done], wanted: &[Wanted]) -> Vec<&'static str> {
     let mut left = done;
     let mut missing = Vec::new();
@@ -395,7 +396,8 @@ fn acknowledged_data_was_synced() {
         let missing = left_out(&steps[step], wanted);
         assert_eq!(missing, Vec::<&str>::new(), "{step}: {steps:#?}");
     }
-    // Independent of the changed tables: the file, its name before and after, and the manifest.
+    // A flush has the same syncs for any number of changed tables: the file, the directory before
+    // and after, and the manifest.
     let of_the_state = |done: &&Done| matches!(done, Done::Synced(path) if is_like(path, STATE));
     let flush = steps["build"].iter().filter(of_the_state);
     assert_eq!(flush.count(), 4, "a flush: {steps:#?}");

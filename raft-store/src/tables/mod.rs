@@ -1,7 +1,8 @@
-//! One table per noun: its tag and name, and the encoding of its keys and values.
+//! The tables of the state: their tags and names, and the encoding of keys and values.
 //!
-//! A key begins with the partition, two bytes, so that the rows of a partition are contiguous;
-//! where all tables share a key space, the tag precedes it. A value is a record of [`crate::wire`].
+//! A key begins with the partition, two bytes, so that the rows of a partition are contiguous. In
+//! the database, where all tables share one key space, the tag of the table precedes it. A value is
+//! a record of [`crate::wire`].
 
 mod key;
 mod table;
@@ -62,7 +63,8 @@ fn place(partition: PartitionId, row: &RowKey) -> (Table, Vec<u8>) {
     (table, [prefix(partition).as_slice(), &row].concat())
 }
 
-/// A provider without traits or without aggregates has no row in that table.
+/// Encodes the value of a row; `None` deletes the row. A provider without traits has no row in the
+/// table of traits; the same holds for aggregates.
 fn value(version: RecordVersion, change: &Change) -> Option<Vec<u8>> {
     match change {
         Change::PutProvider(_, row) => Some(encode(version, row)),
@@ -82,8 +84,8 @@ fn value(version: RecordVersion, change: &Change) -> Option<Vec<u8>> {
     }
 }
 
-/// Loads a state from its rows, which are decoded on a separate thread, up to the first unreadable
-/// one. `damaged` converts an error about dangling references.
+/// Loads a state from its rows, which are decoded on a separate thread. Stops at the first
+/// unreadable row. `damaged` converts an error about dangling references.
 pub(crate) fn load<E: Send>(
     rows: impl Iterator<Item = Result<(PartitionId, Change), E>> + Send,
     damaged: impl FnOnce(String) -> E,

@@ -42,7 +42,7 @@ tables! {
 }
 
 impl Table {
-    /// Whether its rows belong to the whole cluster; these are in the default partition.
+    /// Whether its rows belong to the whole cluster; such rows are in the default partition.
     pub(super) fn is_cluster_wide(self) -> bool {
         matches!(
             self,

@@ -3,11 +3,12 @@
 //! Values are records ([`placement_base::record`]). openraft's own serde layouts change between its
 //! versions, so its types are first converted to structs of this project.
 //!
-//! Encoded data lives forever. Variants are only appended. Fields are only added at the end of a
-//! struct, with a default. Trailing fields with their default are omitted: a binary that does not
-//! know a field rejects the record as damaged. So code that sets a new field to another value waits
-//! for a feature level of the cluster ([`placement_model::Level`]), and so does a change that older
-//! binaries would misread: it takes the next version byte.
+//! Encoded data must stay readable forever. So variants are only appended, and fields are only
+//! added at the end of a struct, with a default. Trailing fields with their default are omitted: a
+//! binary that does not know a field rejects the record as damaged. So code sets a new field to
+//! another value only from a new feature level of the cluster on ([`placement_model::Level`]). A
+//! change that older binaries would misread needs a new feature level, too, and the next version
+//! byte.
 
 mod raft;
 

@@ -28,7 +28,7 @@ use placement_base::world::Clock;
 #[allow(unreachable_pub, reason = "the file also belongs to another crate")]
 mod identities;
 
-/// The time of a second in these tests.
+/// The time `second` seconds after the start of a test.
 pub(crate) fn at(second: u64) -> SystemTime {
     UNIX_EPOCH + Duration::from_secs(1_800_000_000 + second)
 }
@@ -57,7 +57,7 @@ pub(crate) struct Cloud {
     identities: Identities,
     /// Received requests: the address, and `login`, or the token and its `may_have_expired`.
     asked: Mutex<Vec<String>>,
-    /// Addresses that do not answer, and addresses that answer 503.
+    /// Addresses that refuse connections (`down`), and addresses that answer 503 (`ill`).
     pub(crate) down: Mutex<BTreeSet<String>>,
     pub(crate) ill: Mutex<BTreeSet<String>>,
     /// Duration of a token validation.

@@ -63,7 +63,7 @@ pub struct Keystone {
 struct CachedValidation {
     /// `None` if Keystone does not know the token.
     token: Option<Arc<Token>>,
-    /// End of validity, monotonic.
+    /// Expiry, in monotonic time.
     until: Duration,
 }
 
@@ -154,7 +154,7 @@ impl Keystone {
     /// Revokes a token.
     ///
     /// # Errors
-    /// Keystone does not answer; only this node has forgotten the token.
+    /// Keystone does not answer. Then only the cache of this node has dropped the token.
     pub async fn revoke(&self, token: &Secret) -> Result<(), KeystoneUnavailable> {
         let revoked = self.session.revoke(token.reveal()).await;
         if let Some(cache) = &self.known {
@@ -183,7 +183,7 @@ impl Keystone {
         ]
     }
 
-    /// Waits for a free place among the concurrent validations.
+    /// Waits for a permit to validate a token.
     async fn place(&self) -> Result<SemaphorePermit<'_>, KeystoneUnavailable> {
         if let Ok(place) = self.places.try_acquire() {
             return Ok(place);

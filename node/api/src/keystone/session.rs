@@ -250,7 +250,7 @@ impl Session {
                 }
                 Ok(Ok(answer)) if is_from_other_service(&answer) => {
                     let words = format!(
-                        "{url} answers 404 without Keystone's error document, so it is not its API of version 3; correct \
+                        "{url} answers 404 without Keystone's error document, so it is not a Keystone v3 API; correct \
                          [keystone] auth_url, or the identity endpoint in Keystone's catalog"
                     );
                     if self.misplaced.lock().insert(url.clone()) {

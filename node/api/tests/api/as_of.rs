@@ -70,7 +70,7 @@ async fn every_get_reads_the_requested_moment() {
         .unwrap()
         .len();
     assert_eq!(found, 1, "host 1 has five left");
-    // An explanation gets its turn while it waits for the earlier state.
+    // An explanation holds its permit while it waits for the permit to read the earlier state.
     let explain = candidates.replace("/allocation_candidates", "/placementd/v1/explain");
     let explained = cloud.get(&explain).header(AS_OF, &claimed).expect(200);
     assert_eq!(explained.await.json()["with_candidates"], 1);

@@ -89,7 +89,7 @@ async fn snapshot_of_everything_is_recorded() {
     let record = story.last().await;
     assert_eq!(record["user"], "operator:alice");
     let count = story.records().await.len();
-    // The changes since then are a part of it.
+    // An answer with only the changes since then is not recorded.
     let token = after.header("placement-index").unwrap().to_owned();
     let since = format!("{events}&after={token}");
     story.cloud.get(&since).expect(200).await;

@@ -9,7 +9,8 @@ use crate::cloud::{Answer, Cloud};
 
 const CODE: &str = "placement.too_many_requests";
 
-/// Names of the limits, with settings that allow two requests by this limit alone.
+/// Names of the limits, each with settings in which this limit allows two requests and others are
+/// off.
 fn each_limit() -> [(&'static str, ApiSettings); 2] {
     [
         ("user_in_flight", limits(2, 0)),
@@ -84,7 +85,7 @@ async fn address_above_its_limit_is_refused_before_its_token_is_read() {
         "address_in_flight",
     );
     limited_by(cloud.get("/traits").send().await, "address_in_flight");
-    // Load balancers check the node there.
+    // `/` is not limited, as load balancers check the node with it.
     for _ in 0..5 {
         cloud.get("/").expect(200).await;
     }
@@ -153,7 +154,7 @@ async fn behind_a_trusted_proxy_each_client_has_its_own_address() {
     for client in ["198.51.100.1", "198.51.100.2", "2001:db8::ffff"] {
         limited_by(ask(client).send().await, "address_in_flight");
     }
-    // A proxy that names no client is counted itself.
+    // If a proxy names no client, its own address is counted.
     limited_by(ask("hidden").send().await, "address_in_flight");
 }
 

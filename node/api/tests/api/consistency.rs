@@ -1,4 +1,4 @@
-//! Read promises, positions of answers, and answers without a leader.
+//! Consistency of reads, positions of answers, and answers without a leader.
 
 use placement_base::backend::Unavailable;
 use serde_json::json;

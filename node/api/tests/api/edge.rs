@@ -50,7 +50,8 @@ async fn root_of_unready_node_is_503() {
     cloud.get("/").token(None).expect(200).await;
 }
 
-/// A cloud that admits one request at a time of each user and address, and short bodies.
+/// A cloud that admits one request at a time of each user and address, and bodies of at most 100
+/// bytes.
 fn limited() -> Cloud {
     let mut settings = ApiSettings {
         callers: CallersSection {
@@ -72,8 +73,8 @@ fn sound(cloud: &Cloud) -> Ask {
     cloud.post("/resource_providers", json!({"name": "cn1"}))
 }
 
-/// Gives a request a fault that this stage refuses. Returns it with the status and a part of the
-/// message of the refusal. `untaken` are answers to other requests, which use up limits.
+/// Gives a request a fault that this stage refuses. Returns the request, and the status and a part
+/// of the message of the refusal. `untaken` are answers to other requests, which use up limits.
 async fn spoil(
     cloud: &Cloud,
     untaken: &mut Vec<Response<Body>>,

@@ -76,8 +76,8 @@ async fn stream_without_token_begins_with_snapshot() {
     assert_eq!(next[1], json!({"progress": "1.8"}));
 }
 
-/// Writes may rewrite rows unchanged: those below a provider that moves, or inventories of a
-/// replaced set.
+/// Some writes rewrite rows without a change, such as providers below a moved provider, or
+/// inventories of a replaced set.
 #[tokio::test]
 async fn unchanged_writes_are_sent_on_request() {
     let cloud = host().await;
@@ -219,7 +219,7 @@ async fn client_that_takes_nothing_is_too_slow() {
     let end = lines.until("end").await;
     let (end, sent) = end.split_last().unwrap();
     assert_eq!(end["end"], "slow");
-    // It can go on after the last line it got.
+    // The client can resume after the last line that it received.
     let progress = sent.last().unwrap()["progress"].clone();
     assert_eq!(end["next"], progress);
 }
@@ -246,7 +246,7 @@ async fn stream_ends_with_gone_when_its_position_expires() {
     let (end, sent) = sent.split_last().unwrap();
     let last = before.iter().chain(sent).next_back().unwrap();
     assert_eq!(*end, json!({"end": "gone", "next": last["progress"]}));
-    // A client that goes on from there learns what to do.
+    // A client that resumes from there gets 410, or a snapshot if it asks for one.
     let after = format!("after={}", last["progress"].as_str().unwrap());
     let gone = cloud.get(&path(&after)).refused(410, "not kept").await;
     gone.code("placement.events.gone");
@@ -352,11 +352,11 @@ async fn one_user_gets_at_most_half_of_the_streams() {
         .refused(503, "no more streams of events for this user")
         .await;
     refused.code("placement.unavailable.busy");
-    // Other requests have places of their own.
+    // Other requests do not count as streams.
     cloud.get("/traits").expect(200).await;
     let other = cloud.get(&path("kind=trait&follow=false"));
     other.of_another_caller().expect(200).await;
-    // A client that disconnects gives its place back.
+    // A client that disconnects frees its share.
     open.pop();
     cloud
         .get(&path("kind=trait&follow=false"))

@@ -1,4 +1,4 @@
-//! Explanations of missing candidates: on request, and after the fact.
+//! Explanations of missing candidates: on request, and for earlier searches.
 
 use std::time::Duration;
 
@@ -77,7 +77,7 @@ async fn each_relaxation_is_a_query_with_candidates() {
     );
     let answer = cloud.read(&path).await;
     assert_eq!(answer["allocation_requests"].as_array().unwrap().len(), 3);
-    // All hosts lack the same; the full one lacks most.
+    // All hosts lack the same class; the full host lacks most of it.
     let near = &found["nearest"];
     assert_eq!(near[3]["root"]["name"], "provider 4");
     assert_eq!(near[3]["lacks"][0]["free"], 0);

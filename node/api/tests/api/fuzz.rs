@@ -1,4 +1,5 @@
-//! No request is answered with a 5xx: neither valid requests, nor the same with faults, nor noise.
+//! No request is answered with a 5xx: valid requests, valid requests with faults, and random
+//! requests.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -309,7 +310,7 @@ impl Fault {
 /// One of the values in a body, including the body itself.
 fn place(body: &mut Value, at: Index) -> &mut Value {
     let nth = at.index(places(body));
-    nth_place(body, nth).expect("there are so many places")
+    nth_place(body, nth).expect("`nth` is less than the number of places")
 }
 
 fn places(value: &Value) -> usize {
@@ -395,12 +396,12 @@ fn no_request_is_answered_with_a_server_error() {
     if let Err(broken) = runner.run(&requests(), law) {
         panic!("{broken}");
     }
-    // Pure noise is refused early, so successes are required too.
+    // Random requests are refused early, so the test also requires successes.
     for method in ["GET", "PUT", "POST", "DELETE"] {
         let done = done.borrow().get(method).copied().unwrap_or_default();
         assert!(
             done >= 30,
-            "of all {method} requests only {done} did something"
+            "only {done} {method} requests were answered successfully"
         );
     }
 }

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::cloud::{Cloud, uuid};
 
-/// A host, and a consumer that takes some of it, then more, then nothing.
+/// A host, and a consumer whose allocation on it is created, increased and deleted.
 pub(crate) async fn host() -> Cloud {
     let cloud = Cloud::new();
     cloud.provider(1, None).await;

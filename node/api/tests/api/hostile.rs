@@ -319,7 +319,7 @@ async fn the_limit_of_a_route_is_known_before_its_body_is_read() {
     assert_eq!(asked.load(Ordering::Relaxed), 0);
 }
 
-/// A cloud with little memory, where a proxy names the address of each client.
+/// A cloud with little memory that trusts a proxy to name the address of each client.
 fn small_cloud() -> Cloud {
     let mut settings = ApiSettings::default();
     settings.public.trust_proxy_headers = true;

@@ -61,8 +61,8 @@ async fn unknown_path_needs_no_role() {
     cloud.get("/nowhere").token(None).expect(401).await;
 }
 
-/// Every operation with a rule, with the roles of an admin and of a plain user. The operations come
-/// from the API's description, which is generated from the routes.
+/// Sends a request for every operation with a rule, with the roles of a service and of a plain
+/// user. The operations come from the API's description, which is generated from the routes.
 #[tokio::test]
 async fn every_operation_is_closed_to_a_plain_user_and_open_to_the_service() {
     let description = placement_api::http::description();
@@ -197,8 +197,7 @@ async fn rules_hold_for_operators_too() {
     ask("/resource_providers").expect(200).await;
 }
 
-/// A request whose only error is in its roles, or as valid as possible without knowledge of the
-/// noun.
+/// A request with these roles that is otherwise as valid as possible without knowledge of the noun.
 async fn request_as(roles: &str, method: &str, path: &str, version: &Value) -> Answer {
     let path = path
         .replace("{uuid}", &uuid(1))
@@ -241,7 +240,7 @@ async fn a_rule_can_ask_for_the_admin_project_and_for_a_service() {
     with_service.expect(200).await;
 }
 
-/// A browser sends no token with a preflight request, so a 401 must become a permission.
+/// A browser sends no token with a preflight request, so its 401 is replaced by the CORS headers.
 #[tokio::test]
 async fn a_preflight_request_of_a_known_origin_needs_no_token() {
     let cors = CorsSettings {

@@ -82,8 +82,8 @@ async fn headers_of_trusted_proxy_determine_location() {
             "https://api.example",
             "",
         ),
-        // The standard header takes precedence; its first element is the proxy nearest to the
-        // client.
+        // The standard header takes precedence; its first element comes from the proxy nearest to
+        // the client.
         (
             &[
                 (

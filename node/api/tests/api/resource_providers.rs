@@ -64,7 +64,7 @@ async fn rename_shows_time_of_previous_change() {
         created.header("last-modified")
     );
     let child = rename(2, "numa 0", "1.39").await.expect(200);
-    assert_eq!(child.header("last-modified"), None, "it never was");
+    assert_eq!(child.header("last-modified"), None, "never modified");
     assert_eq!(child.header("cache-control"), Some("no-cache"));
     let read = cloud.get(&format!("/resource_providers/{}", uuid(2)));
     let read = read.expect(200).await;

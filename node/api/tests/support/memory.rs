@@ -114,7 +114,7 @@ impl Memory {
         self.ledger.lock().unwrap().next_floor = Some(index);
     }
 
-    /// Makes reads and writes fail with this error, or succeed again.
+    /// Makes reads and writes fail with this error, or succeed again if `None`.
     pub(crate) fn set_down(&self, down: Option<Unavailable>) {
         self.inner.lock().unwrap().down = down;
     }

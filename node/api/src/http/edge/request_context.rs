@@ -182,7 +182,8 @@ impl RequestContext {
     /// A state with the requested consistency, or the requested earlier state.
     ///
     /// # Errors
-    /// 503 if no such state is available in time; 412 for a token of another history; 410 if the earlier state is no longer available.
+    /// 503 if no such state is available in time; 412 for a token of another history; 410 if the
+    /// earlier state is no longer available.
     pub(crate) async fn view(&self) -> Result<View, ApiError> {
         match self.head.as_of {
             None => self.view_now().await,

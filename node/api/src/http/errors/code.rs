@@ -43,9 +43,9 @@ codes! {
     pub(crate) UNDEFINED = "placement.undefined_code";
     /// 409: an inventory to be removed is in use.
     pub(crate) INVENTORY_IN_USE = "placement.inventory.inuse";
-    /// 409: another client was faster: read the current state, then retry.
+    /// 409: another client has changed the object: read its current state, then retry.
     pub(crate) CONCURRENT_UPDATE = "placement.concurrent_update";
-    /// 409: the name or UUID of a provider is taken.
+    /// 409: a provider with this name or UUID exists.
     pub(crate) DUPLICATE_NAME = "placement.duplicate_name";
     /// 409: the provider has allocations.
     pub(crate) PROVIDER_IN_USE = "placement.resource_provider.inuse";
@@ -68,15 +68,15 @@ codes! {
     pub(crate) BAD_CONSISTENCY = "placement.consistency.bad_value";
     /// 400: the answer exceeds 128 MiB, or the search 10 s: request less.
     pub(crate) SEARCH_ENDED = "placement.candidates.search_ended";
-    /// 400, 413, 414: the request exceeds a limit, which the message names; 413: it exceeds 4 MiB
-    /// in the log.
+    /// 400, 413, 414: the request exceeds a limit, which the message names; 413 also if its log
+    /// entry would exceed 4 MiB.
     pub(crate) LIMIT_EXCEEDED = "placement.limit_exceeded";
     /// 403: a write to a [backup](operations.md#look-at-a-backup), which is read-only.
     pub(crate) READ_ONLY = "placement.read_only";
     /// 408: the body took more than 60 s, paused for 10 s, or was slower than 64 KiB/s.
     pub(crate) BODY_TOO_SLOW = "placement.body_too_slow";
-    /// 410: this node no longer keeps the changes since that point; `oldest` and `oldest_at` say
-    /// from where on it keeps them.
+    /// 410: this node no longer retains the changes since that point; `oldest` and `oldest_at` tell
+    /// from which point on it retains them.
     pub(crate) EVENTS_GONE = "placement.events.gone";
     /// 410: the state at that moment is no longer available; `oldest` and `oldest_at` as above.
     pub(crate) AS_OF_GONE = "placement.as_of.gone";
@@ -84,7 +84,7 @@ codes! {
     pub(crate) FOREIGN_INDEX = "placement.consistency.foreign_index";
     /// 413: the body is longer than 16 MiB, or than 1 MiB for `what-if`.
     pub(crate) BODY_TOO_LARGE = "placement.body_too_large";
-    /// 421, 503: host (421) or path (503) belong to [no partition](regions.md#routes), or the
+    /// 421, 503: the host (421) or path (503) belongs to [no partition](regions.md#routes), or the
     /// routes changed during the request. Nothing was committed.
     pub(crate) MISDIRECTED = "placement.partition.misdirected";
     /// 429: this user or address exceeds the named limit of `[callers]`; no effect; retry with
@@ -103,11 +103,11 @@ codes! {
     pub NOTHING_COMMITTED = "placement.unavailable.nothing_committed";
     /// 503: `GET /` on a node that is not ready: use another node.
     pub(crate) NOT_READY = "placement.unavailable.not_ready";
-    /// 503: the write may be committed: read before retrying. keystoneauth [does
-    /// not](deploy/README.md#nova-cyborg).
+    /// 503: the write may be committed: read before retrying. keystoneauth [retries without
+    /// reading](deploy/README.md#nova-cyborg).
     pub(crate) OUTCOME_UNKNOWN = "placement.unavailable.outcome_unknown";
-    /// 507: a majority's disks are nearly full (`[disk] min_free_bytes`); no effect; deletions
-    /// still work.
+    /// 507: the disks of a majority of the nodes are nearly full (`[disk] min_free_bytes`); no
+    /// effect; deletions still work.
     pub(crate) NO_SPACE = "placement.unavailable.no_space";
 }
 
@@ -134,10 +134,10 @@ mod tests {
             "# Error codes\n\n\
              The REST API has them in `errors[0].code`; [how errors look](api.md#errors).\n\n\
              Generated: `PLACEMENT_WRITE_DOCS=1 cargo test --workspace --lib errors::code` writes this page.\n\n\
-             ## Of this service alone\n\nAt every microversion.\n{}\n\
-             A request without a code: 431 has no body and no request id. Its head is longer than 80 KiB (HTTP/2) or some \
-             400 KiB (HTTP/1.1), or has more than 100 headers (HTTP/1.1).\n\n\
-             ## Of the reference\n\nFrom microversion 1.23 on, as in upstream.\n{}",
+             ## Codes of this service\n\nAt every microversion.\n{}\n\
+             One status has no code: 431 has no body and no request id. It means that the head of the request is longer than \
+             80 KiB (HTTP/2) or some 400 KiB (HTTP/1.1), or has more than 100 headers (HTTP/1.1).\n\n\
+             ## Codes of the reference\n\nFrom microversion 1.23 on, as in upstream.\n{}",
             table(OWN_PAGE),
             table(REFERENCE_PAGE)
         )

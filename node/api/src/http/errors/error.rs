@@ -15,7 +15,7 @@ use placement_base::backend::{PlacementIndex, Unavailable};
 pub(crate) struct ApiError {
     /// Always a 4xx or 5xx status.
     pub(crate) status: StatusCode,
-    /// The cause, the consequence and the remedy. Clients see it in a frame.
+    /// The cause, the consequence and the remedy. `frame` adds the standard text around it.
     pub(crate) message: String,
     /// Whether the response has the microversion in `vary`.
     pub(crate) varies: Varies,
@@ -23,7 +23,7 @@ pub(crate) struct ApiError {
     pub(crate) header: Option<Box<(HeaderName, String)>>,
     /// The first and last supported microversion, if the requested one is not supported.
     pub(super) versions: Option<(&'static str, &'static str)>,
-    /// The token and the time from which on changes are kept, if earlier ones are requested.
+    /// The token and the time from which on changes are retained, if earlier changes are requested.
     pub(super) oldest: Option<Box<(String, Option<String>)>>,
     /// One of [`code::REFERENCE`] or [`code::OWN`].
     pub(crate) code: &'static str,
@@ -49,9 +49,9 @@ impl ApiError {
         }
     }
 
-    /// 503; the client may retry. There is no `Retry-After`: keystoneauth would wait for that time
-    /// before each retry instead of doubling its pauses, so that services would give up early and
-    /// come back all at once.
+    /// 503; the client may retry. The response has no `Retry-After`: keystoneauth would wait for
+    /// that time before each retry instead of doubling its pauses, so that services would give up
+    /// early and retry all at once.
     pub(super) fn unavailable(code: &'static str, message: impl Into<String>) -> Self {
         Self::new(StatusCode::SERVICE_UNAVAILABLE, code, message)
     }
@@ -134,7 +134,7 @@ impl ApiError {
     ) -> Self {
         let (oldest, at) = (oldest.to_string(), at.rfc3339());
         let since = (at.as_ref()).map_or_else(String::new, |at| format!(" ({at})"));
-        let message = format!("{what}: this node keeps changes after {oldest}{since}.");
+        let message = format!("{what}: this node has only the changes after {oldest}{since}.");
         Self {
             oldest: Some(Box::new((oldest, at))),
             ..Self::new(StatusCode::GONE, code, message)
@@ -191,7 +191,7 @@ impl ApiError {
 
     /// 503 for `/` on a node that is not ready.
     pub(crate) fn not_ready(reason: &str) -> Self {
-        let message = format!("This node is not ready: {reason}. Other nodes may be.");
+        let message = format!("This node is not ready: {reason}. Use another node.");
         Self::unavailable(code::NOT_READY, message)
     }
 

@@ -1,4 +1,4 @@
-//! Requests that belong to no partition. They are refused without a look at any state.
+//! Requests that belong to no partition. They are refused before any state is read.
 
 use http::StatusCode;
 use placement_model::types::{PartitionName, PathPrefix, RoutePrefix};
@@ -7,7 +7,7 @@ use super::code;
 use super::error::ApiError;
 use placement_base::backend::Unavailable;
 
-/// Longest part of a host or a path that an error repeats, in characters.
+/// Maximum length of a host or a path in an error, in characters.
 const SHOWN_MAX: usize = 200;
 
 /// The reason why a request belongs to no partition.
@@ -24,33 +24,33 @@ pub enum Misdirected {
         /// The prefix of this node.
         api: PathPrefix,
     },
-    /// The request came in at the listener of a partition that does not exist.
+    /// The request arrived at the listener of a partition that does not exist.
     NoPartition(PartitionName),
     /// This node does not know the partitions of its cluster yet; the text says why.
     Unknown(String),
 }
 
 impl From<&Misdirected> for ApiError {
-    /// Never 404, which Nova would take for a missing host.
+    /// The status is never 404, which Nova would interpret as a missing compute host.
     fn from(why: &Misdirected) -> Self {
         let message = match why {
             Misdirected::Host(host) => {
                 let host = shown(host.as_deref().unwrap_or_default());
                 let message = format!(
                     "No partition of this cluster has the host {host:?}. Use the host of your cloud's endpoint; an \
-                     operator assigns this one to a partition with `placementctl partitions route NAME --host HOST`."
+                     operator can assign this one to a partition with `placementctl partitions route NAME --host HOST`."
                 );
                 return Self::new(StatusCode::MISDIRECTED_REQUEST, code::MISDIRECTED, message);
             }
             Misdirected::Path(path) => format!(
-                "The path {:?} is below the prefix of no partition of this cluster. Use the path of your cloud's \
-                 endpoint; an operator assigns this one to a partition with `placementctl partitions route NAME --prefix \
+                "No partition of this cluster has a prefix that matches the path {:?}. Use the path of your cloud's \
+                 endpoint; an operator can assign this one to a partition with `placementctl partitions route NAME --prefix \
                  PATH`.",
                 shown(path)
             ),
             Misdirected::Prefix { partition, api } => format!(
-                "A partition has the prefix {partition}, and this node serves the default partition's API below {api}: \
-                 an operator corrects [api] prefix of this node, or gives the partition another prefix."
+                "A partition has the prefix {partition}, and this node serves the default partition's API below {api}. \
+                 An operator must correct [api] prefix of this node, or give the partition another prefix."
             ),
             Misdirected::NoPartition(name) => {
                 return Unavailable::NoPartition(name.clone()).into();

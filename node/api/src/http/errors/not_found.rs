@@ -11,7 +11,7 @@ fn not_found(message: String) -> ApiError {
     ApiError::new(StatusCode::NOT_FOUND, code::UNDEFINED, message)
 }
 
-/// No such path, or none at this version (which varies).
+/// An unknown path, or a path that this microversion does not have (then `varies` is `Yes`).
 pub(crate) fn path(varies: Varies) -> ApiError {
     not_found(String::new()).varying(varies)
 }

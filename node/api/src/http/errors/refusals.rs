@@ -1,5 +1,5 @@
-//! The table from the model's refusals to errors. Refusals whose text depends on the request have a
-//! function each.
+//! Maps the model's refusals to errors. Some refusals whose text depends on the request have a
+//! function of their own.
 
 use std::fmt::Display;
 
@@ -178,7 +178,7 @@ pub(crate) fn refused(write: WriteKind<'_>, refusal: Refusal) -> ApiError {
             let status = StatusCode::SERVICE_UNAVAILABLE;
             ApiError::new(status, code::UNDEFINED, refusal.to_string())
         }
-        // On a retry the name leads to the current partition, or to none.
+        // On a retry, the name refers to the current partition, or to no partition.
         Refusal::PartitionGone(_) => {
             let message = format!("The partition was deleted: {refusal}. Nothing was committed.");
             ApiError::unavailable(code::NO_PARTITION, message)

@@ -2,7 +2,7 @@
 
 use placement_model::types::ProviderUuid;
 
-/// The write that was refused, as far as errors depend on it.
+/// The kind of a refused write, on which the error depends.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum WriteKind<'a> {
     /// A `POST` of `/resource_providers`.

@@ -1,6 +1,6 @@
 //! `GET /allocation_candidates`, from 1.10.
 //!
-//! The search runs on a state of its own and writes the answer straight into its bytes. A short
+//! The search runs on a snapshot of the state and writes the answer directly as JSON bytes. A short
 //! search runs on the thread of its request; a long one starts again on another thread. A search
 //! ends early when its client disconnects, at its deadline, and when its answer exceeds the limit.
 
@@ -29,11 +29,11 @@ use crate::http::edge::searches::SearchOutcome;
 use crate::http::edge::settings::CandidateSettings;
 use crate::http::errors::ApiError;
 
-/// A search runs on the thread of its request up to this size of its answer and up to the first
-/// call of its watch. On current hardware either takes well below a millisecond.
+/// Size of the answer up to which a search runs on the thread of its request. The first call of its
+/// watch also ends this attempt. On current hardware, either takes well below a millisecond.
 const AT_ONCE_MAX_BYTES: usize = 64 * 1024;
 
-/// Granularity in which a search takes memory from the budget of all requests.
+/// Granularity in which a search reserves memory in the budget of all requests.
 const MEMORY_STEP_BYTES: usize = 64 * 1024;
 
 /// Estimated bytes that a candidate adds to an answer, with its provider's summary; rarely less.
@@ -69,7 +69,8 @@ pub(crate) async fn list(context: &RequestContext) -> Result<Answer, ApiError> {
         }
         let turn = admission.searches.turn(job.patience.left()).await?;
         let found = context.compute(move || {
-            // The search goes on for a moment after its client has disconnected.
+            // The search continues for a moment after its client has disconnected, and holds the
+            // permit until then.
             let _turn = turn;
             job.run(&mut memory)
         });
@@ -79,7 +80,7 @@ pub(crate) async fn list(context: &RequestContext) -> Result<Answer, ApiError> {
     answered(context, found, asked)
 }
 
-/// Builds the answer; the search is kept so that it can be explained later.
+/// Builds the answer, and notes the search so that it can be explained later.
 fn answered(
     context: &RequestContext,
     found: SearchResult,
@@ -104,7 +105,7 @@ struct SearchResult {
 
 /// One search with all its inputs.
 struct SearchJob {
-    /// Ends at the deadline, counted from the arrival of the request.
+    /// Ends at the deadline, counted from the authentication of the caller.
     patience: Patience,
     asked: Arc<AnsweredRequest>,
     settings: CandidateSettings,
@@ -134,7 +135,7 @@ impl SearchJob {
         answer.map_err(|unanswered| unanswered.unwrap_or_else(|| too_long(deadline)))
     }
 
-    /// Searches and writes the answer. An answer of more than `most` bytes counts as interrupted.
+    /// Searches and writes the answer. An answer of more than `most` bytes interrupts the search.
     fn answer<'a>(
         &'a self,
         watch: Watch<'a>,

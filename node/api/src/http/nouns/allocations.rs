@@ -26,10 +26,10 @@ use crate::http::wire::spelling;
 use crate::http::wire::values::Members;
 use placement_base::backend::SharedState;
 
-/// Project and user of allocations from before 1.8. Such requests name neither.
+/// Project and user of allocations that are written below 1.8, where requests name neither.
 const UNKNOWN_OWNER: &str = "00000000-0000-0000-0000-000000000000";
 
-/// Amounts that one provider gives or one consumer takes.
+/// Amounts that one consumer holds on one provider.
 #[derive(Serialize)]
 struct HoldingBody<R: Serialize> {
     resources: R,
@@ -58,7 +58,8 @@ struct ConsumerBody<'a, T: Serialize> {
     consumer_type: Option<&'a str>,
 }
 
-/// `GET /allocations/{consumer_uuid}`. An unknown consumer has no allocations, rather than a 404.
+/// `GET /allocations/{consumer_uuid}`. For an unknown consumer, the answer has no allocations
+/// instead of being a 404.
 pub(crate) async fn for_consumer(context: &RequestContext) -> Result<Answer, ApiError> {
     let view = context.view().await?;
     let consumer = view.state.consumer(&ConsumerUuid::from(context.param(0)));

@@ -30,7 +30,7 @@ pub(crate) async fn list(context: &RequestContext) -> Result<Answer, ApiError> {
     Ok(context.modified_now(Answer::chunks(vec![made.await?])))
 }
 
-/// A report as JSON has it.
+/// The JSON form of a report.
 pub(super) fn shown(report: &CapacityReport) -> wire::CapacityReport<'_> {
     wire::CapacityReport {
         by: match report.by {
@@ -66,7 +66,7 @@ fn row(row: &ClassCapacity) -> wire::ClassCapacity<'_> {
 
 fn too_long() -> ApiError {
     let message = format!(
-        "The answer would have more than {CONTENT_ROWS_MAX} rows. Request one class, as class=VCPU, or omit by."
+        "The answer would have more than {CONTENT_ROWS_MAX} rows. Request one class, such as class=VCPU, or omit the parameter by."
     );
     ApiError::bad_request(message).with_code(code::LIMIT_EXCEEDED)
 }

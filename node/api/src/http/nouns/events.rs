@@ -1,8 +1,8 @@
 //! `GET /placementd/v1/events`: a stream of changes.
 //!
-//! A task writes the lines of a stream, and waits until its client has taken the previous ones. So
-//! at most one chunk per stream is buffered, and a client that stops reading is noticed on any kind
-//! of connection.
+//! A task writes the lines of a stream, and waits until its client has received the previous ones.
+//! So at most one chunk per stream is buffered, and a client that stops reading is noticed on any
+//! kind of connection.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -43,13 +43,14 @@ use placement_base::world;
 const LIFETIME: Duration = Duration::from_secs(300);
 /// Maximum interval between reports of the stream's position.
 const PROGRESS: Duration = Duration::from_secs(5);
-/// A client that takes no data for this long is too slow.
+/// Time limit for the client to receive a chunk. The stream of a slower client ends.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// Changes within this interval are sent together; the interval grows by itself for each
-/// [`STREAMS_APART`] open streams, as their wake-ups take time from writes.
+/// Changes within this interval are sent together; the interval grows by this length for each
+/// [`STREAMS_APART`] open streams, as their wake-ups take CPU time from writes.
 const APART: Duration = Duration::from_millis(20);
 const STREAMS_APART: usize = 16;
-/// Limits of rows examined and of bytes written of a snapshot, before other tasks get their turn.
+/// Maximum number of rows examined and of bytes written for a snapshot before the task yields to
+/// other tasks.
 const ROWS_AT_ONCE: usize = 500;
 const PIECE_BYTES: usize = 64 * 1024;
 
@@ -108,11 +109,11 @@ pub(crate) async fn watch(context: &RequestContext) -> Result<Answer, ApiError> 
     };
     let last = last.map_err(|_| ApiError::internal())?;
     let task = async move {
-        // A panic is logged already; the stream just ends.
+        // A panic has been logged already and only ends the stream.
         let _ = contain(watch.run(view, begin, last)).await;
     };
     context.api().background.spawn(Box::pin(task));
-    // The stream keeps its place until its client has taken all of it.
+    // The stream counts as open until its client has received all of it.
     let body = stream::unfold(
         (receiver, place),
         async |(mut receiver, place): (Receiver<LineBatch>, BudgetShare)| {
@@ -145,7 +146,7 @@ pub(super) fn parse_filter(query: &Query) -> Result<Filter, ApiError> {
         text.parse().map_err(|_| bad_value("provider", text, right))
     });
     let class = query.last("class").map(|text| {
-        let right = "give the name of a resource class, as VCPU";
+        let right = "give the name of a resource class, such as VCPU";
         text.parse().map_err(|_| bad_value("class", text, right))
     });
     Ok(Filter {
@@ -163,7 +164,7 @@ pub(super) fn parse_filter(query: &Query) -> Result<Filter, ApiError> {
 /// # Errors
 /// 400 if the text is not a token.
 pub(super) fn parse_place(name: &str, text: &str) -> Result<PlacementIndex, ApiError> {
-    let right = "give a token of an earlier answer, as 7.1234";
+    let right = "give a token of an earlier answer, such as 7.1234";
     parse_token(text).ok_or_else(|| bad_value(name, text, right))
 }
 
@@ -171,7 +172,7 @@ pub(super) fn parse_place(name: &str, text: &str) -> Result<PlacementIndex, ApiE
 enum Begin {
     /// After the entry with this index.
     After(u64),
-    /// With a snapshot; `reset` if the client's position is no longer kept.
+    /// With a snapshot; `reset` if the changes after the client's position are no longer retained.
     Snapshot { reset: bool },
 }
 
@@ -192,7 +193,7 @@ impl LineFormat {
         }
     }
 
-    /// Writes a line; `id` is the position from which a client that has the line goes on.
+    /// Writes a line; `id` is the position from which a client resumes after this line.
     fn put(self, out: &mut Vec<u8>, id: Option<&str>, line: &impl Serialize) {
         match self {
             Self::Lines => put(out, line),
@@ -222,9 +223,10 @@ struct EventStream {
     ledger: Ledger,
     filter: Filter,
     form: LineFormat,
-    /// Whether it goes on after everything has been sent.
+    /// Whether the stream continues after all changes so far have been sent.
     follows: bool,
-    /// To the body of the response: one chunk, and the end.
+    /// Sender to the body of the response. The channel has room for one chunk and for the last
+    /// line.
     sender: Sender<LineBatch>,
     /// All entries up to this index are sent; `None` until the snapshot has ended.
     sent: Option<u64>,
@@ -319,7 +321,7 @@ impl EventStream {
             sleep_until(seen + self.apart()).await;
             let news = self.ledger.applied_after(self.sent.unwrap_or_default());
             let due = self.progress.0 + PROGRESS;
-            // Without changes, the position is due for a report.
+            // Without changes, the stream wakes up for the next report of its position.
             let _ = timeout_at(due, news).await;
         }
     }
@@ -398,7 +400,7 @@ impl EventStream {
         lines.into()
     }
 
-    /// A page of the entries after one index and up to another.
+    /// A page of the entries after index `after` and up to index `up_to`.
     async fn step(&self, after: u64, up_to: u64) -> Result<Arc<Step>, End> {
         let mut tail = self.server.tail.lock().await;
         match tail.position_after(self.ledger.epoch, after) {

@@ -55,7 +55,8 @@ pub(crate) async fn show(context: &RequestContext) -> Result<Answer, ApiError> {
     let version = version(context);
     let request = parse(context, context.query()?, version)?;
     let explanations = &context.services.server.admission.explanations;
-    // Taken before the state: writes copy a state that is held.
+    // The permit is acquired before the state is read: writes must copy the data of a state that a
+    // request holds.
     let turn = explanations.turn(context.head.caller, WAIT).await?;
     let asked = AnsweredRequest {
         view: context.view().await?,

@@ -20,7 +20,7 @@ use placement_base::backend::Consistency;
 
 /// Default number of entries.
 const LIMIT_USUAL: usize = 100;
-/// Size in bytes at which a page ends: as much as a node relays for another.
+/// Size in bytes at which a page ends: the maximum that a node relays for another.
 const PAGE_BYTES: usize = 512 * 1024;
 
 /// `GET /placementd/v1/history`: a page of entries before the token `before`.
@@ -66,7 +66,7 @@ struct Walk {
 }
 
 impl Walk {
-    /// The answer: as many entries as requested, or as found in time.
+    /// Builds the answer: the requested number of entries, or fewer if the time expires.
     fn page(&self, patience: &Patience) -> Result<Bytes, ApiError> {
         let mut page = Page::default();
         let mut from = self.from;

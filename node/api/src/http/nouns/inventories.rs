@@ -22,7 +22,7 @@ use crate::http::wire::values::Members;
 /// The default of `max_unit`.
 const MAX_UNIT: i64 = 2_147_483_647;
 
-/// A single inventory: a stored one, or the echo of [`echo`].
+/// A single inventory: a stored inventory, or the result of [`echo`].
 #[derive(Serialize)]
 struct InventoryBody<T: Serialize> {
     #[serde(flatten)]
@@ -201,7 +201,8 @@ pub(crate) fn parse_set(
     Ok((given_generation(body).unwrap_or_default(), inventories))
 }
 
-/// Parses a record that matches the schema, or is under a name that is not a valid class.
+/// Parses a record. It matches the schema unless its class name is invalid: the schema checks only
+/// the members with valid class names.
 fn parse_record(class: &str, record: &Json) -> Result<Inventory, ApiError> {
     let whole = |key: &str, default: i64| {
         u32::try_from(record.member(key).integer().unwrap_or(default)).unwrap_or_default()

@@ -52,8 +52,8 @@ fn name_in<N: FromStr<Err: Display>>(body: &Json) -> Result<N, ApiError> {
 /// Number of rows up to which a list is built on the thread of its request.
 const ROWS_AT_ONCE_MAX: usize = 500;
 
-/// Calls `make` with a maximum number of rows, for which it returns `None` if there are more. A
-/// long list is built on another thread.
+/// Builds a list with `make`, which returns `None` if the list has more rows than its argument. A
+/// list of more than [`ROWS_AT_ONCE_MAX`] rows is built on another thread.
 async fn listed<T: Send + 'static>(
     context: &RequestContext,
     make: impl Fn(usize) -> Result<Option<T>, ApiError> + Send + 'static,
@@ -94,7 +94,7 @@ fn parse_limit(text: &str) -> Result<usize, ApiError> {
     limit.ok_or_else(|| bad_value("limit", text, &right))
 }
 
-/// The time so many seconds ago. The query's schema has checked the number.
+/// The time `seconds` ago. The schema of the query has validated the number.
 fn ago(context: &RequestContext, seconds: &str) -> Timestamp {
     let Timestamp(now) = micros(context.api().clock.now());
     let seconds = spelling::integer(seconds).unwrap_or(0);
@@ -108,7 +108,7 @@ fn bad_value(name: &str, text: &str, right: &str) -> ApiError {
     ApiError::bad_request(message).with_code(code::BAD_VALUE)
 }
 
-/// 400 for a query with an unknown name; `traits` precedes the traits.
+/// 400 for a query with an unknown name; `traits` is the text before the names of traits.
 fn unknown_name(error: &UnknownName, traits: &str) -> ApiError {
     ApiError::bad_request(match error {
         UnknownName::ResourceClass(name) => {

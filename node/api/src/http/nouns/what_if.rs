@@ -36,9 +36,9 @@ const QUESTIONS_MAX: usize = 4;
 const CLAIMS_MAX: u64 = 10_000;
 /// Time limit for a question about claims.
 const DEADLINE: Duration = Duration::from_secs(10);
-/// Time limit of `GET`, as people wait for it.
+/// Time limit of `GET`: short, as people wait for the answer.
 const FIT_DEADLINE: Duration = Duration::from_secs(1);
-/// Time limit for the wait for a turn: longer than another question takes.
+/// Time limit for waiting in the queue: longer than the question in front may take.
 const WAIT: Duration = Duration::from_secs(15);
 
 /// The answer to a question.
@@ -49,7 +49,7 @@ enum WhatIfAnswer {
 }
 
 impl WhatIfAnswer {
-    /// As JSON has it.
+    /// The JSON form.
     fn shown(&self) -> wire::WhatIfAnswer<'_> {
         match self {
             Self::Fit(found) => wire::WhatIfAnswer::Fit(fit_shown(found)),
@@ -90,7 +90,8 @@ pub(crate) async fn ask(context: &RequestContext) -> Result<Answer, ApiError> {
         .into_iter()
         .map(|question| parse(question, context, version))
         .collect::<Result<Vec<_>, _>>()?;
-    // The changes take one turn and each question another, so that others get turns in between.
+    // The changes take one permit and each question another, so that requests of other users can
+    // run in between.
     let what_ifs = &context.services.server.admission.what_ifs;
     let place = what_ifs.place(context.head.caller, WAIT).await?;
     let turn = place.turn(WAIT).await?;

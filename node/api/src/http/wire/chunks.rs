@@ -1,4 +1,4 @@
-//! JSON of any length, written straight into the chunks of a body.
+//! JSON of any length, written directly into the chunks of a body.
 
 use bytes::Bytes;
 use serde::Serialize;
@@ -69,7 +69,7 @@ impl Chunks {
 /// Writes a value as JSON.
 pub(crate) fn put(json: &mut Vec<u8>, value: &impl Serialize) {
     serde_json::to_writer(json, value)
-        .expect("our own types have string keys, and memory takes all bytes");
+        .expect("our own types have string keys, and writing to memory succeeds");
 }
 
 /// Writes an integer as JSON.

@@ -8,7 +8,7 @@ use placement_wire::explain as wire;
 
 use super::own::named;
 
-/// An explanation as JSON has it.
+/// The JSON form of an explanation.
 pub(crate) fn shown(found: &Explanation) -> wire::Explanation<'_> {
     wire::Explanation {
         verdict: match found.verdict {
@@ -53,7 +53,7 @@ fn atom(atom: &Atom) -> wire::Atom<'_> {
     }
 }
 
-/// The names are those of [`Kind::as_str`], which a test compares.
+/// In JSON the names equal [`Kind::as_str`], which a test checks.
 fn kind(kind: Kind) -> wire::Kind {
     match kind {
         Kind::InTree => wire::Kind::InTree,

@@ -1,5 +1,5 @@
-//! JSON as clients send it: members keep their order, the last of repeated members counts, and
-//! numbers remember whether they were written as integers.
+//! JSON as clients send it: members keep their order, the last of repeated members is used, and a
+//! number records whether it was written as an integer.
 
 use std::fmt;
 
@@ -26,7 +26,8 @@ pub(crate) enum Json {
 }
 
 impl Json {
-    /// Parses a body of at most `most` values, as each takes some hundred bytes of memory.
+    /// Parses a body of at most `most` values. The number is limited, as each value takes about a
+    /// hundred bytes of memory.
     ///
     /// # Errors
     /// The text is not JSON, which includes `NaN`, `Infinity`, lone surrogates, and more than 128

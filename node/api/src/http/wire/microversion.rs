@@ -8,7 +8,7 @@ use placement_wire::microversion::{self, NEWEST_HEADER, NEWEST_MINOR};
 use super::spelling;
 use crate::http::errors::{ApiError, Varies};
 
-/// The newest minor version, of the type that a header is parsed into.
+/// The newest minor version, in the type of parsed integers.
 const NEWEST: i128 = NEWEST_MINOR as i128;
 /// Prefix of each header value.
 const SERVICE: &str = "placement ";
@@ -53,7 +53,7 @@ impl Microversion {
     }
 
     /// Parses the value of the header; several headers are joined by commas, and the last entry for
-    /// placement counts.
+    /// placement is used.
     ///
     /// # Errors
     /// 406 for a version that does not exist; 400 for malformed text.

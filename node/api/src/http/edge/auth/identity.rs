@@ -27,7 +27,7 @@ const SERVICE_PROJECT: HeaderName = HeaderName::from_static("x-service-project-i
 const SERVICE_PROJECT_DOMAIN: HeaderName = HeaderName::from_static("x-service-project-domain-id");
 const SERVICE_ROLES: HeaderName = HeaderName::from_static("x-service-roles");
 
-/// Headers that a proxy sets, and must not forward from clients.
+/// Headers that an authenticating proxy sets. It must not forward them from clients.
 pub(super) const OF_PROXIES: [HeaderName; 15] = [
     IDENTITY_STATUS,
     USER,

@@ -44,7 +44,7 @@ pub(super) async fn identify(
         .ok_or_else(|| {
             refused("The X-Auth-Token is unknown to Keystone or has expired. Request a new one.")
         })?;
-    // Access rules limit what the user requests, not what a service requests in the user's name.
+    // Access rules limit requests of the user, but not requests of a service in the user's name.
     if let Some(rules) = &token.access_rules
         && !is_vouched_for
         && !rules.allow(method, path)
@@ -67,7 +67,7 @@ async fn token_of(
 ) -> Result<Option<Arc<Token>>, ApiError> {
     let known = keystone.token_owner(token, may_have_expired).await;
     known.map_err(|KeystoneUnavailable(reason)| {
-        tracing::warn!(reason, "Keystone cannot be asked");
+        tracing::warn!(reason, "cannot validate a token with Keystone");
         ApiError::cannot_authenticate()
     })
 }
@@ -166,7 +166,7 @@ mod tests {
                 assert!(refused.message.contains(path), "{refused:?}");
             }
         }
-        // A service may continue a request that its user was allowed elsewhere.
+        // A service may continue a request that another service has allowed to the user.
         let with = [(TOKEN, "app:9000"), (SERVICE_TOKEN, "nova:9000")];
         assert!(
             identify(&keystone, &tokens(&with), "PUT", other)

@@ -14,8 +14,8 @@ use crate::http::errors::ApiError;
 use placement_audit::access::{Encrypted, Peer};
 use placement_audit::identity::Identity;
 
-/// Authenticates the caller as `[auth] strategy` says. `path` is the path that the client sees; the
-/// request came over a connection from `peer`.
+/// Authenticates the caller as `[auth] strategy` says. `path` is the path that the client sees, and
+/// `peer` the other end of the connection.
 ///
 /// # Errors
 /// 401 if the credentials are missing or wrong; 503 if they cannot be checked now.
@@ -37,7 +37,7 @@ pub(crate) async fn identify(
             proxy::identify(section, headers, peer, is_vouched_for)
         }
         AuthStrategy::Keystone => {
-            let keystone = (api.keystone.as_ref()).expect("the strategy keystone comes with it");
+            let keystone = (api.keystone.as_ref()).expect("the strategy keystone has a client");
             let asking = keystone::identify(keystone, headers, parts.method.as_str(), path);
             Box::pin(asking).await
         }

@@ -1,4 +1,5 @@
-//! `[auth] strategy = "noauth2"`: callers are believed without a check. For tests and trials only.
+//! `[auth] strategy = "noauth2"`: callers are trusted without authentication. For tests and trials
+//! only.
 
 use std::borrow::Cow;
 
@@ -13,7 +14,7 @@ use placement_audit::identity::Identity;
 ///
 /// The token is `user[:project]`; the user `admin` has the role `admin`. `X-Roles` replaces the
 /// roles. `X-Project-Id`, `OpenStack-System-Scope` and the other headers of a Keystone middleware
-/// are believed as well.
+/// are trusted as well.
 pub(super) fn identify(headers: &HeaderMap) -> Option<Identity> {
     let text = |name: HeaderName| headers::text(headers, name);
     let owned = |name| text(name).map(Cow::into_owned);

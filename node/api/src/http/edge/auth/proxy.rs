@@ -1,5 +1,6 @@
 //! `[auth] strategy = "proxy"`: a proxy authenticates the caller and names it in headers. The
-//! headers are believed only if they come from an address of a proxy.
+//! headers are trusted only on connections from a configured proxy address, or with a client
+//! certificate of `[api] tls_client_ca_file`.
 
 use std::borrow::Cow;
 
@@ -23,14 +24,14 @@ pub(super) fn identify(
 ) -> Result<Identity, ApiError> {
     let refused = |message: &str| ApiError::unauthenticated(message);
     let is_known = peer.is_some_and(|Peer(peer)| section.is_proxy(&peer.ip().to_canonical()));
-    // Only proxies have certificates of the authority that vouches for this connection.
+    // Only proxies have client certificates of the configured CA.
     if !is_known && !is_vouched_for {
         return Err(refused(
-            "Requests are accepted only from the authenticating proxy. Send this one to it.",
+            "Requests are accepted only from the authenticating proxy. Send them to the proxy.",
         ));
     }
-    // If a proxy only added its headers to those of the client, the client could choose its
-    // identity.
+    // If a proxy adds its headers to those of the client instead of replacing them, the client can
+    // choose its identity.
     if let Some(twice) = (OF_PROXIES.iter()).find(|name| headers.get_all(*name).iter().count() > 1)
     {
         return Err(refused(&format!(

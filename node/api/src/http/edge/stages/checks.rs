@@ -117,7 +117,7 @@ pub(super) fn find_route(request: &mut Passage<'_, '_>) -> Result<(), ApiError> 
     }
 }
 
-/// 404. Outside the prefix, the message names the prefix.
+/// 404. For a path outside the prefix, the message names the prefix.
 fn no_such_path(public: &PublicAddress, below_prefix: bool) -> ApiError {
     let mut error = not_found::path(Varies::No);
     if !below_prefix && !public.prefix.is_root() {
@@ -129,7 +129,7 @@ fn no_such_path(public: &PublicAddress, below_prefix: bool) -> ApiError {
 /// Finds the operation and composes the context for its handler.
 pub(super) fn find_operation(request: &mut Passage<'_, '_>) -> Result<(), ApiError> {
     let found = request.found.take();
-    let (route, params) = found.expect("the stage `route` refuses a request without one");
+    let (route, params) = found.expect("the stage `route` refuses a path without a route");
     let content_type = request.content_type();
     let accept = request.text(ACCEPT);
     let method = request.parts.method.as_str();
@@ -293,7 +293,7 @@ pub(super) async fn read_body(request: &mut Passage<'_, '_>) -> Result<(), ApiEr
     Ok(())
 }
 
-/// Comes before the work that a refusal would waste.
+/// Refuses a write that this node cannot accept before any work is done for it.
 pub(super) fn check_room(request: &mut Passage<'_, '_>) -> Result<(), ApiError> {
     if !request.progress.is_write() {
         return Ok(());

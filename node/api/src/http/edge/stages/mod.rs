@@ -8,17 +8,17 @@ use crate::http::errors::ApiError;
 
 /// A check of every request.
 pub struct Stage {
-    /// Its name, unique among the stages.
+    /// Name, unique among the stages.
     pub name: &'static str,
-    /// What it does, as a sentence.
+    /// Description of the check, as a sentence.
     pub does: &'static str,
     /// The statuses with which it refuses requests.
     pub refuses_with: &'static [u16],
     check: Check,
 }
 
-/// The function of a stage. Those that wait are named, as a table of futures would need an
-/// allocation for each request.
+/// The function of a stage. The asynchronous functions are variants of their own, as a table of
+/// functions that return futures would need an allocation for each request.
 enum Check {
     Now(fn(&mut Passage<'_, '_>) -> Result<(), ApiError>),
     Authenticate,
@@ -78,7 +78,7 @@ pub static STAGES: [Stage; 12] = [
     Stage {
         name: "operation",
         does: "Checks that the operation exists in the microversion, and the `Accept` or \
-               `Content-Type` that it needs; the table of routes says which comes first.",
+               `Content-Type` that it needs; the route defines which comes first.",
         refuses_with: &[404, 405, 406, 415],
         check: Check::Now(checks::find_operation),
     },
@@ -98,8 +98,8 @@ pub static STAGES: [Stage; 12] = [
     },
     Stage {
         name: "room for a write",
-        does: "Checks, for writes, that this node takes writes (a replayed backup does not), can \
-               queue another one and keep an audit record.",
+        does: "For writes: checks that this node accepts writes (a node that serves a backup does \
+               not), can queue another write and can store an audit record.",
         refuses_with: &[403, 503],
         check: Check::Now(checks::check_room),
     },

@@ -1,4 +1,4 @@
-//! A request between the stages: what is known of it so far.
+//! A request on its way through the stages, with the facts known so far.
 
 use std::borrow::Cow;
 use std::net::IpAddr;
@@ -38,19 +38,19 @@ pub(in crate::http::edge) struct Passage<'p, 'a> {
     /// The route of the path, with the values of its parameters.
     pub(super) found: Option<(&'static Route, Vec<String>)>,
     pub(super) version: Microversion,
-    /// The promise that the client asks for.
+    /// The consistency that the client requests.
     pub(super) asked: Option<Consistency>,
     pub(super) as_of: Option<AsOf>,
-    /// What the stage `operation` found.
+    /// The result of the stage `operation`.
     pub(super) matched: Option<Matched>,
     /// The body, until it is read.
     pub(super) body: Body,
-    /// The memory that the body takes, until the request is answered.
+    /// The memory reserved for the body, until the request is answered.
     pub(super) memory: Option<Memory>,
 }
 
-/// Why later stages find an operation.
-pub(super) const MATCHED: &str = "the stage `operation` refuses a request without one";
+/// Reason why [`Passage::matched`] is set in later stages.
+pub(super) const MATCHED: &str = "the stage `operation` refuses a request without an operation";
 
 /// The operation of a request, and its context for the handler.
 pub(super) struct Matched {
@@ -71,7 +71,8 @@ impl<'p, 'a> Passage<'p, 'a> {
         let path = server.api.settings.public.prefix.rest_of(whole_path);
         // Load balancers request `/`, regardless of the prefix.
         let path = path.or_else(|| (whole_path == "/").then_some("/"));
-        // A missing route is reported later, in its turn; metrics need the route of every request.
+        // The stage `route` reports a missing route. The route is looked up earlier, as metrics
+        // need it for every request.
         let found = path.and_then(|path| routes.find(path));
         if let Some((route, params)) = &found {
             progress.route = Some(route.path);
@@ -118,7 +119,7 @@ impl<'p, 'a> Passage<'p, 'a> {
     /// Answers a request that has passed all stages.
     ///
     /// # Errors
-    /// Those of the handler.
+    /// The errors of the handler.
     pub(in crate::http::edge) async fn answer(&mut self) -> Result<Answer, ApiError> {
         let Matched { operation, context } = self.matched.as_ref().expect(MATCHED);
         (operation.run)(context).await

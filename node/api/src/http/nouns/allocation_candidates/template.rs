@@ -1,4 +1,4 @@
-//! Templates of candidates: all bytes except the UUIDs, once per shape.
+//! JSON templates of candidates: one per shape, with all bytes except the UUIDs.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use placement_model::query::candidates::Candidate;
 
 use crate::http::wire::chunks::{QUOTED_UUID_BYTES, quote_uuid};
 
-/// Maximum number of templates kept.
+/// Maximum number of cached templates.
 pub(super) const SHAPES_MAX: usize = 64;
 
 /// The parts of a candidate ordered by provider: the kind of each, and whether it has the same
@@ -32,11 +32,12 @@ pub(super) struct Templates {
 #[derive(Default)]
 pub(super) struct Template {
     pub(super) json: Vec<u8>,
-    /// Offset and owner of each UUID.
+    /// Offset of each UUID in `json`, and the provider whose UUID it is.
     pub(super) uuids: Vec<(usize, ProviderSlot)>,
 }
 
-/// The provider of a part, which is given by its number or by its place in the order.
+/// A reference to the provider of a part: by the number of the part, or by its position in the
+/// order.
 #[derive(Clone, Copy)]
 pub(super) enum ProviderSlot {
     Part(usize),
@@ -91,8 +92,8 @@ impl Templates {
         false
     }
 
-    /// Adds the template of the current candidate and chooses it. `write` receives a function from
-    /// a part to its place in the order.
+    /// Adds the template of the current candidate and chooses it. `write` receives a function that
+    /// maps a part to its position in the order.
     pub(super) fn add(
         &mut self,
         write: impl FnOnce(&mut Template, &dyn Fn(usize) -> ProviderSlot),

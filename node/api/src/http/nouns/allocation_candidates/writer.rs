@@ -17,9 +17,9 @@ use super::template::{ProviderSlot, Template, Templates};
 use crate::http::wire::chunks::{Chunks, put_each, put_integer, put_uuid};
 use crate::http::wire::microversion::Microversion;
 
-/// Maximum number of looks kept.
+/// Maximum number of cached summaries.
 const LOOKS_MAX: usize = 64;
-/// Traits with ids below this have their names cached.
+/// Names of traits with ids below this are cached.
 const NAMES_MAX: usize = 4096;
 
 /// An answer in progress.
@@ -39,7 +39,7 @@ pub(super) struct AnswerWriter<'a> {
 }
 
 /// Precomputed parts of a provider's summary. The trees of a cloud are similar, so the provider at
-/// the same place of the previous tree is likely to have the same inventories.
+/// the same position in the previous tree is likely to have the same inventories.
 #[derive(Default)]
 struct CachedSummary {
     inventories: Vec<ResourceClassId>,
@@ -173,7 +173,7 @@ impl<'a> AnswerWriter<'a> {
         self.templates = Templates::default();
         let opening = b"],\"provider_summaries\":{";
         chunks.item().extend_from_slice(opening);
-        // Looks by the place of a provider in its tree.
+        // Cached summaries by the position of a provider in its tree.
         let mut looks: Vec<CachedSummary> = Vec::new();
         let mut trait_names = TraitNames::default();
         let mut at = 0;

@@ -92,7 +92,7 @@ fn bad_value(message: impl Into<String>) -> ApiError {
     ApiError::bad_request(message).with_code(code::BAD_VALUE)
 }
 
-/// The first of several limits counts, while the schema checks the last.
+/// Parses `limit`. If it is repeated, the first value is used, although the schema checks the last.
 fn parse_limit(text: &str) -> Result<usize, ApiError> {
     match spelling::integer(text) {
         Some(limit @ 1..) => Ok(usize::try_from(limit).unwrap_or(usize::MAX)),
@@ -162,7 +162,8 @@ fn class_order(query: &Query, version: Microversion) -> Vec<Given<ResourceClassN
     order.into_iter().collect()
 }
 
-/// Any spelling of a UUID is accepted, but only the canonical one can match a provider.
+/// Parses `in_tree`. Any spelling of a UUID is accepted, but only the canonical spelling can match
+/// a provider.
 fn parse_in_tree(value: &str) -> Result<Given<ProviderUuid>, ApiError> {
     let text = value.trim();
     if spelling::uuid(text).is_none() {
@@ -249,7 +250,7 @@ fn check_orphans(groups: &[RequestGroup]) -> Result<(), ApiError> {
     }))
 }
 
-/// Rejects a set of required traits of which every member is forbidden.
+/// Rejects a set of required traits if all of its traits are forbidden.
 fn check_contradictions(groups: &[RequestGroup]) -> Result<(), ApiError> {
     let mut contradictions = Vec::new();
     for group in groups {

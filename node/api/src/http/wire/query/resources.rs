@@ -7,7 +7,8 @@ use placement_model::types::{Given, ResourceClassName};
 use crate::http::errors::ApiError;
 use crate::http::wire::spelling;
 
-/// Parses amounts per class; of repeated classes the last counts. Class names are not validated.
+/// Parses amounts per class. If a class is repeated, its last amount is used. Class names are not
+/// validated.
 ///
 /// # Errors
 /// 400 for any other form, and for amounts below 1 or beyond 64 bits.

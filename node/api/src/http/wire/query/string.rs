@@ -55,7 +55,7 @@ impl Query {
         self.all(name).next()
     }
 
-    /// The last value of a parameter, which counts in most cases.
+    /// The last value of a parameter, which most parameters use if they are repeated.
     pub(crate) fn last<'a>(&'a self, name: &'a str) -> Option<&'a str> {
         self.all(name).next_back()
     }
@@ -74,7 +74,7 @@ impl Query {
         })
     }
 
-    /// The same, for a path on which each parameter may occur once.
+    /// As [`Query::check`], for a path on which each parameter may occur only once.
     ///
     /// # Errors
     /// 400 with the first problem.

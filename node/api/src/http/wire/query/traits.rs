@@ -16,7 +16,7 @@ pub(crate) struct Required {
     pub(crate) forbidden: BTreeSet<Given<TraitName>>,
 }
 
-/// Parses all values of one parameter `required`. Below 1.39 only the last value counts.
+/// Parses all values of one parameter `required`. Below 1.39 only the last value is used.
 ///
 /// # Errors
 /// 400 for a form that this version does not have.

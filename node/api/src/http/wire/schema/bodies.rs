@@ -54,7 +54,8 @@ pub(crate) fn body_of(method: &str, path: &str, version: Microversion) -> &'stat
     found.expect("each operation that reads a body has a shape for each of its versions")
 }
 
-/// The versions of a shape, from its title; a single shape has none and applies to all versions.
+/// The versions of a shape, from its title. A single shape has no title and applies to all
+/// versions.
 fn minors_of(shape: &Value) -> RangeInclusive<u8> {
     let Some(title) = shape["title"].as_str() else {
         return 0..=Microversion::MAX.minor();
@@ -83,7 +84,7 @@ fn resolved(schema: &Value) -> Value {
     };
     if let Some(target) = schema["$ref"].as_str() {
         let target = DOCUMENT.pointer(target.trim_start_matches('#'));
-        return resolved(target.expect("a reference leads somewhere"));
+        return resolved(target.expect("a reference has a target"));
     }
     let keywords = keywords.iter();
     // A `title` that is not a string is the schema of a member with that name.

@@ -68,7 +68,7 @@ fn is_upper(text: &str) -> bool {
     !name.is_empty() && name.bytes().all(is_upper_byte)
 }
 
-/// 36 characters out of hexadecimal digits and hyphens.
+/// The pattern of UUIDs: 36 hexadecimal digits or hyphens, in any order.
 fn is_uuid(text: &str) -> bool {
     let uuid = text.strip_suffix('\n').unwrap_or(text);
     let may_stand = |byte: u8| byte.is_ascii_hexdigit() || byte == b'-';

@@ -60,9 +60,9 @@ pub(crate) struct Text {
 #[derive(Debug, Clone, Copy, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Format {
-    /// Any spelling of upstream.
+    /// Any spelling that upstream accepts.
     Uuid,
-    /// With the hyphens in their usual places.
+    /// Only with hyphens in the usual places.
     HyphenatedUuid,
 }
 

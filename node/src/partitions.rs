@@ -3,8 +3,7 @@
 //! the cluster determines, and may change, which partitions exist and which requests are theirs.
 //!
 //! State about clients (searches, events, limits) belongs to the id of a partition, settings to its
-//! name: a new partition with the name of a deleted one gets the same settings, but none of that
-//! state.
+//! name: a new partition with the name of a deleted one gets the same settings, but not that state.
 
 mod partition_api;
 mod settings;

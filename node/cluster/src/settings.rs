@@ -131,8 +131,8 @@ settings! {
         join_token_file: Option<PathBuf> = None,
         /// How long a voter may be unreachable before its vote moves to a learner that has caught
         /// up, in its zone or else in its region, in seconds. The voter stays a member without a
-        /// vote. The vote does not move while a majority of the voters is unreachable. 0: votes
-        /// move only at an operator's request.
+        /// vote. The vote moves only while a majority of the voters is reachable. 0: votes move
+        /// only at an operator's request.
         autopilot_after_s: u64 = 0,
         /// Preferred sites of the leader: regions, or `REGION/ZONE`, the best first, the same list
         /// on each node. Leadership moves there while a voter there is reachable, has caught up and

@@ -30,7 +30,7 @@
 //! | any method, `/v1/nodes/{id}/…` | the same on another node, through this one |
 //! | `GET /web/…` | pages for a browser, see `placement-web` |
 //! | `GET /metrics`, `/livez`, `/readyz` | for monitoring |
-//! | `GET /metrics/providers` | each provider's inventories, with openstack-exporter's metric names |
+//! | `GET /metrics/providers` | each provider's inventories, under openstack-exporter's names |
 //!
 //! Bodies and parameters:
 //!

@@ -1,5 +1,5 @@
-//! The traits between the REST API and the replicated state. Handlers depend on nothing else of the
-//! cluster, in particular not on openraft or RocksDB.
+//! The traits between the REST API and the replicated state. Handlers use the cluster only through
+//! these traits; they do not depend on openraft or RocksDB.
 
 use std::fmt;
 use std::ops::Deref;
@@ -18,8 +18,8 @@ use uuid::fmt::Hyphenated;
 
 /// A position in the history of the cluster: `epoch.index`, opaque to clients.
 ///
-/// The index is the Raft log index. The epoch distinguishes histories that do not continue each
-/// other (another cluster, a restored snapshot).
+/// The epoch distinguishes histories that do not continue each other: those of another cluster, or
+/// of a cluster restored from a backup.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize)]
 pub struct PlacementIndex {
     /// Identifies the history of a cluster.
@@ -28,7 +28,7 @@ pub struct PlacementIndex {
     pub index: u64,
 }
 
-/// As the header `Placement-Index` has it.
+/// Formats as in the header `Placement-Index`: `epoch.index`.
 impl fmt::Display for PlacementIndex {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}.{}", self.epoch, self.index)
@@ -40,18 +40,18 @@ impl fmt::Display for PlacementIndex {
 pub enum Consistency {
     /// Includes every write that was acknowledged anywhere before the request arrived.
     Linearizable,
-    /// Includes every write up to the token; does not contact the leader.
+    /// Includes every write up to this position, the client's token; does not contact the leader.
     Session(PlacementIndex),
-    /// At most this old, verifiably.
+    /// The state is at most this old; the node verifies it.
     Bounded(Duration),
     /// The state of this node, with or without a quorum.
     Local,
-    /// At most this old, or the state of this node while it is disconnected from the cluster; the
-    /// answer shows which.
+    /// At most this old, or the state of this node while it is disconnected from the cluster. The
+    /// response shows which of the two.
     BoundedOrLocal(Duration),
 }
 
-/// Position of an answer, sent in the headers of every response.
+/// Position of the state in an answer, sent in the headers of every response.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Position {
     /// The position of the state; `None` on a node that belongs to no cluster.
@@ -68,7 +68,7 @@ pub struct Position {
 #[derive(Debug, Clone)]
 pub struct SharedState {
     cluster: Arc<Cluster>,
-    /// A partition that exists.
+    /// A partition that exists in `cluster`.
     partition: PartitionId,
 }
 
@@ -77,13 +77,13 @@ impl Deref for SharedState {
 
     fn deref(&self) -> &State {
         let state = self.cluster.partition(self.partition);
-        state.expect("a partition that is there stays in its state")
+        state.expect("the partition existed when this was created")
     }
 }
 
 impl SharedState {
-    /// Applies a command to this copy of the state. Returns the outcome and the changes as ledger
-    /// entries with index `index`.
+    /// Applies a command to this copy of the state. Returns the outcome, and the changes as ledger
+    /// entries of log index `index`.
     pub fn apply(&mut self, index: u64, command: &Stamped) -> (Outcome, Vec<LedgerEntry>) {
         let mut cluster = Cluster::clone(&self.cluster);
         let (outcome, changes) = cluster.apply(command);
@@ -119,7 +119,7 @@ pub struct View {
 }
 
 impl View {
-    /// The same position in the partition with this name.
+    /// The state of the partition with this name at the same position.
     ///
     /// # Errors
     /// [`Unavailable::NoPartition`].
@@ -130,14 +130,14 @@ impl View {
         Ok(self)
     }
 
-    /// The same position in the partition with this id; `None` if it does not exist.
+    /// The state of the partition with this id at the same position; `None` if it does not exist.
     pub fn in_partition(mut self, partition: PartitionId) -> Option<Self> {
         self.state.cluster.partition(partition)?;
         self.state.partition = partition;
         Some(self)
     }
 
-    /// The partition with its number of route changes, for a command.
+    /// The partition and the number of its route changes so far, for a command.
     pub fn destination(&self) -> Destination {
         let SharedState { cluster, partition } = &self.state;
         Destination {
@@ -158,25 +158,27 @@ impl View {
 pub struct AppliedWrite {
     /// The model's answer, possibly a refusal.
     pub outcome: Outcome,
-    /// Log position of the write; `view` may be later. The response sends it as `Placement-Index`:
-    /// the smallest token that includes the write, and its position in the total order of writes.
+    /// Log position of the write; the position of `view` may be later. The response has it in
+    /// `Placement-Index`: it is the smallest token that includes the write, and its position in the
+    /// total order of writes.
     pub index: PlacementIndex,
-    /// Term of its entry.
+    /// Term of the log entry of the write.
     pub term: u64,
     /// A state of this node that contains the write.
     pub view: View,
 }
 
-/// No node could answer. Never a conflict. Reasons are for people.
+/// Why a request got no answer from the cluster; never a conflict. The texts are for people.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum Unavailable {
-    /// The write certainly never entered the log, or the read was not answered: safe to repeat.
+    /// The write is not committed and never will be, or the read was not answered: it is safe to
+    /// repeat the request.
     #[error("{0}; nothing was committed")]
     NothingCommitted(String),
     /// The write may or may not be committed.
     #[error("{0}; the outcome of the write is unknown")]
     OutcomeUnknown(String),
-    /// The disks lack space for the write, which was not committed.
+    /// The disks have no space for the write, which was not committed.
     #[error("{0}; nothing was committed")]
     NoSpace(String),
     /// Too many writes are waiting in the cluster. The write was not committed.
@@ -190,8 +192,8 @@ pub enum Unavailable {
         /// Maximum length in bytes.
         bytes_max: u64,
     },
-    /// The `Placement-Min-Index` token has another epoch than this cluster, whose epoch is given.
-    /// Waiting does not help.
+    /// The token in `Placement-Min-Index` has another epoch than this cluster, so it is useless to
+    /// wait. Contains the epoch of this cluster.
     #[error("the index token belongs to another history than this cluster's ({0})")]
     ForeignIndex(u64),
     /// The state is read-only: it is restored from a backup, up to this entry. The write was not
@@ -210,7 +212,8 @@ pub enum Unavailable {
 }
 
 impl Unavailable {
-    /// An error for a write that never entered the log, or a read that was not answered.
+    /// An error for a write that is not committed and never will be, or a read that was not
+    /// answered.
     pub fn nothing_committed(reason: impl Into<String>) -> Self {
         Self::NothingCommitted(reason.into())
     }
@@ -234,8 +237,8 @@ impl Unavailable {
 
 /// Commits commands to the log.
 pub trait WriteBackend: Send + Sync {
-    /// Whether the node accepts another write. With too many waiting writes, another one would only
-    /// time out.
+    /// Checks that the node accepts another write. With too many waiting writes, it would only time
+    /// out.
     ///
     /// # Errors
     /// [`Unavailable::Busy`].
@@ -243,11 +246,11 @@ pub trait WriteBackend: Send + Sync {
         Ok(())
     }
 
-    /// Commits the command exactly once, under any leader, and applies it on this node. Waits for a
-    /// leader up to the configured time.
+    /// Commits the command exactly once, even if the leader changes, and waits until this node has
+    /// applied it. Waits for a leader up to the configured time.
     ///
-    /// `request_id` is the id of the HTTP request, `req-UUID`, for the logs of all nodes and for
-    /// the ledger. An id of another form appears only in the logs.
+    /// `request_id` is the id of the HTTP request, `req-UUID`. It appears in the log files of all
+    /// nodes and in the ledger. An id of another form appears only in the log files.
     fn submit(
         &self,
         command: Command,
@@ -267,7 +270,7 @@ pub trait ReadBackend: Send + Sync {
     /// A state of this node with the given consistency. Waits for it up to the configured time.
     fn view(&self, consistency: Consistency) -> BoxFuture<'_, Result<View, Unavailable>>;
 
-    /// The position of this node, for responses that read no state (errors).
+    /// The position of this node, for responses to requests that read no state, such as errors.
     fn position(&self) -> Position;
 }
 
@@ -277,10 +280,10 @@ pub trait Readiness: Send + Sync {
     fn why_not(&self) -> BoxFuture<'_, Option<String>>;
 }
 
-/// Why changes cannot be read.
+/// Why ledger entries cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum LedgerUnavailable {
-    /// The ledger no longer contains them.
+    /// The ledger no longer contains some of the entries.
     #[error("the changes up to entry {} are not kept any more", .0.index)]
     Gone(Floor),
     /// The disk failed or the ledger is damaged; the text is for operators.

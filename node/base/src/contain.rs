@@ -20,7 +20,7 @@ pub fn is_contained() -> bool {
     CONTAINED.get()
 }
 
-/// Runs a part of a request on this thread; a panic in it does not end the process.
+/// Runs a part of a request on this thread and catches a panic in it.
 pub fn contain_call<T>(call: impl FnOnce() -> T) -> Result<T, Panicked> {
     let before = CONTAINED.replace(true);
     let result = std::panic::catch_unwind(AssertUnwindSafe(call));

@@ -1,4 +1,4 @@
-//! Rare code paths, which simulations count: a path that no simulation runs is untested by them.
+//! Rare code paths. Simulations count how often each runs, to show paths that they do not test.
 
 /// Declares the paths with their names.
 macro_rules! rare_paths {
@@ -28,7 +28,7 @@ rare_paths! {
     LogTruncated = "log truncated",
     /// Entries covered by a snapshot were purged from the log.
     LogPurged = "log purged",
-    /// Entries were read from disk because they had left the cache.
+    /// Log entries were read from disk because they were no longer cached.
     LogReadFromDisk = "log read from the disk",
     /// A snapshot replaced the state.
     SnapshotInstalled = "snapshot installed",
@@ -50,13 +50,14 @@ rare_paths! {
     SnapshotPutOff = "snapshot put off",
     /// A frame was sent in pieces.
     SentInPieces = "frame sent in pieces",
-    /// A connection was closed because nothing arrived on it.
+    /// A connection was closed because no answer arrived on it in time.
     ConnectionSilent = "silent connection given up",
     /// A node withdrew a write that it had forwarded.
     WriteGivenUp = "forwarded write given up",
-    /// A leader waited, before its first stamp, for the timestamps of earlier leaders to pass.
+    /// A new leader waited, before its first timestamp, until its clock had passed the timestamps
+    /// of earlier leaders.
     ClockSettled = "stamps of earlier leaders waited for",
-    /// A leader whose clock was ahead stamped by the clocks of a majority.
+    /// A leader whose clock was ahead took timestamps from the clocks of a majority.
     ClockBounded = "stamped by the clocks of a majority",
     /// A write of unknown outcome was sent again.
     WriteAskedAgain = "write of unknown outcome asked again",

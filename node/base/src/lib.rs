@@ -1,7 +1,7 @@
-//! What the REST edge, the store and the cluster stand on: settings, network, clock, threads and
-//! tasks, traces, records, and the two traits by which the edge knows the cluster.
+//! Code that the REST edge, the store and the cluster share: settings, network, clock, threads and
+//! tasks, traces, records, and the traits through which the edge uses the cluster.
 //!
-//! It knows the model, and neither openraft, RocksDB nor a route.
+//! The crate depends on the model, but not on openraft, RocksDB or the routes of the API.
 
 pub mod backend;
 pub mod contain;

@@ -1,4 +1,4 @@
-//! The network as a dependency: the binary uses TCP of the operating system, simulations their own
+//! The network as a trait: the binary uses TCP of the operating system, simulations use their own
 //! network.
 
 use std::io;
@@ -13,7 +13,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
-/// A byte stream between two ends.
+/// A byte stream in both directions.
 pub trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
 
 impl<T: AsyncRead + AsyncWrite + Send + Unpin> Stream for T {}
@@ -21,7 +21,7 @@ impl<T: AsyncRead + AsyncWrite + Send + Unpin> Stream for T {}
 /// A connection over any transport.
 pub type BoxStream = Box<dyn Stream>;
 
-/// Opens connections and listeners. TLS wraps another `Net`.
+/// Opens connections and listeners.
 pub trait Net: Send + Sync {
     /// Listens on `address`, `host:port`; port 0 selects a free one.
     fn bind<'a>(&'a self, address: &'a str) -> BoxFuture<'a, io::Result<Box<dyn Listener>>>;
@@ -101,10 +101,10 @@ const KEEPALIVE_IDLE: Duration = Duration::from_secs(30);
 const KEEPALIVE_EVERY: Duration = Duration::from_secs(10);
 /// Maximum time that sent data may stay unacknowledged.
 const USER_TIMEOUT: Duration = Duration::from_secs(60);
-/// Maximum unsent bytes in the socket buffer: urgent data waits behind them.
+/// Maximum unsent bytes in the socket buffer: urgent data has to wait until they are sent.
 const NOT_SENT_MAX: u32 = 32 * 1024;
 
-/// Closes connections to vanished peers, and sends small writes without delay.
+/// Sets socket options: dead connections are closed, and small writes are sent without delay.
 fn prepare(stream: &TcpStream) -> io::Result<()> {
     stream.set_nodelay(true)?;
     let socket = SockRef::from(stream);
@@ -169,7 +169,7 @@ mod tests {
         assert_eq!(reached(&name).await.unwrap(), first);
         *name.0.lock() = vec![closed, second];
         assert_eq!(reached(&name).await.unwrap(), second);
-        // This network never answers, not even with an error.
+        // No host answers at this address, not even with an error.
         *name.0.lock() = vec!["192.0.2.1:9".parse().unwrap(), closed, first];
         let begun = tokio::time::Instant::now();
         let found = timeout(Duration::from_secs(30), reached(&name)).await;

@@ -1,5 +1,5 @@
-//! Limits connections to the newest ones: idle connections lose their permit to new ones that use
-//! it.
+//! Limits the number of connections: if there are too many, a new connection replaces the oldest
+//! one, so that idle connections cannot block new ones.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Weak};
@@ -7,14 +7,15 @@ use std::sync::{Arc, Weak};
 use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 
-/// A limited number of connections, the oldest first.
+/// A limited number of permits for connections.
 pub struct NewestConnections {
     max: usize,
+    /// The permits, the oldest first.
     permits: Mutex<VecDeque<Weak<CancellationToken>>>,
 }
 
 impl NewestConnections {
-    /// At most `max` connections.
+    /// `max` is the maximum number of connections.
     pub fn new(max: usize) -> Self {
         Self {
             max,
@@ -22,8 +23,8 @@ impl NewestConnections {
         }
     }
 
-    /// A permit for a new connection, which has to end when the token is cancelled. It is held as
-    /// long as the token.
+    /// A permit for a new connection. The connection must hold the token, and must end when it is
+    /// cancelled. Dropping the token releases the permit.
     pub fn permit(&self) -> Arc<CancellationToken> {
         let mut permits = self.permits.lock();
         if permits.len() >= self.max {

@@ -13,7 +13,7 @@ use rustix::process::{geteuid, umask};
 pub enum Exposed {
     /// Other users have access to it.
     #[error(
-        "{path} is open to others than its owner (mode {mode:04o}); run `chmod {right} {path}`"
+        "{path} is accessible to other users (mode {mode:04o}); run `chmod {right} {path}`"
     )]
     Mode {
         /// The directory or file.
@@ -38,13 +38,14 @@ pub enum Exposed {
     },
 }
 
-/// Makes this process create files that only its own user can access.
+/// Sets the umask of this process, so that only its own user can access the files that it creates.
 pub fn restrict_umask() {
     umask(Mode::RWXG | Mode::RWXO);
 }
 
-/// The data directory must belong to this user; no one else may write to it, and only its group may
-/// read it: 0700 or 0750. A missing directory is created with these permissions.
+/// Checks that the data directory belongs to this user, that only this user can write to it, and
+/// that at most its group can read it (0700 or 0750). A missing directory passes the check: it is
+/// created later, with these permissions.
 pub fn check_data_dir(dir: &Path) -> Result<(), Exposed> {
     match fs::metadata(dir) {
         Ok(found) => check_owner(dir, &found).and_then(|()| is_closed(dir, &found, 0o027, "0700")),
@@ -53,9 +54,9 @@ pub fn check_data_dir(dir: &Path) -> Result<(), Exposed> {
     }
 }
 
-/// A file with secrets must belong to this user, without access for others (0600), or to root with
-/// read access for its group (0640): other readers of such a file are in that group. Root reads the
-/// files of all users.
+/// Checks that a file with secrets belongs to this user, without access for others (0600), or to
+/// root, with read access for its group at most (0640). A process that runs as root accepts files
+/// of all users.
 pub fn check_secret_file(path: &Path) -> Result<(), Exposed> {
     let Ok(found) = fs::metadata(path) else {
         return Ok(());

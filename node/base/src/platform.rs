@@ -1,4 +1,4 @@
-//! The machine that the store and the node run on, except its network and clock. In the product
+//! The machine on which the store and the node run, except its network and clock. In production
 //! this is the operating system; `simulations/machine` installs another platform for one thread.
 
 use std::cell::RefCell;
@@ -16,13 +16,13 @@ use tokio::task::JoinHandle;
 
 use crate::coverage::RarePath;
 
-/// Sizes at which work is split, in bytes. The product has one set; simulations draw smaller ones,
-/// so that small states reach the code for large ones.
+/// Sizes at which work is split, in bytes. Production has one set of sizes. Simulations choose
+/// smaller random sizes, so that small states run the code for large ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
     /// Longer frames between nodes are sent in pieces of this size.
     pub piece: usize,
-    /// Rows per frame of a snapshot or backup, in encoded form.
+    /// Encoded rows per frame of a snapshot or backup.
     pub snapshot_frame: usize,
     /// Encoded rows per batch when a whole state is replaced.
     pub install_batch: usize,
@@ -34,8 +34,9 @@ pub struct Limits {
     pub read_inline: usize,
     /// Batches with longer command records are applied off the async threads.
     pub apply_inline: usize,
-    /// Unflushed rows that trigger a flush. In the product RocksDB flushes its write buffers in its
-    /// own threads, and the content on disk would depend on their timing.
+    /// Unflushed rows that trigger a flush; used only by simulations. In production, RocksDB
+    /// flushes its write buffers in its own threads, so the content on disk depends on their
+    /// timing.
     pub rows_buffer: usize,
     /// Up to this snapshot length, each scheduled snapshot purges the log. With a longer snapshot,
     /// the log is purged only when it has half the length of the snapshot.
@@ -43,7 +44,7 @@ pub struct Limits {
 }
 
 impl Limits {
-    /// The limits of the product.
+    /// The limits in production.
     pub const PRODUCT: Self = Self {
         piece: 16 << 10,
         snapshot_frame: 1 << 20,
@@ -57,11 +58,11 @@ impl Limits {
     };
 }
 
-/// Niceness of threads for [`Platform::yielding`] work: they get about a tenth of the processor
-/// time of other threads.
+/// Niceness of the threads of [`Platform::yielding`]: they get about a tenth of the processor time
+/// that other threads get.
 pub(crate) const NICENESS: i32 = 10;
 
-/// The machine, as seen by a thread of the node. The default methods are the product's.
+/// The machine, as seen by a thread of the node. Production uses the default methods.
 #[expect(clippy::disallowed_methods, reason = "this is the one place that may")]
 pub trait Platform {
     /// Sizes at which work is split.
@@ -69,18 +70,19 @@ pub trait Platform {
         Limits::PRODUCT
     }
 
-    /// Lends the random number source.
+    /// Calls `draw` with the source of random numbers.
     fn random(&self, draw: &mut dyn FnMut(&mut dyn Rng)) {
         draw(&mut rand_openraft::rng());
     }
 
-    /// Controls each step of tasks that stay on the thread that spawns them. `None`: tokio's
-    /// workers run tasks.
+    /// Controls each step of the tasks, which then stay on the thread that spawns them. `None`:
+    /// tokio's worker threads run the tasks.
     fn steps(&self) -> Option<Rc<dyn Steps>> {
         None
     }
 
-    /// Delay before a thread starts its work. `None`: real threads have their own delay.
+    /// A simulated delay before a thread starts its work. `None`: real threads, which need no
+    /// simulated delay.
     fn scheduled(&self) -> Option<BoxFuture<'static, ()>> {
         None
     }
@@ -104,7 +106,8 @@ pub trait Platform {
         done.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
     }
 
-    /// Runs a future that blocks on the disk, on a dedicated thread. `None`: it runs as a task.
+    /// Runs a future that blocks on the disk, on a dedicated thread. Returns `None` if it runs as a
+    /// task instead.
     ///
     /// # Errors
     /// The thread cannot be started.
@@ -124,7 +127,7 @@ pub trait Platform {
     fn watchdog(&self, name: &'static str, watch: Box<dyn FnOnce() + Send>) {
         let thread = thread::Builder::new().name(name.to_owned());
         let started = thread.spawn(watch);
-        started.expect("a process that starts has room for one more thread");
+        started.expect("a process that starts can create one more thread");
     }
 
     /// Makes a file's content durable, with the metadata needed to read it.
@@ -146,12 +149,12 @@ pub trait Platform {
         }
     }
 
-    /// Whether the machine loses its power at this point of its work on `path`.
+    /// Whether the machine loses power at this point of its work on `path`.
     fn power_fails(&self, _point: &'static str, _path: &Path) -> bool {
         false
     }
 
-    /// The form of a path in messages.
+    /// A path as messages show it.
     fn shown(&self, path: &Path) -> PathBuf {
         path.to_owned()
     }
@@ -165,13 +168,13 @@ pub trait Platform {
     }
 }
 
-/// Controls when tasks that stay on one thread take their steps.
+/// Controls when the tasks of a simulated thread are polled.
 pub trait Steps {
     /// Polls a task once, or calls its waker when it may continue.
     fn step(&self, context: &mut Context<'_>, poll: &mut dyn FnMut(&mut Context<'_>));
 }
 
-/// Panic payload that unwinds the work of a machine that loses its power.
+/// Panic payload that ends the work of a simulated machine that loses power.
 #[derive(Debug)]
 pub struct PowerFails;
 
@@ -198,7 +201,7 @@ pub fn install(platform: Rc<dyn Platform>) -> Installed {
 }
 
 /// Restores the previous platform when dropped.
-#[must_use = "the platform goes when this is dropped"]
+#[must_use = "the platform is uninstalled when this is dropped"]
 pub struct Installed {
     // `Rc` keeps the guard on its thread.
     before: Option<Rc<dyn Platform>>,

@@ -26,8 +26,8 @@ impl RecordVersion {
         Self::FIRST
     };
 
-    /// The version that the nodes of a cluster with this feature level write; all of them can read
-    /// it.
+    /// The version that nodes of a cluster with this feature level write. All nodes of such a
+    /// cluster can read it.
     pub const fn for_level(level: Level) -> Self {
         match level {
             Level(0..=1) => Self::FIRST,
@@ -50,7 +50,7 @@ pub enum WireError {
     Empty,
     /// A newer binary wrote it.
     #[error(
-        "a record of version {0}, but this binary reads up to version {newest}: a newer one wrote it",
+        "a record of version {0}, but this binary reads up to version {newest}: a newer binary wrote it",
         newest = RecordVersion::NEWEST
     )]
     Newer(u8),
@@ -78,17 +78,17 @@ pub fn encode_into<T: Serialize + ?Sized>(bytes: &mut Vec<u8>, version: RecordVe
     rmp_serde::encode::write(bytes, value).expect(WRITTEN);
 }
 
-/// Encodes a record with field names, so that a reader ignores unknown fields: the first message of
-/// a connection, and the identity file of a data directory.
+/// Encodes a record with field names, so that a reader ignores unknown fields. Used for the first
+/// message of a connection, and for the identity file of a data directory.
 pub fn encode_named<T: Serialize + ?Sized>(value: &T) -> Vec<u8> {
     let mut bytes = vec![RecordVersion::FIRST.0];
     rmp_serde::encode::write_named(&mut bytes, value).expect(WRITTEN);
     bytes
 }
 
-const WRITTEN: &str = "writing to memory does not fail, and no type of ours refuses to be written";
+const WRITTEN: &str = "writing to memory does not fail, and all our types can be serialized";
 
-/// Decodes a whole record: trailing bytes are damage.
+/// Decodes a whole record. Trailing bytes are an error.
 ///
 /// # Errors
 /// [`WireError`]. Arbitrary bytes never cause a panic.
@@ -104,7 +104,7 @@ pub fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, WireError> {
     let mut reader = Deserializer::from_read_ref(rest);
     let value =
         T::deserialize(&mut reader).map_err(|error| WireError::Damaged(error.to_string()))?;
-    // At the end of the input there is no marker of another value.
+    // The error for a missing marker proves that the input ends here.
     match <()>::deserialize(&mut reader) {
         Err(Error::InvalidMarkerRead(_)) => Ok(value),
         _ => Err(WireError::Damaged("trailing bytes".to_owned())),

@@ -1,5 +1,5 @@
-//! The one way to tasks and threads, by way of the thread's
-//! [`Platform`](crate::platform::Platform).
+//! Tasks, threads and random numbers. All crates of the node use this module for them; it calls the
+//! thread's [`Platform`](crate::platform::Platform).
 
 use std::convert::Infallible;
 use std::future::Future;
@@ -26,8 +26,9 @@ pub fn limits() -> Limits {
     here(|platform| platform.limits())
 }
 
-/// Number of items per piece that [`ahead`] hands over, and number of pieces that may wait.
+/// Number of items per piece that [`ahead`] hands over.
 const PIECE_ITEMS: usize = 1_000;
+/// Maximum number of pieces that wait for the consumer of [`ahead`].
 const PIECES_WAITING: usize = 4;
 
 /// Runs an iterator on a separate thread, ahead of its consumer.
@@ -40,7 +41,7 @@ pub fn ahead<T: Send, R>(
         scope.spawn(move || {
             loop {
                 let piece: Vec<T> = items.by_ref().take(PIECE_ITEMS).collect();
-                // The consumer has stopped early.
+                // Sending fails if the consumer has stopped early.
                 if piece.is_empty() || sender.send(piece).is_err() {
                     break;
                 }
@@ -57,7 +58,7 @@ pub fn ahead<T: Send, R>(
 pub fn yielding<T: Send>(work: impl FnOnce() -> T + Send) -> T {
     let (mut work, mut done) = (Some(work), None);
     here(|platform| platform.yielding(&mut || done = work.take().map(|work| work())));
-    done.expect("a platform does the work that it is given")
+    done.expect("each platform runs the work before it returns")
 }
 
 /// Spawns a task: on tokio's workers, or on the thread's `LocalSet` if the platform requires it.
@@ -133,11 +134,11 @@ where
     let done = handle.await;
     scheduled().await;
     match done {
-        Ok(()) => (result.try_recv()).expect("work that is over has sent its result"),
+        Ok(()) => (result.try_recv()).expect("finished work has sent its result"),
         Err(error) => match error.try_into_panic() {
             Ok(panic) => std::panic::resume_unwind(panic),
-            // Only a runtime that shuts down cancels blocking work; nothing waits for the result
-            // then.
+            // Blocking work is cancelled only when the runtime shuts down; then nothing waits for
+            // the result.
             Err(_) => std::future::pending().await,
         },
     }
@@ -151,10 +152,10 @@ pub fn watchdog(name: &'static str, watch: impl FnOnce() + Send + 'static) {
     here(|platform| platform.watchdog(name, Box::new(watch)));
 }
 
-/// How long the process waits until the lines with the reason are logged.
+/// How long the process waits before it ends, so that the reason is written to the log.
 const LAST_WORDS: Duration = Duration::from_millis(500);
 
-/// Ends the process, for a reason that is logged already.
+/// Ends the process. The caller has logged the reason.
 #[expect(
     clippy::disallowed_methods,
     reason = "no simulated process ends like this"
@@ -167,13 +168,14 @@ pub fn end_process() -> ! {
 /// Sends jobs to a dedicated thread, which processes them in order. When this is dropped, the
 /// thread finishes the queued jobs and ends.
 pub struct Worker<T> {
-    // Before the thread, which ends when there are no senders.
+    // Declared before the thread, so that it is dropped first: the thread ends when all senders are
+    // dropped, and is then joined.
     queue: mpsc::UnboundedSender<T>,
     _thread: Joined,
 }
 
 impl<T> Worker<T> {
-    /// `run` starts the thread.
+    /// `work` processes the jobs; `run` starts a thread for it.
     pub fn start<W: Future<Output = ()> + Send + 'static>(
         work: impl FnOnce(mpsc::UnboundedReceiver<T>) -> W,
         run: impl FnOnce(BoxFuture<'static, ()>) -> io::Result<Option<thread::JoinHandle<()>>>,
@@ -250,7 +252,7 @@ mod tests {
         let niceness = || rustix::process::getpriority_process(None).unwrap();
         let before = niceness();
         assert_eq!(yielding(niceness), NICENESS.max(before));
-        assert_eq!(niceness(), before, "this thread goes on as it was");
+        assert_eq!(niceness(), before, "this thread is unchanged");
         let panic = std::panic::catch_unwind(|| yielding(|| panic!("seen")));
         assert_eq!(panic.unwrap_err().downcast_ref(), Some(&"seen"));
     }

@@ -1,5 +1,6 @@
-//! Settings. A setting has four names: a struct field, a key of the file, an environment variable
-//! and a flag. Each module declares its table with [`settings!`]; `config` combines the tables.
+//! Settings. A setting has four names: a struct field, a key of the configuration file, an
+//! environment variable and a flag. Each module declares its table with [`settings!`]; `config`
+//! combines the tables.
 
 use std::any::TypeId;
 use std::fmt::{self, Display};
@@ -7,7 +8,7 @@ use std::net::IpAddr;
 use std::ops::Deref;
 use std::str::FromStr;
 
-/// What [`settings!`] derives with.
+/// Used by the code that [`settings!`] generates.
 pub use serde;
 use serde::de::{DeserializeOwned, Error};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -18,7 +19,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 pub struct Invalid {
     /// Path of the setting, as `section.key`.
     pub key: String,
-    /// The reason, with a correct alternative.
+    /// The reason, possibly with a correct alternative.
     pub message: String,
 }
 
@@ -35,7 +36,7 @@ impl Invalid {
 /// Checks that `address` has the form `host:port`.
 ///
 /// # Errors
-/// Another form, or port 0 unless `zero_port` is set.
+/// The address has another form, or has port 0 while `zero_port` is false.
 pub fn check_address(key: &str, address: &str, zero_port: bool) -> Result<(), Invalid> {
     let wrong = |message: &str| Invalid::new(key, format!("{address:?}: {message}"));
     let parts = address.rsplit_once(':');
@@ -44,7 +45,7 @@ pub fn check_address(key: &str, address: &str, zero_port: bool) -> Result<(), In
         return Err(wrong("the host is missing"));
     }
     match port.parse::<u16>() {
-        Ok(0) if !zero_port => Err(wrong("port 0 cannot be connected to")),
+        Ok(0) if !zero_port => Err(wrong("clients cannot connect to port 0")),
         Ok(_) => Ok(()),
         Err(_) => Err(wrong("the port is not a number from 0 to 65535")),
     }
@@ -59,7 +60,7 @@ pub fn is_loopback(address: &str) -> bool {
     host == "localhost" || (host.parse::<IpAddr>()).is_ok_and(|address| address.is_loopback())
 }
 
-/// The type as which text from the environment or the command line is parsed.
+/// How text from the environment or the command line is parsed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// Any text, taken literally.
@@ -79,13 +80,13 @@ pub enum Kind {
 /// A setting with its default and description.
 #[derive(Debug, Clone)]
 pub struct Setting {
-    /// Table of the file; empty for the top level.
+    /// Table of the configuration file; empty for the top level.
     pub section: &'static str,
     /// Key in that table.
     pub key: &'static str,
     /// Type of its text form.
     pub kind: Kind,
-    /// Default as the file would write it; `None` if unset.
+    /// Default as TOML text; `None` if the setting is unset by default.
     pub default: Option<String>,
     /// Description, with the unit.
     pub doc: &'static str,
@@ -148,7 +149,7 @@ impl Setting {
         (self.check)(value)
     }
 
-    /// Whether a value unsets the setting: an empty text does if there is no default.
+    /// Whether a value unsets the setting: it is an empty text, and the setting has no default.
     pub fn is_unset_by(&self, value: &toml::Value) -> bool {
         self.default.is_none() && value.as_str() == Some("")
     }
@@ -183,7 +184,7 @@ impl Setting {
     }
 }
 
-/// A value that is written as a text in the file.
+/// A value that is written as a string in the configuration file.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Text<T>(pub T);
 
@@ -323,7 +324,7 @@ macro_rules! settings {
 
 pub use settings;
 
-/// A table of the file.
+/// A table of the configuration file.
 #[derive(Debug, Clone)]
 pub struct Table {
     /// Table name; empty for the top level.

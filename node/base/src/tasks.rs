@@ -1,5 +1,5 @@
-//! The tasks of one node: spawned together, stopped together, and awaited, so that nothing of a
-//! stopped node (such as an open database) lives on.
+//! The tasks of one node: they are stopped together and awaited, so that no task of a stopped node
+//! still holds a resource such as an open database.
 
 use std::future::{Future, pending};
 use std::panic::resume_unwind;
@@ -20,8 +20,8 @@ pub struct Tasks {
     stop: CancellationToken,
     /// The first vital task that has ended.
     ended: Arc<watch::Sender<Option<&'static str>>>,
-    /// The runtime of the tasks, independent of the caller; `None`: that of the caller, which is
-    /// the only one in a simulation.
+    /// The runtime of the tasks, independent of the caller. `None`: the caller's runtime, as in a
+    /// simulation, which has only one.
     home: Option<Handle>,
 }
 
@@ -31,7 +31,7 @@ impl Background for Tasks {
     }
 }
 
-/// Lives as long as a vital task; dropped with it, however it ends.
+/// Belongs to a vital task and is dropped when the task ends, for whatever reason.
 struct Life {
     name: &'static str,
     tasks: Tasks,
@@ -60,7 +60,7 @@ impl Tasks {
         }
     }
 
-    /// The same group, whose further tasks are spawned on another runtime, if one is given.
+    /// A handle of the same group that spawns tasks on the runtime `home`, if it is given.
     pub fn on_runtime(&self, home: Option<Handle>) -> Self {
         Self {
             home: home.or_else(|| self.home.clone()),
@@ -83,8 +83,8 @@ impl Tasks {
         }
     }
 
-    /// Spawns a vital task, named by its work. If it ends before the group is stopped, callers
-    /// learn that.
+    /// Spawns a vital task, named by its work. If it ends before the group is stopped,
+    /// [`Tasks::ended`] and [`Tasks::until_one_ended`] return its name.
     pub fn spawn_vital<F>(&self, name: &'static str, future: F)
     where
         F: Future<Output = ()> + Send + 'static,
@@ -111,7 +111,7 @@ impl Tasks {
             .wait_for(Option::is_some)
             .await
             .expect("the sender is in `self`");
-        name.expect("this is what is waited for")
+        name.expect("the wait ends only with a name")
     }
 
     /// Runs a future on the group's runtime while the caller, possibly on another one, waits: a
@@ -127,13 +127,13 @@ impl Tasks {
             Ok(output) => output,
             Err(error) => match error.try_into_panic() {
                 Ok(panic) => resume_unwind(panic),
-                // The runtime shuts down: no one waits for the output any more.
+                // The runtime is shutting down, so nothing waits for the output any more.
                 Err(_) => pending().await,
             },
         }
     }
 
-    /// Stops all tasks and waits until the last one is gone.
+    /// Stops all tasks and waits until the last one has ended.
     pub async fn stop(&self) {
         self.abandon();
         self.tracker.wait().await;

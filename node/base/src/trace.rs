@@ -1,8 +1,8 @@
 //! Decides which requests are traced, and propagates traces between nodes.
 //!
-//! The decision precedes the first span of a request. It is stored as OpenTelemetry's current
-//! context: only spans created in a sampled context are exported (`traces.rs` of the node), so
-//! other requests have none. The exporting layer makes each span the context of its children.
+//! The decision is made before the first span of a request and stored as OpenTelemetry's current
+//! context. Only spans that are created in a sampled context are exported (`traces.rs` of the
+//! node). The exporting layer makes each span the context of its children.
 
 use std::sync::OnceLock;
 
@@ -16,23 +16,23 @@ use crate::backend::uuid_of_request;
 /// W3C Trace Context, 3.2.
 const TRACEPARENT: &str = "traceparent";
 
-/// Ratio of requests to trace if the caller makes no sampling decision. Unset: no request is
-/// traced.
+/// Ratio of requests to trace, from 0 to 1, if the caller makes no sampling decision. If it is
+/// unset, no request is traced.
 static RATIO: OnceLock<f64> = OnceLock::new();
 
 /// Enables tracing of requests, in a process that exports spans.
 pub fn begin(ratio: f64) {
-    // A second call is from another exporter of the same process.
+    // A second call comes from another exporter of the same process; the first ratio stays.
     let _ = RATIO.set(ratio);
 }
 
-/// The context of a request's trace; `None` if it is not traced. `request_id` decides if the caller
-/// does not.
+/// The context of a request's trace; `None` if the request is not traced. If the caller makes no
+/// sampling decision, `request_id` decides.
 pub fn request_context(headers: &HeaderMap, request_id: &str) -> Option<Context> {
     let ratio = *RATIO.get()?;
     let mut given = headers.get_all(TRACEPARENT).iter();
     let first = given.next();
-    // Several headers, or a malformed one, count as none.
+    // Several headers, or a malformed one, are ignored.
     let parent = first.filter(|_| given.next().is_none());
     let parent = parent.and_then(|parent| parse(parent.to_str().ok()?));
     // Without a parent, the request starts a new trace.
@@ -40,7 +40,8 @@ pub fn request_context(headers: &HeaderMap, request_id: &str) -> Option<Context>
     sampled(parent.unwrap_or_else(|| remote(none, u8::from(drawn(request_id) < ratio))))
 }
 
-/// The context of a trace that another node or task sent as a `traceparent`.
+/// The context of a trace that another node or task has sent as a `traceparent`; `None` if it is
+/// not sampled.
 pub fn continued(traceparent: Option<&str>) -> Option<Context> {
     RATIO.get()?;
     sampled(parse(traceparent?)?)

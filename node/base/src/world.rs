@@ -17,12 +17,13 @@ use uuid::Uuid;
 
 use crate::contain::contain_call;
 
-/// Linux runs such threads only on otherwise idle processors and preempts them at once. Even
-/// threads with the highest `nice` value would delay others by some milliseconds.
+/// Scheduling policy of idle work: Linux runs such threads only on otherwise idle processors and
+/// preempts them at once. Even threads with the highest `nice` value would delay others by some
+/// milliseconds.
 const IDLE: ThreadSchedulePolicy = ThreadSchedulePolicy::Normal(NormalThreadSchedulePolicy::Idle);
 
-/// A clock, for headers that contain the current time and for the timestamps that the leader puts
-/// on commands. The model itself reads no clock; its time is in its log.
+/// A clock, for headers that contain the current time and for the timestamps that the leader
+/// assigns to commands. The model reads no clock; it uses these timestamps.
 pub trait Clock: Send + Sync {
     /// Time of the wall clock.
     fn now(&self) -> SystemTime;
@@ -43,7 +44,7 @@ pub fn micros(time: SystemTime) -> Timestamp {
     Timestamp(i64::try_from(since.as_micros()).unwrap_or(i64::MAX))
 }
 
-/// Generates UUIDs: for providers created without one, and for requests.
+/// Generates UUIDs for requests, and for providers that are created without one.
 pub trait UuidSource: Send + Sync {
     /// A new UUID, never returned before.
     fn uuid(&self) -> Uuid;
@@ -51,12 +52,12 @@ pub trait UuidSource: Send + Sync {
 
 /// Runs long computations without delaying other requests or apply.
 pub trait Offload: Send + Sync {
-    /// Runs `work` to completion, even if the returned future is dropped. In production on a thread
-    /// for blocking work, in simulations immediately.
+    /// Runs `work` to completion, even if the returned future is dropped. It runs on a thread for
+    /// blocking work in production, and immediately in simulations.
     fn run(&self, work: Box<dyn FnOnce() + Send>) -> BoxFuture<'static, ()>;
 
-    /// Like [`Offload::run`] for work that only people wait for: it gets the processor time left by
-    /// requests and Raft.
+    /// Like [`Offload::run`] for work that only people wait for: it gets only the processor time
+    /// that requests and Raft do not use.
     fn run_idly(&self, work: Box<dyn FnOnce() + Send>) -> BoxFuture<'static, ()> {
         self.run(work)
     }
@@ -107,7 +108,7 @@ impl Clock for RealWorld {
 
     fn suspended(&self) -> Duration {
         let since_boot = |clock| Duration::try_from(clock_gettime(clock)).unwrap_or_default();
-        // The order ensures that the result never decreases.
+        // The monotonic clock is read first, so the result is never less than the suspended time.
         let awake = since_boot(ClockId::Monotonic);
         since_boot(ClockId::Boottime).saturating_sub(awake)
     }
@@ -124,7 +125,7 @@ impl UuidSource for RealWorld {
 impl Offload for RealWorld {
     fn run(&self, work: Box<dyn FnOnce() + Send>) -> BoxFuture<'static, ()> {
         let handle = tokio::task::spawn_blocking(|| contain_call(work));
-        // The caller of work that panicked finds no result. Work that never began belongs to a node
+        // If the work panics, the caller gets no result. Work that never begins belongs to a node
         // that is stopping.
         Box::pin(handle.map(drop))
     }
@@ -143,7 +144,7 @@ impl Offload for RealWorld {
             .spawn(idle);
         match begun {
             Ok(_) => Box::pin(ended.map(drop)),
-            // The caller finds no result.
+            // The caller gets no result.
             Err(_) => Box::pin(std::future::ready(())),
         }
     }

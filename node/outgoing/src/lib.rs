@@ -1,5 +1,5 @@
-//! HTTP client for external services, over the node's own network: one connection per request, with
-//! a timeout. No state outlives a request.
+//! HTTP client for external services, over the node's network ([`Net`]). Each request has its own
+//! connection and a timeout; the client keeps no state between requests.
 
 use std::fmt;
 use std::io;
@@ -127,7 +127,7 @@ impl Outgoing {
                 .to_bytes();
             Ok(Response::from_parts(head, body))
         });
-        // The task that waits for the answer drives the connection.
+        // This task drives the connection while it waits for the answer.
         match select(answer, pin!(connection)).await {
             Either::Left((answer, _)) => answer,
             Either::Right((_, answer)) => answer.await,
@@ -135,8 +135,8 @@ impl Outgoing {
     }
 }
 
-/// TLS for services whose certificate is issued by a CA in `ca_file`, or by a trusted CA of this
-/// machine.
+/// TLS for services whose certificate is issued by a CA in `ca_file` or, without a file, by a CA
+/// that this machine trusts.
 pub fn tls(ca_file: Option<&Path>) -> Result<TlsConnector, String> {
     let mut roots = RootCertStore::empty();
     match ca_file {

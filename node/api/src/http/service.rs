@@ -71,7 +71,7 @@ impl Service {
         self.0.admission.searches.waiting()
     }
 
-    /// Answers one request, which came over a connection from `peer`.
+    /// Answers one request, which arrived on a connection from `peer`.
     pub fn respond(
         &self,
         request: Request<Body>,

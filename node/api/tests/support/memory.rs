@@ -200,7 +200,7 @@ impl ReadBackend for Memory {
             }
             (None, Consistency::Session(token)) if Some(token) > view.position.index => {
                 let stands = view.position.index.map_or(0, |stands| stands.index);
-                let reason = format!("this node stands at {stands}");
+                let reason = format!("this node has applied index {stands}");
                 Err(Unavailable::nothing_committed(reason))
             }
             _ => Ok(view),

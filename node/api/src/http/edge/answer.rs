@@ -57,7 +57,7 @@ impl Answer {
         }
     }
 
-    /// 200 with a streamed body, which caches must not keep.
+    /// 200 with a streamed body, which caches must not store.
     pub(crate) fn stream(stream: Stream) -> Self {
         Self {
             stream: Some(stream),

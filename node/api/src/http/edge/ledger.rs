@@ -33,7 +33,7 @@ impl Ledger {
         }
     }
 
-    /// Whether a view shows this partition, and not a later one of the same name.
+    /// Whether a view shows this partition, and not a later partition of the same name.
     pub(crate) fn is_for_view(&self, view: &View) -> bool {
         view.destination().partition == self.partition
     }

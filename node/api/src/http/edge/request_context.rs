@@ -96,7 +96,7 @@ pub(crate) struct Services {
 /// Facts that are recorded while a request is handled.
 #[derive(Default, Clone)]
 pub(crate) struct Notes {
-    /// The state that the answer comes from, once one is read.
+    /// The state that the answer comes from, once it is read.
     pub(crate) state: Option<AnswerSource>,
     /// The outcome of the write; `None` if the log certainly does not contain it.
     pub(crate) written: Option<audit::Outcome>,

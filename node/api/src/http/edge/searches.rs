@@ -17,9 +17,9 @@ use super::explanations::AnsweredRequest;
 use super::patience::Patience;
 use placement_base::world::{Clock, Offload};
 
-/// Maximum number of searches kept.
+/// Maximum number of retained searches.
 const KEPT_MAX: usize = 4096;
-/// Maximum number of explanations kept, and their maximum size: 16 MiB in all.
+/// Maximum number of retained explanations, and maximum size of each: 16 MiB in total.
 const EXPLAINED_MAX: usize = 512;
 const EXPLANATION_MAX_BYTES: usize = 32 * 1024;
 /// Explanations of empty answers may use this fraction (1/5) of one processor in the long run.

@@ -148,7 +148,7 @@ pub struct ApiSettings {
 
 settings! {
     /// Limits on the requests in flight of one caller. A request above a limit gets 429 with the
-    /// name of the limit; 0: no limit. Each node counts for itself.
+    /// name of the limit; 0: no limit. Each node counts only its own requests.
     CallersSection {
         /// Maximum number of requests in flight of one user. All Nova services together are one
         /// user.

@@ -195,13 +195,13 @@ impl ApiError {
         Self::unavailable(code::NOT_READY, message)
     }
 
-    /// 503: this node has no capacity for the request now. Nothing was begun.
+    /// 503: this node has no capacity for the request now. Nothing was done.
     pub(crate) fn busy(reason: &str) -> Self {
         let message = format!("{reason}. Send the request again, or to another node.");
         Self::unavailable(code::BUSY, message)
     }
 
-    /// 429: a caller exceeds a limit. Nothing was begun. Without `Retry-After`, as in
+    /// 429: a caller exceeds a limit. Nothing was done. The response has no `Retry-After`, as for
     /// [`ApiError::unavailable`].
     pub(crate) fn too_many_requests(reason: &str) -> Self {
         let message = format!(
@@ -212,7 +212,7 @@ impl ApiError {
         Self::new(status, code::TOO_MANY_REQUESTS, message).varying(Varies::No)
     }
 
-    /// 503: no audit record can be kept. Nothing was begun.
+    /// 503: no audit record can be stored. Nothing was done.
     pub(crate) fn cannot_record(why: &str) -> Self {
         let message = format!(
             "This node cannot keep an audit record of the write now: {why}. Nothing was \

@@ -465,7 +465,7 @@ impl EventStream {
         self.send(lines).await
     }
 
-    /// Sends lines after the client has taken the previous ones.
+    /// Sends lines after the client has received the previous ones.
     async fn send(&self, lines: impl Into<Bytes>) -> Result<(), End> {
         let lines = lines.into();
         if lines.is_empty() {

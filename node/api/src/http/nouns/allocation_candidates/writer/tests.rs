@@ -198,7 +198,7 @@ fn candidates_of_many_shapes_are_written_as_serde_json_writes_them() {
     let shapes_of_two = shapes(2, &[apart, group("_A", &[(one, 2)])]);
     assert_eq!(shapes_of_two.len(), 7, "{shapes_of_two:?}");
     assert_eq!(shapes_of_two.values().sum::<usize>(), 2 * 8);
-    // More shapes than are kept, and groups that can swap places.
+    // More shapes than are cached, and groups that can swap their providers.
     let suffixes = ["_A", "_B", "_C", "_D", "_E"].into_iter();
     let groups = suffixes
         .zip([1, 1, 2, 4, 8])

@@ -109,7 +109,7 @@ async fn changes_are_watched_listed_and_read_back() {
     assert_eq!(last(&newest)["key"]["consumer"], second.to_string());
     let rows = history(&["-o", "csv", "--columns", "key,change"]);
     assert_eq!(rows.lines().count(), 3, "{rows}");
-    assert!(history(&[]).ends_with("are not kept any more\n"));
+    assert!(history(&[]).ends_with("are no longer available\n"));
 
     let held = |as_of: &str| cluster.ctl(&["consumers", "list", "-o", "name", "--as-of", as_of]);
     assert_eq!(held(&before), "");
@@ -156,14 +156,14 @@ async fn watch_reports_an_expired_token_and_continues() {
         let refused = cluster.placementctl(&asked).unwrap();
         let error = refusal(&refused, 1);
         assert!(
-            error.contains("are not available here") && error.contains(why),
+            error.contains("are not available at this node") && error.contains(why),
             "{error}"
         );
     }
     let people = Watch::start(&cluster, &asked);
     let raw = Watch::start(&cluster, &[&asked[..], &["-o", "jsonl"]].concat());
     let remark = next(&people.remarks);
-    let expected = format!("reset: changes after {old} are not kept any more; resuming after ");
+    let expected = format!("reset: changes after {old} are no longer available; resuming after ");
     assert!(remark.contains(&expected), "{remark}");
     let mut lines = Vec::new();
     while lines

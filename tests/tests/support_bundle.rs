@@ -270,7 +270,7 @@ async fn secrets_are_masked_and_their_places_listed() {
     let masked = &made.entry("node-1/settings.toml")["masked"][0];
     assert_eq!(masked["kind"], "a password in a URL");
     let line = masked["line"].as_u64().unwrap();
-    let marker = format!("[line {line} is masked: it looks like it has a password in a URL]");
+    let marker = format!("[line {line} is masked: it seems to contain a password in a URL]");
     made.has("node-1/settings.toml", &marker);
     made.has("node-1/settings.toml", "node_id = 1");
     made.has("node-1/log.txt", "listening");
@@ -294,7 +294,7 @@ async fn secrets_are_masked_and_their_places_listed() {
         made.has_nowhere(secret);
         assert!(!text.contains(secret), "{text}");
     }
-    made.has("node-1/log.txt", "it looks like it has an AWS access key]");
+    made.has("node-1/log.txt", "it seems to contain an AWS access key]");
     made.has("node-1/host.txt", "MemTotal:");
     made.has("node-1/check.json", "\"wrong\": []");
     let renamed = made
@@ -363,7 +363,7 @@ async fn hostile_requests_do_not_keep_a_log_out_of_a_bundle() {
         made.has(log, "listening");
         made.has(
             log,
-            "is masked: it looks like it has the value of a password",
+            "is masked: it seems to contain the value of a password",
         );
     }
 }
@@ -453,7 +453,7 @@ fn hostile_answers_are_cut_and_affect_no_other_file() {
     let (code, text) = texts(&bundle(&hostile, &file, &[]));
     assert_eq!(code, Some(1), "{text}");
     assert!(
-        text.contains("cluster/topology.json: line 2 is masked: it looks like it has a join token"),
+        text.contains("cluster/topology.json: line 2 is masked: it seems to contain a join token"),
         "{text}"
     );
     let made = Bundle::unpack(&file);

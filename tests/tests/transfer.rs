@@ -280,7 +280,7 @@ pub(crate) fn sorted(body: Value) -> Value {
 async fn assert_same(one: &Client, other: &Client) {
     assert_eq!(
         compared(&url(one), other),
-        (Some(0), "0 differences in 54 answers\n".to_owned())
+        (Some(0), "0 differences in 54 responses\n".to_owned())
     );
     let (one, other) = (answers(one).await, answers(other).await);
     for (path, answer) in one {
@@ -304,7 +304,7 @@ async fn assert_found(one: &str, changed: &Client) {
     cloud.has(7, "traits", json!(["CUSTOM_NEW"])).await;
     let (code, found) = compared(one, changed);
     let mut lines: Vec<_> = found.lines().collect();
-    assert_eq!(lines.pop(), Some("15 differences in 59 answers"));
+    assert_eq!(lines.pop(), Some("15 differences in 59 responses"));
     let paths: Vec<_> = (lines.iter().filter_map(|line| line.split_once("  ")))
         .map(|(path, _)| path.to_owned())
         .collect();

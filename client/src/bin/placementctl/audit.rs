@@ -1,5 +1,6 @@
-//! `placementctl consumers audit`: finds leaked allocations, and plans their release: those of
-//! consumers that Nova does not know, and those of instances on hosts where they do not run.
+//! `placementctl consumers audit`: finds leaked allocations and plans their release. It plans the
+//! release of consumers that Nova does not know, and of allocations of an instance on hosts where
+//! the instance does not run.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::io::Write;
@@ -48,15 +49,15 @@ const INCOMPLETE: u8 = 2;
 pub(crate) struct AuditArgs {
     #[command(flatten)]
     lists: Lists,
-    /// Minimum age of an orphan: consumers that changed more recently are neither reported as
-    /// orphans nor planned for release.
+    /// Minimum age of an orphan, which is a consumer that Nova does not know. Consumers that
+    /// changed more recently are neither reported as orphans nor planned for release.
     #[arg(long, value_name = "AGE", value_parser = seconds, default_value = "1h")]
     older_than: u64,
     /// Report migrations that have held allocations for longer than this.
     #[arg(long, value_name = "AGE", value_parser = seconds, default_value = "24h")]
     migrations_older_than: u64,
-    /// Write the release plan to this new file: one line for each orphan and for each instance with
-    /// allocations on a host where it does not run.
+    /// Write a plan for `consumers release` to this new file: one line for each orphan and for each
+    /// instance with allocations on a host where it does not run.
     #[arg(long, value_name = "FILE", requires = "Lists")]
     plan: Option<PathBuf>,
 }
@@ -223,7 +224,8 @@ impl Audit {
         self.weigh(&tallies, nova);
     }
 
-    /// Drops the plans that rest on possibly incomplete lists, and adds a note about it.
+    /// Removes planned releases that are based on possibly incomplete lists, and adds a note about
+    /// each list.
     fn weigh(&mut self, tallies: &Tallies<'_>, nova: &Nova) {
         let instances = tallies.get(INSTANCE).map_or(0, |[known, ..]| *known);
         for (&kind, [_, unknown, others]) in tallies {
@@ -244,8 +246,8 @@ impl Audit {
                 let is_other = |one: &Planned| one.r#type.as_deref().unwrap_or(UNTYPED) != kind;
                 self.planned.retain(is_other);
                 self.notes.push(format!(
-                    "no {kind} is planned for release: Nova's lists miss {unknown} of them and contain {instances} \
-                     instances, so they may be empty, truncated, or of one project. List servers with --all-projects and \
+                    "no {kind} is planned for release: Nova's lists lack {unknown} of them and contain {instances} \
+                     instances, so the lists may be empty, truncated, or limited to one project. List servers with --all-projects and \
                      without --limit"
                 ));
             }
@@ -389,7 +391,7 @@ impl Audit {
     }
 }
 
-/// Something that an operator is to look at.
+/// A finding of the audit: a consumer, or a provider used above its capacity.
 #[derive(Serialize)]
 struct AuditFinding {
     #[serde(flatten)]
@@ -399,9 +401,9 @@ struct AuditFinding {
     #[serde(skip_serializing_if = "Option::is_none")]
     age: Option<String>,
     resources: Amounts,
-    /// Names.
+    /// Names of the providers with these allocations.
     providers: BTreeSet<String>,
-    /// Names.
+    /// Names of their root providers.
     roots: BTreeSet<String>,
 }
 

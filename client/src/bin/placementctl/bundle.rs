@@ -1,4 +1,4 @@
-//! `placementctl debug bundle`: collects the data of an incident in one file, for later analysis.
+//! `placementctl debug bundle`: collects diagnostic data of all nodes in one archive.
 
 mod secrets;
 
@@ -30,7 +30,7 @@ use crate::render::word;
 use crate::status;
 use crate::survey::survey;
 
-/// Longer responses are truncated. A node relays at most 1 MiB of another node.
+/// Longer responses are truncated. A node relays at most 1 MiB of another node's response.
 const ANSWER_BYTES_MAX: usize = 4 << 20;
 /// Number of partitions whose searches are included.
 const PARTITIONS_MAX: usize = 64;
@@ -46,8 +46,8 @@ pub(crate) enum DebugAction {
         after_help = "Each node has `--timeout` seconds to answer; the archive names the nodes that do not. A line that looks \
                       like a secret is masked: its line number and the kind of secret are shown instead. Exit codes: \
                       0 = success; 1 = something was masked, or the file could not be written; 2 = no node answers. \
-                      The nodes verify their states one after the other; during the check a node needs as much memory \
-                      again as its state."
+                      The nodes verify their states one after the other; during the check a node needs additional \
+                      memory of the size of its state."
     )]
     Bundle(BundleArgs),
 }
@@ -73,7 +73,7 @@ struct Entry {
     problem: Option<String>,
     /// Whether the response exceeded the limit and was truncated.
     is_cut: bool,
-    /// Number of masked lines.
+    /// Masked lines with the kinds of secrets.
     masked: Vec<Suspect>,
     /// Whether the file was renamed because its name looked like a secret.
     is_renamed: bool,
@@ -176,7 +176,7 @@ pub(crate) async fn make(
     });
     let manifest = format!("{manifest:#}\n");
     if !secrets::find(&manifest).is_empty() {
-        bail!("file names of the bundle look like secrets; nothing was written");
+        bail!("the manifest of the bundle seems to contain a secret; nothing was written");
     }
     let kept = files
         .iter()
@@ -274,7 +274,8 @@ fn packed<'a>(
     tar.into_inner()?.finish()
 }
 
-/// Reports missing, renamed and masked files. The exit code shows whether something was masked.
+/// Reports missing, renamed and masked files. The exit code is 1 if a line was masked or a file was
+/// renamed.
 fn report(files: &[Entry]) -> ExitCode {
     println!(
         "The bundle contains names and addresses of nodes, users, projects, resource providers, consumers and clients. \

@@ -29,7 +29,7 @@ pub(crate) async fn show(content: &Content, args: CandidatesArgs) -> anyhow::Res
     let found = answer.allocation_requests.len();
     if limit.is_some_and(|limit| found >= limit) {
         warn(&format!(
-            "only the first {found} candidates are shown; there may be more (limit)"
+            "only the first {found} candidates are shown because of the limit; there may be more"
         ));
     }
     let rows = listed(&answer, &content.providers(Value::Null).await?);

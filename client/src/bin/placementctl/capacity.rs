@@ -13,8 +13,8 @@ pub(crate) struct CapacityArgs {
     /// Show only this resource class.
     #[arg(long)]
     class: Option<String>,
-    /// Group the sums by class alone, or by class and aggregate or trait. A provider counts in each
-    /// of its aggregates and traits.
+    /// Group the sums by resource class alone, or also by aggregate or trait. A provider counts in
+    /// each of its aggregates or traits.
     #[arg(long, value_parser = ["class", "aggregate", "trait"], default_value = "class")]
     by: String,
 }

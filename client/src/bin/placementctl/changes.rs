@@ -1,4 +1,4 @@
-//! `placementctl history`, and how a change is displayed.
+//! `placementctl history`, and the text form of a change.
 
 use std::borrow::Cow;
 
@@ -18,25 +18,25 @@ const LIMIT_USUAL: usize = 100;
 /// Largest page of the API, in entries.
 const PAGE_MAX: usize = 1000;
 
-/// Query parameters of `/placementd/v1/history` and `/placementd/v1/events`. A change must match
-/// all of them.
+/// Query parameters of `/placementd/v1/history` and `/placementd/v1/events`. A change or value must
+/// match all of them.
 #[derive(Args, Serialize)]
 pub(crate) struct Filters {
-    /// Show only changes of these kinds, separated by commas: provider, inventory, trait,
-    /// aggregate, class, consumer, allocation.
+    /// Show only these kinds, separated by commas: provider, inventory, trait, aggregate, class,
+    /// consumer, allocation.
     #[arg(long, value_name = "KINDS")]
     kind: Option<String>,
-    /// Show only changes of this provider, given by UUID, name, or the beginning of its name; a
-    /// deleted provider by UUID.
+    /// Show only this provider and its inventories, traits, aggregates and allocations. Given by
+    /// UUID, name, or the beginning of its name; a deleted provider by UUID.
     #[arg(long)]
     provider: Option<String>,
-    /// Show only changes of this consumer.
+    /// Show only this consumer and its allocations.
     #[arg(long)]
     consumer: Option<String>,
-    /// Show only changes of consumers of this project.
+    /// Show only the consumers of this project and their allocations.
     #[arg(long)]
     project: Option<String>,
-    /// Show only changes of this resource class.
+    /// Show only this resource class and its inventories and allocations.
     #[arg(long)]
     class: Option<String>,
 }
@@ -49,7 +49,7 @@ impl Filters {
         path: &str,
     ) -> anyhow::Result<ApiRequest> {
         if let Some(given) = &mut self.provider {
-            // A deleted provider has a history, too.
+            // A deleted provider still has a history.
             let gone = given.parse().ok().map(|uuid: Uuid| uuid.to_string());
             *given = match (content.provider(given).await, gone) {
                 (Err(_), Some(uuid)) => uuid,
@@ -64,7 +64,7 @@ impl Filters {
 pub(crate) async fn show(content: &Content, filters: Filters) -> anyhow::Result<String> {
     let output = &content.source.output;
     let request = filters.request(content, "history").await?;
-    // Sorting applies to the default number of entries.
+    // Without `--limit`, this many entries are read and then sorted.
     let enough = output.limit.unwrap_or(LIMIT_USUAL);
     let mut entries = Vec::new();
     let mut before: Option<String> = None;
@@ -82,7 +82,7 @@ pub(crate) async fn show(content: &Content, filters: Filters) -> anyhow::Result<
         }
     };
     if before.is_some() {
-        cut(&format!("the last {} entries", entries.len()));
+        cut(&format!("the newest {} entries", entries.len()));
     }
     let rows = listed(&entries);
     let answer = History {
@@ -93,15 +93,15 @@ pub(crate) async fn show(content: &Content, filters: Filters) -> anyhow::Result<
     output.report(&cell(&answer), Some(rows), |table| match answer.next {
         None => {
             let oldest = word(&answer.oldest);
-            format!("{table}changes up to {oldest} are not kept any more\n")
+            format!("{table}changes up to {oldest} are no longer available\n")
         }
         Some(_) => table,
     })
 }
 
-/// A change of any kind; that of a newer node, too.
+/// A change of any kind, including kinds that only newer nodes know.
 pub(crate) type AnyChange = Change<String, Value, Value>;
-/// An entry with such changes.
+/// A log entry with changes of any kind.
 pub(crate) type AnyEntry = Entry<'static, AnyChange>;
 
 /// A change, with the time and index of its entry and a readable difference.

@@ -77,8 +77,9 @@ fn words(report: &CheckReport) -> String {
     text
 }
 
-/// The first log entry after which states differ; all later entries differ, too. Digests of
-/// different formats, which occur while versions are mixed, cannot be compared.
+/// Describes the first log entry after which the states of nodes differ; they then differ after all
+/// later entries, too. Digests of different formats occur while nodes have different versions, and
+/// are not compared.
 fn difference(reports: &[CheckReport]) -> Option<String> {
     let mut at: BTreeMap<(u64, &str), BTreeMap<&str, Vec<u64>>> = BTreeMap::new();
     for report in reports {

@@ -24,7 +24,8 @@ use crate::render::is_printed;
 
 /// Number of paths requested at a time.
 const AT_ONCE: usize = 16;
-/// Delay before differing paths are requested again: they may just have changed.
+/// Delay before paths with a difference are requested again: their data may have changed between
+/// the two requests.
 const AGAIN_AFTER: Duration = Duration::from_secs(1);
 const LISTS: [&str; 3] = ["/resource_classes", "/traits", "/traits?associated=true"];
 /// Paths below a provider. If one service lacks the provider, only the first two are requested.
@@ -39,14 +40,14 @@ const PARTS: [&str; 6] = [
 
 #[derive(Args)]
 pub(crate) struct CompareArgs {
-    /// First service: `http://host:port/path` as in the Keystone catalog, or `unix:/path` of a
-    /// node's admin listener, for the partition `default`.
+    /// URL of the first service: `http://host:port/path` as in the Keystone catalog, or
+    /// `unix:/path` for the Unix socket of a node, which compares the partition `default`.
     #[arg(value_name = "URL-A")]
     a: String,
-    /// Second service, like the first.
+    /// URL of the second service, in the same form.
     #[arg(value_name = "URL-B")]
     b: String,
-    /// Keystone token for both services; admin listeners do not need one.
+    /// Keystone token that is sent to both services. A Unix socket does not need a token.
     #[arg(
         long,
         env = "OS_TOKEN",
@@ -67,7 +68,7 @@ pub(crate) async fn run(client: &Client, args: CompareArgs) -> anyhow::Result<Ex
     let mut comparison = Comparison::new([service("A", &args.a)?, service("B", &args.b)?]);
     let differences = comparison.differences(is_printed).await?;
     let answers = comparison.answers;
-    is_printed(format!("{differences} differences in {answers} answers\n").as_bytes())?;
+    is_printed(format!("{differences} differences in {answers} responses\n").as_bytes())?;
     Ok(match differences {
         0 => ExitCode::SUCCESS,
         _ => ExitCode::FAILURE,
@@ -156,7 +157,7 @@ struct Comparison {
     services: [Service; 2],
     /// Number of compared paths.
     answers: usize,
-    /// Paths with a difference.
+    /// Paths with a difference, which are requested again.
     doubtful: Vec<String>,
     say_at: Instant,
 }

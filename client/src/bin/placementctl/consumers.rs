@@ -31,9 +31,9 @@ enum Action {
         /// UUID of the consumer.
         uuid: String,
     },
-    /// Find leaked allocations, and plan the release of those that Nova does not know.
+    /// Find leaked allocations, and write a plan for their release.
     Audit(audit::AuditArgs),
-    /// Release the consumers of a plan, or restore them.
+    /// Release the allocations of a plan, or restore released allocations.
     Release(release::ReleaseArgs),
 }
 
@@ -78,7 +78,8 @@ pub(crate) async fn run(content: &Content, args: ConsumersArgs) -> anyhow::Resul
         *provider = content.provider(provider).await?;
     }
     let output = &content.source.output;
-    // Sorting needs all rows. One row more than the limit shows that there are more.
+    // Sorting needs all rows. Otherwise one row above the limit is read, to detect that there are
+    // more rows.
     let enough = output.limit.filter(|_| output.sort.is_none());
     let filters = serde_json::to_value(filters)?;
     let mut found = Vec::new();
@@ -91,7 +92,7 @@ pub(crate) async fn run(content: &Content, args: ConsumersArgs) -> anyhow::Resul
     Ok(ExitCode::SUCCESS)
 }
 
-/// A consumer, and what it holds altogether.
+/// A consumer, and the sum of its allocations by resource class.
 #[derive(Serialize)]
 struct Listed {
     #[serde(flatten)]
@@ -120,7 +121,7 @@ fn listed(consumers: Vec<Consumer<'static>>) -> Rows<Listed> {
         .wide("generation", |row| row.consumer.generation)
 }
 
-/// An amount that a consumer holds of a provider.
+/// Allocated amount of one resource class on one provider.
 #[derive(Serialize)]
 struct Held {
     #[serde(flatten)]

@@ -22,12 +22,13 @@ use crate::render::{Output, pairs, some, text, warn};
 
 /// Path prefix of the routes that other implementations of the API do not have.
 pub(crate) const EXTENSIONS: &str = "/placementd/v1";
-/// A local read older than this is reported. Nodes ask the leader for its position more often.
+/// A local read of an older state causes a warning. Nodes ask the leader for its position more
+/// often, so their state is older only if they cannot reach the leader.
 const STALE: Duration = Duration::from_secs(5);
 /// Characters that must be escaped in a query (RFC 3986 section 3.4).
 const NOT_IN_QUERIES: &AsciiSet = &CONTROLS.add(b' ').add(b'"').add(b'#').add(b'<').add(b'>');
 
-/// Source and output options of verbs that read content.
+/// Source and output options of commands that read content.
 #[derive(Args)]
 #[command(next_help_heading = "Source")]
 pub(crate) struct Source {
@@ -48,7 +49,7 @@ pub(crate) struct Source {
     pub(crate) output: Output,
 }
 
-/// The content of one partition, read from one node or from the first that answers.
+/// The content of one partition, read from one node or from the first node that answers.
 pub(crate) struct Content {
     pub(crate) admin: Admin,
     pub(crate) source: Source,

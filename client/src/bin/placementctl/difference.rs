@@ -9,8 +9,8 @@ use crate::render::word;
 /// Maximum length of a displayed difference, in characters.
 const SHOWN_MAX: usize = 200;
 
-/// Whether `Last-Modified` says when the content changed. It is the time of the request if the
-/// response is empty, or if upstream stores no time for its content.
+/// Whether `Last-Modified` is the time at which the content changed. Upstream sends the time of the
+/// request if the response is empty, or if it stores no time for the content.
 pub(crate) fn has_time(path: &str, body: &Map<String, Value>) -> bool {
     let is_empty = |value: &Value| *value == json!({}) || *value == json!([]);
     let mut parts = ["inventories", "allocations", "traits"]

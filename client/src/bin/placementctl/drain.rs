@@ -17,12 +17,13 @@ pub(crate) struct DrainArgs {
     /// Node, by number or name.
     #[arg(value_name = "NODE")]
     node: Option<Named>,
-    /// Drain all nodes of this region. Leadership moves to another region if a node there can lead.
+    /// All nodes of this region, one after the other. `drain` moves leadership to another region if
+    /// a node there can lead.
     #[arg(long)]
     region: Option<String>,
 }
 
-/// Makes balancers avoid the nodes, and moves leadership away from them.
+/// Makes load balancers avoid the nodes, and moves leadership away from them.
 pub(crate) async fn drain(
     admin: &Admin,
     args: &DrainArgs,
@@ -37,8 +38,8 @@ pub(crate) async fn drain(
             None => "no leader is known".to_owned(),
         };
         Ok(format!(
-            "node {id} is drained: its /readyz returns 503, and {leads}. Stop it once its balancer has \
-             noticed; it takes requests again after a restart"
+            "node {id} is drained: its /readyz returns 503, and {leads}. Stop it once the load balancer \
+             sends it no more requests; a restart ends the drain"
         ))
     })
     .await
@@ -52,14 +53,14 @@ pub(crate) async fn undrain(
     each(admin, args, timeout, async |node, id| {
         node.undrain().await?;
         Ok(format!(
-            "node {id} takes requests again as soon as its /readyz returns 200"
+            "the drain of node {id} has ended: its /readyz returns 200 as soon as it is ready"
         ))
     })
     .await
 }
 
-/// Applies `ask` to the selected nodes, one after the other, and prints the results. A failure does
-/// not stop the others.
+/// Applies `ask` to the selected nodes, one after the other, and prints the results. If one node
+/// fails, the other nodes are still processed.
 async fn each(
     admin: &Admin,
     args: &DrainArgs,

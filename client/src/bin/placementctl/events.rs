@@ -14,13 +14,14 @@ use crate::render::is_printed;
 use crate::sql::{session, transaction};
 use crate::watch::{Event, follow};
 
-/// Interval at which the position is written while nothing changes, so that it does not become too
-/// old.
+/// Interval at which the position is printed while nothing changes. Without this, the changes after
+/// an old position could become unavailable.
 const APART: Duration = Duration::from_secs(5);
 
 #[derive(Args)]
 pub(crate) struct EventsArgs {
-    /// Print SQL for this database: for `mysql --skip-reconnect`, `psql`, or `sqlite3 -bail`.
+    /// SQL dialect of the database, for the client `mysql --skip-reconnect`, `psql`, or `sqlite3
+    /// -bail`.
     #[arg(long, value_name = "DIALECT", value_parser = PossibleValuesParser::new(Dialect::ALL.map(Dialect::name))
         .try_map(|name| name.parse::<Dialect>()))]
     sql: Dialect,
@@ -46,8 +47,8 @@ pub(crate) async fn run(content: &Content, args: EventsArgs) -> anyhow::Result<(
     };
     match ended {
         Err(error) if is_elsewhere(&error) => Err(error.context(
-            "the changes after the position of the database are not available here: another node may keep more (--node); \
-             otherwise fill an empty database from a new backup (placementd export)",
+            "the changes after the position of the database are not available at this node: another node may have them \
+             (--node); otherwise fill an empty database from a new backup (placementd export)",
         )),
         ended => ended,
     }
@@ -64,7 +65,7 @@ fn print(sql: &str) -> anyhow::Result<()> {
 /// Position of the followed database.
 struct Database {
     dialect: Dialect,
-    /// Token of the database once everything printed is executed.
+    /// Token of the database after it has executed everything printed so far.
     position: String,
     /// When a position was last printed.
     written: Instant,

@@ -17,7 +17,7 @@ use crate::searches::{NodeSearch, on_all_nodes};
 #[derive(Args)]
 pub(crate) struct ExplainArgs {
     /// Query of `GET /allocation_candidates`, a complete URI from an access log, or a request id
-    /// (`req-…`), whose searches are looked up on all nodes.
+    /// (`req-…`). The searches of a request id are looked up on all nodes.
     #[arg(value_name = "QUERY|REQUEST_ID")]
     what: String,
 }
@@ -36,9 +36,9 @@ pub(crate) async fn run(
     let (mut searches, left_out) = on_all_nodes(content, &filters).await?;
     if searches.is_empty() {
         bail!(
-            "no node has a search of {what}: the request did not search for candidates, is too old, or carried the request id \
-             of its caller. In that case use the caller's id, the first of the two in Nova's log: [req-CALLER req-NOVA …]. \
-             `placementctl searches --since 1h --project PROJECT` lists the searches of a project"
+            "no node has recorded a search of {what}: the request did not search for candidates, is too old, or carried the \
+             request id of its caller. In the last case use the caller's id, the first of the two in Nova's log: \
+             [req-CALLER req-NOVA …]. `placementctl searches --since 1h --project PROJECT` lists the searches of a project"
         );
     }
     if left_out > 0 {
@@ -58,7 +58,8 @@ pub(crate) async fn run(
 /// A search of a request.
 #[derive(Serialize)]
 struct LookedUp {
-    /// Its explanation is of now, as none of then was kept.
+    /// Set if the explanation is about the current state, because the node recorded no explanation
+    /// at the time of the search.
     #[serde(skip_serializing_if = "Option::is_none")]
     explained_now: Option<bool>,
     #[serde(flatten)]
@@ -66,7 +67,8 @@ struct LookedUp {
 }
 
 impl LookedUp {
-    /// Explains a search without candidates on the present state, where no explanation was kept.
+    /// If a search without candidates has no recorded explanation, explains it against the current
+    /// state.
     async fn explain(content: &Content, mut kept: NodeSearch) -> Self {
         let search = &mut kept.search;
         let mut explained_now = None;
@@ -74,7 +76,7 @@ impl LookedUp {
             let query = text(&search.query);
             if query.ends_with('…') {
                 warn(&format!(
-                    "the query was too long to be recorded completely: {query}"
+                    "this query was recorded incompletely and cannot be explained: {query}"
                 ));
             } else {
                 let version = search
@@ -124,12 +126,13 @@ fn text_of(searches: &[LookedUp], is_wide: bool) -> String {
     for one in searches {
         let search = &one.kept.search;
         let limit = if search.limited {
-            " (its limit; there may be more)"
+            " (the limit of the query; there may be more)"
         } else {
             ""
         };
         text += &format!(
-            "\n{}  {}{limit} from node {}, asked in {} by user {} of project {}\n  {}\n",
+            "\n{}  {}{limit} from node {}, requested with microversion {} by user {} of project {}\n  \
+             {}\n",
             word(&search.at),
             counted(search.candidates, "candidate"),
             one.kept.node,
@@ -148,7 +151,7 @@ fn text_of(searches: &[LookedUp], is_wide: bool) -> String {
     text
 }
 
-/// An id, preceded by the name if Keystone gave one.
+/// An id, with the name in front if Keystone sent one.
 fn named(name: Option<&str>, id: Option<&str>) -> String {
     match (name, id) {
         (Some(name), Some(id)) => text(&format!("{name} ({id})")),
@@ -186,7 +189,8 @@ fn indented(text: &str) -> String {
     text.lines().map(line).collect()
 }
 
-/// A line of the funnel: trees that remain and are removed, by what, and some of them.
+/// A row of the funnel: a condition, the numbers of trees that it keeps and removes, and some of
+/// the removed trees.
 #[derive(Serialize)]
 struct Step {
     left: Option<u64>,
@@ -195,8 +199,8 @@ struct Step {
     examples: String,
 }
 
-/// Number of trees that remain after each condition. Conditions that remove none share one row
-/// unless `is_wide`.
+/// The number of trees that remain after each condition. Unless `is_wide`, conditions that remove
+/// no tree share one row.
 fn funnel(answer: &Explanation<'_>, is_wide: bool) -> String {
     let (stages, others) = if is_wide {
         (answer.funnel.iter().collect(), 0)

@@ -23,7 +23,7 @@ pub(crate) fn create(path: &Path, mode: u32) -> anyhow::Result<File> {
     file.with_context(|| format!("cannot create {}", path.display()))
 }
 
-/// Replaces a file atomically, with these permissions. The old file stays if this fails.
+/// Replaces a file atomically, with these permissions. If this fails, the old file is unchanged.
 pub(crate) fn replace(path: &Path, mode: u32, content: &[u8]) -> anyhow::Result<()> {
     let written = || -> std::io::Result<()> {
         let mut draft = NamedTempFile::new_in(dir_of(path))?;
@@ -57,7 +57,7 @@ pub(crate) struct Draft<'a> {
 }
 
 impl<'a> Draft<'a> {
-    /// Begins a file. Fails if the target exists.
+    /// Creates the file in the directory of the target. Fails if the target exists.
     pub(crate) fn create(target: &'a Path) -> anyhow::Result<Self> {
         if target.exists() {
             bail!("{} exists already; nothing was changed", target.display());
@@ -71,7 +71,7 @@ impl<'a> Draft<'a> {
         Ok(Self { file, target })
     }
 
-    /// Syncs the file and renames it to its target, unless that exists by now.
+    /// Syncs the file and renames it to its target, unless the target exists by now.
     pub(crate) fn finish(self) -> anyhow::Result<()> {
         let Self { file, target } = self;
         (file.as_file().sync_all())
@@ -81,7 +81,8 @@ impl<'a> Draft<'a> {
     }
 }
 
-/// Runs `work` unless SIGINT or SIGTERM arrives, which drops it with its drafts.
+/// Runs `work`. SIGINT or SIGTERM cancels it and removes its drafts; the error then ends with
+/// `left`.
 pub(crate) async fn unless_interrupted<T>(
     work: impl Future<Output = anyhow::Result<T>>,
     left: &str,

@@ -9,14 +9,14 @@ use crate::named::{Named, number};
 
 #[derive(Subcommand)]
 pub(crate) enum JoinTokenAction {
-    /// Create a token that lets one node join the cluster, once, and print it. The cluster stores
-    /// only its hash.
+    /// Create and print a token with which one node can join the cluster, once. The cluster stores
+    /// only a hash of the token.
     Create(CreateToken),
     /// List recent tokens and their states.
     List,
     /// Revoke an unused token.
     Revoke {
-        /// Number of the token: the part before its dash.
+        /// Number of the token: the part before the dash.
         #[arg(value_name = "NUMBER")]
         id: u64,
     },
@@ -94,7 +94,7 @@ fn steps(status: &NodeStatus, old: u64, new: u64) -> String {
         let host = gone.first().and_then(|member| member.api.rsplit_once(':'));
         let host = host.map_or("HOST", |(host, _)| host);
         text += &format!(
-            "  where ca-key.pem is stored, create the certificate, and copy it and its key to the new machine:\n    \
+            "  on the machine with ca-key.pem, create a certificate, and copy it and its key to the new machine:\n    \
              placementctl tls issue node {new} --dir DIR --host {host}\n"
         );
         change += &format!(", and set [tls] to node-{new}.pem and node-{new}-key.pem");
@@ -102,8 +102,8 @@ fn steps(status: &NodeStatus, old: u64, new: u64) -> String {
     text += &format!(
         "  on the new machine, empty the data directory, and in the configuration {change}\n  write the token to a file \
          that only the user of placementd can read, and start the node once with\n    placementd --config CONFIG --join \
-         {} --join-token-file FILE\nThe node catches up as a learner; then it takes over the vote and the name of node \
-         {old}, which is removed\n",
+         {} --join-token-file FILE\nThe node catches up as a learner; then it gets the vote and the name of node \
+         {old}, and node {old} is removed\n",
         peers.join(",")
     );
     text
@@ -113,7 +113,7 @@ fn steps(status: &NodeStatus, old: u64, new: u64) -> String {
 async fn create(admin: &Admin, terms: &Terms, replaces: Option<u64>) -> anyhow::Result<u64> {
     let made = (admin.create_join_token(terms.ttl, replaces, terms.though_reachable)).await?;
     eprintln!(
-        "token for one node, which becomes node {}; it is shown only once and expires at {}",
+        "token for one new node, which becomes node {}; it is shown only once and expires at {}",
         made.id,
         moment(made.until)
     );

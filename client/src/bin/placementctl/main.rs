@@ -63,7 +63,7 @@ use tls::TlsAction;
 struct Command {
     /// Admin listener of a node: `unix:/path` on the same machine, or `https://host:port`
     /// (`http://host:port` or `host:port` without TLS). Repeatable, or separated by commas; the
-    /// first one that answers is used.
+    /// first endpoint that answers is used.
     #[arg(
         long,
         global = true,
@@ -73,7 +73,7 @@ struct Command {
     )]
     endpoint: Vec<String>,
 
-    /// How long to keep trying, in seconds.
+    /// How long to retry a request, in seconds. Also the time limit of each attempt.
     #[arg(long, global = true, value_name = "SECONDS", default_value_t = 15.0)]
     timeout: f64,
 
@@ -108,7 +108,7 @@ struct Command {
 #[derive(Subcommand)]
 enum Action {
     /// Show the status of every member: role, version, readiness, log indexes, lag behind the
-    /// leader, disk.
+    /// leader, disk usage.
     #[command(
         after_help = "Exit codes: 0 = all members are healthy; 1 = the cluster works but is degraded; \
                             2 = there is no quorum, or no node answers."
@@ -116,82 +116,85 @@ enum Action {
     Status(Output),
     /// Show which failures the cluster tolerates, and the latency of reads and writes at each site.
     #[command(
-        after_help = "Exits with 1 if the cluster does not tolerate the failure that `[cluster] survive` of the queried node names. A \
-                      member that does not answer counts as failed."
+        after_help = "Exits with 1 if the cluster does not tolerate the failure (`node`, `zone` or `region`) that `[cluster] survive` \
+                      of the queried node names. A member that does not answer counts as failed."
     )]
     Topology(Output),
     #[command(flatten)]
     Content(verbs::Verb),
-    /// Form a cluster, once, from nodes that run without `initial_members` and belong to no
-    /// cluster.
+    /// Form a new cluster, once, from nodes that run without `initial_members` and do not belong to
+    /// a cluster yet.
     Init {
-        /// Founding member with the address of its peer listener; repeat for each. Without this
-        /// option, the node at the first endpoint that answers forms a cluster by itself.
+        /// Number and peer listener of an initial member. Repeat this option for each member.
+        /// Without it, the node at the first endpoint that answers forms a cluster of one member.
         #[arg(long = "member", value_name = "ID=HOST:PORT", value_parser = founder)]
         members: Vec<(u64, String)>,
     },
     /// Change the cluster membership.
     #[command(subcommand)]
     Members(MembersAction),
-    /// Manage join tokens, which admit nodes to the cluster.
+    /// Manage join tokens. A node needs a token to join the cluster.
     #[command(subcommand)]
     JoinToken(JoinTokenAction),
-    /// Replace a node that lost its data by a new node with the same name and a new number: creates
-    /// a join token and prints the commands for the new machine. The leader does the rest.
+    /// Replace a node that lost its data by a new node with the same name and a new number. Creates
+    /// a join token and prints the commands to run on the new machine. Once the new node has caught
+    /// up, the leader gives it the vote of the old node and removes the old node.
     Replace(ReplaceNode),
-    /// Manage partitions, which are separate clouds in one cluster.
+    /// Manage partitions: independent clouds that share one cluster. Lists them by default.
     Partitions {
         #[command(subcommand)]
         action: Option<PartitionsAction>,
         #[command(flatten)]
         output: Output,
     },
-    /// Transfer leadership to a node, or to a voter of the leader's choice.
+    /// Transfer leadership to another node. Without --to, the leader chooses a voter.
     TransferLeader {
-        /// New leader. It must be reachable for the leader and caught up.
+        /// New leader, by number or name. It must be caught up, and the current leader must reach
+        /// it.
         #[arg(long, value_name = "NODE")]
         to: Option<Named>,
     },
-    /// Prepare a node for a stop: `/readyz` returns 503, so that balancers use other nodes, and
-    /// leadership moves away. The node still answers requests.
+    /// Prepare a node for a stop. Its `/readyz` returns 503, so that load balancers use other
+    /// nodes, and it transfers leadership to another node. It still answers requests.
     Drain(drain::DrainArgs),
-    /// Revert `drain`: the node takes requests again.
+    /// Revert `drain`: `/readyz` returns 200 again as soon as the node is ready.
     Undrain(drain::DrainArgs),
-    /// Verify the state of each member, one after the other, and compare all states.
+    /// Verify the state of each member, one member after the other, and compare the states.
     #[command(
-        after_help = "Exit codes: 0 = all members are sound; 1 = a check failed; 2 = no check failed, but a \
+        after_help = "Exit codes: 0 = no problem was found; 1 = a check failed; 2 = no check failed, but a \
                       member could not be checked. Notices do not affect the exit code. During the check a member \
-                      needs as much memory again as its state."
+                      needs additional memory of the size of its state."
     )]
     Check,
-    /// Read all data of two services of the Placement API, clusters or openstack-placement, and
-    /// print the differences. `--endpoint` is not used.
+    /// Read all data of two Placement services and print the differences. Each service is a
+    /// placementd cluster or openstack-placement. `--endpoint` is not used.
     #[command(
-        after_help = "Exit codes: 0 = no differences; 1 = differences; 2 = a service cannot be read. Differing data is \
-                      read a second time before it is reported."
+        after_help = "Exit codes: 0 = no differences; 1 = differences; 2 = a service cannot be read. Data that differs is \
+                      read a second time, and is reported only if it still differs."
     )]
     Compare(compare::CompareArgs),
     /// Collect data for the analysis of an incident.
     #[command(subcommand)]
     Debug(DebugAction),
-    /// Compact the log of the node at the first endpoint that answers: flush its state and drop the
-    /// log entries that it covers. This is not a backup.
+    /// Compact the Raft log of the node at the first endpoint that answers: flush its state to disk
+    /// and delete the log entries that this state includes. This is not a backup.
     Compact,
-    /// Serve the read-only web pages of the cluster to a browser on this machine. Prints an address
-    /// that works once.
+    /// Serve the read-only web pages of the cluster to a browser on this machine. Prints the
+    /// address to open, which works once.
     Web(web::WebArgs),
-    /// Create the certificate authority of a cluster, and certificates.
+    /// Create the certificate authority of a cluster, and create or renew certificates.
     #[command(subcommand)]
     Tls(TlsAction),
     /// Print the completion script for a shell.
     Completion { shell: Shell },
     /// Write the manual pages to a directory.
     Man { directory: PathBuf },
-    /// Take a backup of the running cluster. It includes every write that was acknowledged before.
+    /// Take a backup of the running cluster. It includes every write that was acknowledged before
+    /// the command started.
     #[command(
         after_help = "`placementd restore` forms a new cluster from a backup. Exit codes: 0 = success; \
-                            1 = the file cannot be written; 2 = no node sent a complete backup. No \
-                            file is left after a failure."
+                            1 = the file cannot be written; 2 = no node sent a complete backup. \
+                            After a failure, no file remains."
     )]
     Backup {
         /// File to create; it must not exist. `-` writes to standard output.

@@ -13,13 +13,13 @@ use crate::survey::survey;
 
 #[derive(Subcommand)]
 pub(crate) enum MembersAction {
-    /// Make a caught-up learner a voter.
+    /// Make a learner a voter. The learner must be caught up.
     Promote(Change),
-    /// Make a voter a learner, which serves reads and does not count towards the majority.
+    /// Make a voter a learner. A learner serves reads but does not count towards the majority.
     Demote(Change),
-    /// Remove a node. Its number is never used again.
+    /// Remove a node from the cluster. Its number is never used again.
     Remove {
-        /// Do not ask for confirmation if the cluster tolerates no further failure afterwards.
+        /// Do not ask for confirmation even if the cluster tolerates no further failure afterwards.
         #[arg(long)]
         yes: bool,
         #[command(flatten)]
@@ -32,8 +32,8 @@ pub(crate) struct Change {
     /// Node, by number or name.
     #[arg(value_name = "NODE")]
     node: Named,
-    /// Change it even if the cluster then does not tolerate the failure that `[cluster] survive`
-    /// names.
+    /// Make the change even if the cluster then does not tolerate the failure (node, zone or
+    /// region) that `[cluster] survive` names.
     #[arg(long)]
     force: bool,
 }
@@ -83,8 +83,8 @@ async fn remove(
     Ok(())
 }
 
-/// Number of voters that may still fail after the removal of `id`; `None` if it has no vote, so
-/// that nothing changes.
+/// Number of voters that may still fail after the removal of `id`; `None` if the node has no vote,
+/// so that its removal changes nothing.
 fn losses_left(mut survey: Survey, id: u64) -> Option<usize> {
     let gone: Vec<_> = survey
         .members
@@ -96,11 +96,11 @@ fn losses_left(mut survey: Survey, id: u64) -> Option<usize> {
     had_vote.then(|| Health::from_survey(&survey).can_lose)
 }
 
-/// Asks for confirmation on the terminal; fails without one.
+/// Asks for confirmation on the terminal. Fails if standard input is not a terminal.
 fn confirm(id: u64) -> anyhow::Result<()> {
     let warning = format!(
-        "without node {id} the cluster tolerates no further failure: the loss of one more node stops \
-         all writes and reads"
+        "without node {id} the cluster tolerates no further failure: the loss of one more voter stops \
+         writes and linearizable reads"
     );
     let mut input = std::io::stdin().lock();
     if !input.is_terminal() {

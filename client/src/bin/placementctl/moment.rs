@@ -3,12 +3,12 @@
 use time::format_description::well_known::Rfc3339;
 use time::{Duration, OffsetDateTime};
 
-/// A time in seconds since 1970, as RFC 3339 in UTC with the distance from now.
+/// Formats seconds since 1970 as RFC 3339 in UTC, with the time from or until then.
 pub(crate) fn moment(seconds: i64) -> String {
     moment_from(seconds, OffsetDateTime::now_utc().unix_timestamp())
 }
 
-/// A time as RFC 3339 in UTC with the distance from now in days.
+/// Like [`moment`], relative to `now` and in whole days.
 pub(crate) fn day(seconds: i64, now: i64) -> String {
     let (text, days) = (rfc3339(seconds), seconds.abs_diff(now) / 86_400);
     let plural = if days == 1 { "" } else { "s" };
@@ -35,7 +35,7 @@ fn moment_from(seconds: i64, now: i64) -> String {
     }
 }
 
-/// A duration with its two largest units.
+/// Formats a duration in its two largest units.
 pub(crate) fn span(seconds: u64) -> String {
     match (seconds / 86_400, seconds / 3600 % 24, seconds / 60 % 60) {
         (0, 0, 0) => format!("{seconds} s"),
@@ -64,7 +64,7 @@ pub(crate) fn seconds(text: &str) -> Result<u64, String> {
     })
 }
 
-/// Parses a time in the past for the API: a token, a time, or an age, which becomes a time.
+/// Parses a point in the past for the API. A token or a time stays as it is; an age becomes a time.
 pub(crate) fn earlier(text: &str) -> Result<String, String> {
     let ago = seconds(text).ok().and_then(|ago| i64::try_from(ago).ok());
     let Some(ago) = ago else {
@@ -82,7 +82,7 @@ pub(crate) fn earlier(text: &str) -> Result<String, String> {
     };
     let at = OffsetDateTime::now_utc().checked_sub(Duration::seconds(ago));
     let at = at.and_then(|at| at.format(&Rfc3339).ok());
-    at.ok_or_else(|| "this age is before the first year of the calendar".to_owned())
+    at.ok_or_else(|| "this age is too large".to_owned())
 }
 
 #[cfg(test)]

@@ -51,7 +51,7 @@ impl Named {
             return Ok(member.clone());
         }
         let names: Vec<_> = members.iter().map(|member| &*member.name).collect();
-        bail!("no member is named {self}; members: {}", names.join(", "));
+        bail!("{self} is not a member; members: {}", names.join(", "));
     }
 }
 

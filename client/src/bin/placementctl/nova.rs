@@ -18,9 +18,11 @@ pub(crate) const INSTANCE: &str = "INSTANCE";
 pub(crate) const MIGRATION: &str = "MIGRATION";
 /// Kind of a consumer that has no type and is in no list.
 pub(crate) const UNTYPED: &str = "consumer without a type";
-/// Maximum page size of Nova (`[api] max_limit`), which applies to any `limit`.
+/// Default of Nova's maximum page size (`[api] max_limit`), to which Nova reduces any larger
+/// `limit`.
 const PAGE: usize = 1000;
-/// Keys of the compute service and of the hypervisor, in the API and in CLI tables.
+/// Keys of the host names of a server, by compute service and by hypervisor, in the API and in CLI
+/// tables.
 const HOSTS: [&str; 5] = [
     "host",
     "Host",
@@ -50,18 +52,18 @@ const OVER: [&str; 6] = [
     "error",
 ];
 
-/// Sources of Nova's lists.
+/// Options for Nova's lists of servers and migrations.
 #[derive(Args)]
 pub(crate) struct Lists {
-    /// File with all servers of Nova in JSON, listed after Placement was read; `-` reads standard
-    /// input.
+    /// File with all servers of Nova in JSON; `-` reads standard input. A file that was written
+    /// before this command read Placement is refused.
     #[arg(long, value_name = "FILE", conflicts_with = "servers_command")]
     servers: Option<PathBuf>,
     /// Shell command that lists all servers of Nova in JSON. It runs after Placement was read.
     #[arg(long, value_name = "COMMAND")]
     servers_command: Option<String>,
-    /// File with all migrations of Nova in JSON. Needs --servers: Nova silently omits migrations of
-    /// a cell that is down.
+    /// File with all migrations of Nova in JSON. Needs a list of servers, too: Nova silently omits
+    /// migrations of a cell that is down.
     #[arg(long, value_name = "FILE", conflicts_with = "migrations_command")]
     migrations: Option<PathBuf>,
     /// Shell command that lists all migrations of Nova in JSON.
@@ -126,7 +128,8 @@ impl Nova {
     }
 
     /// Whether a list that covers this kind may be truncated. An empty list of servers counts as
-    /// truncated, an empty list of migrations only for migrations: some clouds have none.
+    /// truncated. An empty list of migrations counts as truncated only for migrations, since some
+    /// clouds have no migrations.
     pub(crate) fn may_be_cut(&self, kind: &str) -> bool {
         let servers = self.servers.as_ref().filter(|_| kind != MIGRATION);
         let migrations = self.migrations.as_ref().filter(|_| kind != INSTANCE);
@@ -162,9 +165,9 @@ impl Migrations {
 }
 
 impl Lists {
-    /// Reads the lists. `since`: when Placement had been read. Input from a pipe has no timestamp,
-    /// so it is accepted only if consumers younger than an hour (`older_than`, in seconds) are
-    /// skipped.
+    /// Reads the lists. `since`: the time at which Placement had been read. Input from a pipe has
+    /// no timestamp, so it is accepted only if consumers younger than an hour are skipped
+    /// (`older_than`, in seconds).
     pub(crate) fn read(&self, since: SystemTime, older_than: u64) -> anyhow::Result<Nova> {
         ensure!(
             older_than >= 3600 || self.servers.is_none() && self.migrations.is_none(),

@@ -19,26 +19,27 @@ use crate::render::{Output, Rows, print};
 pub(crate) enum PartitionsAction {
     /// List the partitions with their sizes and routes.
     List,
-    /// Create a partition: a separate cloud that starts with the standard resource classes and
-    /// traits only.
+    /// Create a partition: an independent cloud. It starts with only the standard resource classes
+    /// and traits.
     Create {
         /// Name: up to 64 lower-case letters, digits, dashes, underscores and dots.
         name: String,
         #[command(flatten)]
         routes: Routes,
     },
-    /// Replace the routes of a partition on all nodes. Without hosts and prefixes, it only gets
-    /// requests to its listener in `[[partitions]]`.
+    /// Replace the routes of a partition on all nodes. Without --host and --prefix, the partition
+    /// gets only the requests to the listener that `[[partitions]]` configures for it.
     Route {
-        /// Name of the partition. `default` takes hosts only.
+        /// Name of the partition. `default` can have hosts but no prefixes.
         name: String,
         #[command(flatten)]
         routes: Routes,
     },
-    /// Fill an empty partition without routes from the default partition of a backup, created by
-    /// `placementd import` or by a cluster. Generations, timestamps and order are preserved.
+    /// Import the default partition of a backup into an empty partition without routes. The backup
+    /// was created by `placementd import` or by a cluster. Generations, timestamps and order are
+    /// preserved.
     #[command(
-        after_help = "The partition serves no requests until `partitions route` gives it routes. After a failed import it is \
+        after_help = "The partition serves no requests until `partitions route` gives it routes. A failed import leaves it \
                       incomplete: delete it and create it again. Exits with 1 if the import fails or the digests differ."
     )]
     Import {
@@ -60,7 +61,7 @@ pub(crate) enum PartitionsAction {
 /// Routes: the requests that a partition serves.
 #[derive(clap::Args)]
 pub(crate) struct Routes {
-    /// Host name that clients use in requests, without a port; may be repeated.
+    /// Host name in the requests of clients, without the port; may be repeated.
     #[arg(long = "host", value_name = "HOST")]
     hosts: Vec<String>,
     /// Path prefix of its API, such as /north/placement; may be repeated.

@@ -30,11 +30,13 @@ enum Action {
     Tree(Named),
     /// Show the details of one provider.
     Show(Named),
-    /// List the consumers of a provider, those with the largest share of a capacity first.
+    /// List the consumers of a provider. The consumer with the largest share of a capacity comes
+    /// first.
     Holders {
         #[command(flatten)]
         named: Named,
-        /// Compare the allocations of this resource class only.
+        /// Show only consumers with allocations of this resource class, sorted by their share of
+        /// it.
         #[arg(long)]
         class: Option<String>,
     },
@@ -42,11 +44,12 @@ enum Action {
 
 #[derive(Args)]
 struct Filters {
-    /// Show only providers with room for one unit of this class, or for this amount. May be
+    /// Show only providers with room for this amount (default: 1) of this resource class. May be
     /// repeated.
     #[arg(long, value_name = "CLASS[:AMOUNT]")]
     class: Vec<String>,
-    /// Show only providers with this trait, or without it if `!` precedes it. May be repeated.
+    /// Show only providers with this trait, or without the trait if `!` precedes it. May be
+    /// repeated.
     #[arg(long, value_name = "TRAIT")]
     r#trait: Vec<String>,
     /// Show only providers in this aggregate. May be repeated.
@@ -142,7 +145,7 @@ async fn tree(
     let found = all
         .find(|one| one.uuid == uuid)
         .cloned()
-        .with_context(|| format!("provider {uuid} has just left its tree: try again"))?;
+        .with_context(|| format!("provider {uuid} has just moved to another tree: try again"))?;
     Ok((tree, found))
 }
 
@@ -227,18 +230,18 @@ fn bar(used: u64, capacity: u64) -> String {
     format!("[{filled:.<BAR_WIDTH$}{end}")
 }
 
-/// A consumer, with what it holds of one provider.
+/// A consumer and its allocation on one provider.
 #[derive(Serialize)]
 struct Holder {
     #[serde(flatten)]
     consumer: Consumer<'static>,
-    /// The largest share of a capacity.
+    /// Largest share of a capacity of the provider, in percent.
     percent: f64,
     resources: Option<BTreeMap<Cow<'static, str>, u64>>,
 }
 
-/// The consumers of a provider with their allocations there, ordered by their largest share of a
-/// capacity.
+/// The consumers of a provider with their allocations on it; the largest share of a capacity comes
+/// first.
 fn holders(
     provider: &TreeProvider<'_>,
     consumers: Vec<Consumer<'static>>,

@@ -32,9 +32,10 @@ const CHANGED: &str = "the consumer has changed since";
 const BEFORE_TYPES: &str = "1.37";
 
 #[derive(Args)]
-#[command(after_help = "Exit codes: 0 = all consumers were processed; 3 = some were skipped.")]
+#[command(after_help = "Exit codes: 0 = all consumers were processed; 3 = some were not.")]
 pub(crate) struct ReleaseArgs {
-    /// Release the consumers of this plan that have not changed since.
+    /// Release the allocations of the consumers in this plan. A consumer that has changed since the
+    /// audit is skipped.
     #[arg(
         long,
         value_name = "PLAN",
@@ -48,8 +49,8 @@ pub(crate) struct ReleaseArgs {
     /// Maximum number of consumers to release.
     #[arg(long, value_name = "CONSUMERS", default_value_t = 1000)]
     max: usize,
-    /// Restore the allocations of this undo file, unless the consumer has changed or there is no
-    /// room.
+    /// Restore the allocations in this undo file. A consumer is skipped if it has changed since its
+    /// release, or if there is no room.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["apply", "undo"])]
     undo_from: Option<PathBuf>,
 }
@@ -64,7 +65,8 @@ pub(crate) struct Planned {
     pub(crate) r#type: Option<String>,
     /// The consumer's allocations, by provider.
     pub(crate) allocations: BTreeMap<Uuid, Held>,
-    /// Allocations that stay: empty, except for an instance that holds one host too many.
+    /// Allocations that are not released. Empty, except for an instance that also has allocations
+    /// on hosts where it does not run.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub(crate) keeps: BTreeMap<Uuid, Held>,
     pub(crate) reason: String,
@@ -96,7 +98,7 @@ pub(crate) async fn run(content: &Content, args: ReleaseArgs) -> anyhow::Result<
             None => one.restore(content).await,
         };
         match tried
-            .with_context(|| format!("stopped at consumer {} after {count}", one.consumer))?
+            .with_context(|| format!("stopped at consumer {} after {count} {done}", one.consumer))?
         {
             None => count += 1,
             Some(why) => print(&format!("{left} {}: {why}\n", one.consumer))?,

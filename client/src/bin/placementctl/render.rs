@@ -39,10 +39,10 @@ pub(crate) enum Format {
 #[derive(Debug, Default, Args)]
 #[command(next_help_heading = "Output")]
 pub(crate) struct Output {
-    /// How the answer is printed.
+    /// Output format.
     #[arg(short, long, global = true, value_enum, default_value_t)]
     output: Format,
-    /// Columns of a table or of CSV by their headers, such as `name,uuid`.
+    /// Columns to print in a table or in CSV, by their headers, such as `name,uuid`.
     #[arg(long, global = true, value_delimiter = ',')]
     columns: Vec<String>,
     /// Column to sort by, ascending; a leading dash sorts descending, as in `--sort=-used`.
@@ -75,8 +75,9 @@ impl Output {
         })
     }
 
-    /// Formats a response that is more than rows: `text` turns their table into readable output;
-    /// JSON is the complete response. A response without rows supports only table and JSON formats.
+    /// Formats a response that contains more than rows. `text` receives the table of the rows and
+    /// returns the text output; JSON contains the complete response. A response without rows
+    /// supports only tables and JSON.
     pub(crate) fn report<T: Serialize>(
         &self,
         answer: &impl Serialize,
@@ -98,7 +99,7 @@ impl Output {
         matches!(self.output, Format::Wide)
     }
 
-    /// Whether a stream is printed as received, and not as text.
+    /// Whether a stream is printed as received instead of as text.
     pub(crate) fn is_raw(&self) -> anyhow::Result<bool> {
         match self.output {
             Format::Table | Format::Wide => Ok(false),
@@ -119,7 +120,7 @@ impl Output {
 
 /// Warns that the output is truncated.
 pub(crate) fn cut(what: &str) {
-    warn(&format!("{what}; there are more (--limit)"));
+    warn(&format!("only {what} are shown; use --limit to show more"));
 }
 
 /// A cell of a table: nothing, a number, a text, a list, or amounts by name.
@@ -132,9 +133,9 @@ pub(crate) fn cell(value: impl Serialize) -> Cell {
 
 /// A column of a table of `T`.
 struct Column<T> {
-    /// In lower case, with underscores; a name of a class is as it is.
+    /// Lower case with underscores; names of resource classes are unchanged.
     head: Cow<'static, str>,
-    /// Left out of a table that is not wide.
+    /// Whether the format `table` omits it.
     is_wide: bool,
     of: Box<dyn Fn(&T) -> Cell>,
 }
@@ -145,7 +146,7 @@ pub(crate) struct Rows<T> {
     items: Vec<T>,
 }
 
-/// The type of rows of an answer that has none.
+/// Argument of [`Output::report`] for a response without rows.
 pub(crate) const NO_ROWS: Option<Rows<()>> = None;
 
 impl<T> Rows<T> {
@@ -155,7 +156,7 @@ impl<T> Rows<T> {
         Self { columns, items }
     }
 
-    /// Adds a column of every table.
+    /// Adds a column that all formats show by default.
     pub(crate) fn column<C: Serialize>(
         self,
         head: impl Into<Cow<'static, str>>,
@@ -164,7 +165,7 @@ impl<T> Rows<T> {
         self.with(head.into(), false, of)
     }
 
-    /// Adds a column of wide tables.
+    /// Adds a column that the format `table` omits by default.
     pub(crate) fn wide<C: Serialize>(
         self,
         head: &'static str,
@@ -250,12 +251,12 @@ fn plain(value: &Value) -> String {
     }
 }
 
-/// A value as text on one line, without characters that a terminal acts on. A dash if it is empty.
+/// A value as text on one line, with escaped control characters. A dash if it is empty.
 pub(crate) fn word(value: impl Serialize) -> String {
     text(&plain(&cell(value)))
 }
 
-/// The same of a text.
+/// Like [`word`], for a text.
 pub(crate) fn text(text: &str) -> String {
     match text {
         "" => "-".to_owned(),
@@ -310,7 +311,8 @@ fn aligned(rows: &[Vec<Value>]) -> String {
     ended.collect()
 }
 
-/// A CSV line (RFC 4180) that ends with a newline. Texts cannot be formulas.
+/// A CSV line (RFC 4180) with its newline. A text that looks like a formula is prefixed with an
+/// apostrophe.
 fn csv(row: &[Value]) -> String {
     let text = |value: &Value| match plain(value) {
         cell if !value.is_number() && cell.starts_with(FORMULA) => format!("'{cell}"),
@@ -332,8 +334,8 @@ pub(crate) fn print(text: &str) -> anyhow::Result<()> {
     is_printed(text.as_bytes()).map(drop)
 }
 
-/// Writes to standard output, on a terminal without control characters. `false` if the reader has
-/// closed the pipe.
+/// Writes to standard output; on a terminal, control characters are escaped. Returns `false` if the
+/// reader has closed the pipe.
 pub(crate) fn is_printed(text: &[u8]) -> anyhow::Result<bool> {
     let mut stdout = io::stdout().lock();
     let text = if stdout.is_terminal() {

@@ -18,13 +18,13 @@ use crate::render::{Cell, Rows, cell, cut, warn};
 /// Query parameters of `GET /placementd/v1/searches`.
 #[derive(Args, Serialize)]
 pub(crate) struct SearchesArgs {
-    /// Show only searches of this period, such as 90s, 15m, 12h or 7d.
+    /// Show only searches up to this age, such as 90s, 15m, 12h or 7d.
     #[arg(long, value_name = "AGE", value_parser = seconds)]
     since: Option<u64>,
-    /// Show only searches without candidates.
+    /// Show only searches that found no candidates.
     #[arg(long)]
     empty: bool,
-    /// Show only searches of callers of this project.
+    /// Show only searches that were requested with a token of this project.
     #[arg(long)]
     project: Option<String>,
 }
@@ -57,7 +57,7 @@ pub(crate) async fn show(content: &Content, which: SearchesArgs) -> anyhow::Resu
     output.rows(listed(found))
 }
 
-/// A search, and the node that keeps it.
+/// A search, and the node that recorded it.
 #[derive(Clone, Default, Serialize)]
 pub(crate) struct NodeSearch {
     pub(crate) node: u64,
@@ -66,7 +66,7 @@ pub(crate) struct NodeSearch {
 }
 
 /// Recorded searches of all nodes, newest first, and the number of omitted ones. A node that does
-/// not answer is reported on standard error; it is an error if none answers.
+/// not answer is reported on standard error; it is an error if no node answers.
 pub(crate) async fn on_all_nodes(
     content: &Content,
     filters: &Value,
@@ -116,13 +116,13 @@ fn at(text: Option<&str>) -> Option<OffsetDateTime> {
     OffsetDateTime::parse(text?, &Rfc3339).ok()
 }
 
-/// A search as it is listed.
+/// A row of the list.
 #[derive(Serialize)]
 struct Listed {
     #[serde(flatten)]
     kept: NodeSearch,
-    /// The global request id, which a caller such as Nova sends, or else the id of the request, as
-    /// in `history`.
+    /// The global request id that a caller such as Nova sent, or else the id of the request, as in
+    /// `history`.
     traced_by: String,
     found: Cell,
 }

@@ -1,8 +1,8 @@
 //! Converts the changes of a log entry to SQL for the database of openstack-placement 16.0.0.
 //!
 //! Rows are found by UUID and name, since the database assigns its own ids. MySQL cannot read the
-//! table that a statement writes, except through a derived table that it cannot merge, such as one
-//! with an aggregate function.
+//! table that a statement writes, except through a derived table that it cannot merge into the
+//! query, such as a table with an aggregate function.
 
 use anyhow::{Context, bail};
 use placement_wire::Dialect;
@@ -18,10 +18,10 @@ use serde_json::Value;
 use crate::changes::{AnyChange, AnyEntry};
 use crate::render::cell;
 
-/// The traits of a provider; `None` for one that the node does not know.
+/// The traits of a provider; `None` for a trait that the node does not know.
 type Traits = TraitsValue<Option<String>>;
 
-/// Statements before the first transaction; they make the client print errors only.
+/// Statements before the first transaction. They make the client print only errors.
 pub(crate) fn session(dialect: Dialect) -> String {
     let quiet = match dialect {
         Dialect::PostgreSql => "\\set QUIET on\n",
@@ -34,7 +34,7 @@ pub(crate) fn session(dialect: Dialect) -> String {
 /// if the database has another token.
 ///
 /// # Errors
-/// If this version does not know a kind of change, or its form.
+/// This version does not know the kind or the format of a change.
 pub(crate) fn transaction(
     dialect: Dialect,
     (from, to): (&str, &str),
@@ -64,10 +64,10 @@ fn literal(dialect: Dialect, text: Option<&str>) -> String {
     text.map_or_else(|| "NULL".to_owned(), |text| dialect.quoted(text))
 }
 
-/// A change in the form of its kind.
+/// Key, old value and new value of a change, parsed by its kind.
 ///
 /// # Errors
-/// It has another form.
+/// The change has another format.
 fn typed<K: DeserializeOwned, V: DeserializeOwned>(
     change: &AnyChange,
 ) -> anyhow::Result<(K, Option<V>, Option<V>)> {
@@ -77,7 +77,7 @@ fn typed<K: DeserializeOwned, V: DeserializeOwned>(
         serde_json::Result::Ok((K::deserialize(&change.key)?, before, after))
     };
     let kind = &change.kind;
-    read().with_context(|| format!("a node sent a change of {kind:?} in an unknown form"))
+    read().with_context(|| format!("a node sent a change of {kind:?} in an unknown format"))
 }
 
 /// Writes the statements of one entry.
@@ -118,7 +118,7 @@ impl Writer {
         literal(self.dialect, text.map(String::as_str))
     }
 
-    /// The number of a provider in the database.
+    /// A subquery for the id of a provider in the database.
     fn host(&self, uuid: Option<&String>) -> String {
         let uuid = self.optional(uuid);
         format!("(SELECT id FROM resource_providers WHERE uuid = {uuid})")
@@ -174,7 +174,7 @@ impl Writer {
             allocation_ratio,
         }) = after
         {
-            // As JSON writes it.
+            // Formatted as in JSON, such as `16.0`.
             let allocation_ratio = cell(allocation_ratio);
             sql += &format!(
                 "INSERT INTO inventories (resource_provider_id, resource_class_id, total, reserved, min_unit, \
@@ -362,7 +362,7 @@ mod tests {
             let event = json!({"index": "7.2", "verb": "v", "changes": [
                 {"kind": "provider", "key": {"uuid": "u"}, "before": null, "after": after}]});
             let error = sql(Dialect::MySql, event).unwrap_err();
-            assert!(error.to_string().contains("in an unknown form"), "{error}");
+            assert!(error.to_string().contains("an unknown format"), "{error}");
         }
     }
 }

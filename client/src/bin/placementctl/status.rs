@@ -154,7 +154,7 @@ struct MemberReport {
     zone: String,
 }
 
-/// What a member does, by its own word; by the membership, if it does not answer.
+/// Raft role that a member reports; if it does not answer, its role in the membership.
 #[derive(Clone, Copy, Serialize)]
 #[serde(untagged)]
 enum Role {
@@ -163,7 +163,7 @@ enum Role {
     Lost(Superseded),
 }
 
-/// Believes that it leads, and another node leads in a later term.
+/// Role of a node that believes it is the leader although another node leads in a later term.
 #[derive(Clone, Copy, Serialize)]
 #[serde(rename_all = "lowercase")]
 enum Superseded {

@@ -18,7 +18,7 @@ use x509_parser::prelude::{FromDer, GeneralName, Pem, X509Certificate};
 use crate::files::{create, replace};
 use crate::moment::day;
 
-/// A certificate is valid from this long before its creation, as clocks differ.
+/// A certificate is valid from this long before its creation, since the clocks of machines differ.
 const BEFORE: Duration = Duration::hours(1);
 /// `show` marks a certificate that expires within this time.
 const SOON: Duration = Duration::days(30);
@@ -34,9 +34,8 @@ type Put = fn(&Path, u32, &[u8]) -> anyhow::Result<()>;
 
 #[derive(Subcommand)]
 pub(crate) enum TlsAction {
-    /// Create the certificate authority of a cluster: `ca.pem` for each node and operator, and
-    /// `ca-key.pem`, which must not be stored on a node: its owner can issue a certificate for any
-    /// node.
+    /// Create the certificate authority of a cluster. Copy `ca.pem` to each node and operator. Do
+    /// not store `ca-key.pem` on a node: anyone who has it can issue a certificate for any node.
     Init {
         /// Directory for the new files.
         #[arg(long, value_name = "DIR", default_value = ".")]
@@ -52,8 +51,8 @@ pub(crate) enum TlsAction {
     #[command(subcommand)]
     Issue(CertificateOwner<Hosts>),
     /// Replace a certificate and its key in the directory of the authority by new ones with the
-    /// same names. Then copy both over the files that the node or the operator uses; a running node
-    /// reloads them within seconds.
+    /// same host names. Afterwards, copy both over the files that the node or the operator uses; a
+    /// running node reloads them within seconds.
     #[command(subcommand)]
     Renew(CertificateOwner<SameHosts>),
     /// Show the content of certificate files.
@@ -76,8 +75,8 @@ pub(crate) enum CertificateOwner<H: Args> {
         #[command(flatten)]
         from: From,
     },
-    /// Certificate of an operator: `admin-NAME.pem` and `admin-NAME-key.pem`. Their owner has
-    /// access to all nodes.
+    /// Certificate of an operator: `admin-NAME.pem` and `admin-NAME-key.pem`. Anyone who has these
+    /// files has access to all nodes.
     Admin {
         /// Name of the operator.
         name: String,
@@ -93,7 +92,7 @@ pub(crate) struct Hosts {
     hosts: Vec<String>,
 }
 
-/// A new certificate keeps the names of the one that it replaces.
+/// A renewed certificate has the host names of the certificate that it replaces.
 #[derive(Args)]
 pub(crate) struct SameHosts {}
 
@@ -136,7 +135,7 @@ pub(crate) fn run(action: TlsAction) -> anyhow::Result<()> {
     }
 }
 
-/// Prefix of the names of an operator's files.
+/// Prefix of the file names of an operator's certificate and key.
 fn of_admin(name: &str) -> anyhow::Result<String> {
     let file_name = |char: char| char.is_ascii_alphanumeric() || "-_.@".contains(char);
     if name.is_empty() || !name.chars().all(file_name) {
@@ -164,7 +163,7 @@ fn renew(from: &From, name: &str, roles: &[ExtendedKeyUsagePurpose]) -> anyhow::
     let file = from.dir.join(format!("{name}.pem"));
     let shown = file.display();
     let bytes = fs::read(&file)
-        .with_context(|| format!("{shown}: create the certificate with `tls issue`"))?;
+        .with_context(|| format!("cannot read {shown}; `tls issue` creates the certificate"))?;
     let certificates = Pem::iter_from_buffer(&bytes).filter_map(Result::ok);
     let first = { certificates }.find(|pem| pem.label == "CERTIFICATE");
     let first = first.with_context(|| format!("{shown} contains no certificate"))?;

@@ -59,7 +59,7 @@ fn sites(topology: &Topology) -> String {
     };
     let header = ["SITE", "NODES", "READ", "WRITE"];
     table(header, topology.sites.iter().map(row))
-        + "* voter, ! unreachable; READ is a linearizable read, other reads do not wait\n"
+        + "* voter, ! unreachable; READ: linearizable reads; other reads wait for no node\n"
 }
 
 /// A line for each partition with a configured region.
@@ -121,8 +121,8 @@ fn named(topology: &Topology) -> [bool; 2] {
     [is_in_zone, is_in_region]
 }
 
-/// A line for each failure. Zones and regions with the same nodes as another line are omitted, and
-/// so are zones and regions of a cluster that does not name any.
+/// A line for each failure. A zone or region with the same nodes as another line is omitted. Zones
+/// are omitted if no member has a configured zone; the same holds for regions.
 fn losses(topology: &Topology) -> String {
     let mut rows = Vec::new();
     let mut shown = Vec::new();
@@ -145,7 +145,7 @@ fn losses(topology: &Topology) -> String {
         }
         shown.push(&loss.nodes);
         let nodes: Vec<String> = loss.nodes.iter().map(ToString::to_string).collect();
-        let writes = if loss.writes { "go on" } else { "stop" };
+        let writes = if loss.writes { "continue" } else { "stop" };
         rows.push([
             loss.place.to_string(),
             nodes.join(" "),
@@ -160,7 +160,7 @@ fn reads(loss: &Loss) -> String {
     let mut parts = Vec::new();
     for (reads, what) in [
         (Reads::All, "all"),
-        (Reads::Local, "local ones"),
+        (Reads::Local, "local only"),
         (Reads::None, "none"),
     ] {
         let sites = loss.sites.iter().filter(|one| one.reads == reads);
@@ -170,7 +170,7 @@ fn reads(loss: &Loss) -> String {
         }
     }
     match parts.as_slice() {
-        // All sites are alike.
+        // All sites answer the same reads, so the list of sites is left out.
         [one] => one.split(" in ").take(1).collect(),
         _ => parts.join("; "),
     }
@@ -263,8 +263,8 @@ mod tests {
             "s/a   3*!            -       -",
             "cloud      n       0.5 ms  0.7 ms",
             "n - s/a  31.0 ms",
-            "region n  1 2    stop    local ones in s/a; none in n",
-            "node 3    3      go on   all in n; none in s/a",
+            "region n  1 2    stop      local only in s/a; none in n",
+            "node 3    3      continue  all in n; none in s/a",
             "the cluster tolerates the loss of any one node",
             "`[cluster] survive = \"region\"` is not met: the loss of a region can stop writes",
         ] {
@@ -299,7 +299,10 @@ mod tests {
         ];
         let output = text(&topology);
         assert!(!output.contains("names no"), "{output}");
-        assert!(output.contains("node 3  3      go on   none\n"), "{output}");
+        assert!(
+            output.contains("node 3  3      continue  none\n"),
+            "{output}"
+        );
         assert!(
             output.contains("the cluster tolerates the loss of any one node\n"),
             "{output}"

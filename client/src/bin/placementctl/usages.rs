@@ -45,7 +45,7 @@ fn take(sums: &mut Sums, consumer: &Consumer<'_>) {
     add_held(sum, consumer);
 }
 
-/// What consumers of one type use together in a project.
+/// Sum of the allocations of all consumers of one type in a project.
 #[derive(Serialize)]
 struct Usage {
     project: String,
@@ -73,7 +73,7 @@ fn listed(sums: Sums) -> Rows<Usage> {
     })
 }
 
-/// What consumers use of a class.
+/// Returns a function that reads the used amount of a class.
 fn amount(class: &str) -> impl Fn(&Usage) -> Option<u64> + use<> {
     let class = class.to_owned();
     move |usage| usage.amounts.get(&class).copied()

@@ -1,4 +1,4 @@
-//! Verbs that read the content of a partition.
+//! Subcommands that read or change the content of a partition.
 
 use std::process::ExitCode;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use crate::{
     watch, what_if,
 };
 
-/// Arguments of a verb, and its source.
+/// Arguments of a subcommand, and the options that select what it reads.
 #[derive(Args)]
 pub(crate) struct VerbArgs<T: Args> {
     #[command(flatten)]
@@ -26,44 +26,47 @@ pub(crate) struct VerbArgs<T: Args> {
 pub(crate) enum Verb {
     /// Inspect resource providers: inventories, usage and consumers.
     Providers(VerbArgs<providers::ProvidersArgs>),
-    /// Inspect consumers: allocations of instances, migrations and other users of resources.
+    /// Inspect consumers, such as instances and migrations, and their allocations. Find and release
+    /// leaked allocations.
     Consumers(VerbArgs<consumers::ConsumersArgs>),
-    /// Show sums over all providers: total, used and free capacity, and the most that one provider
-    /// can give to one request.
+    /// Show total, used and free capacity, summed over all providers, and the largest amount that
+    /// one request can get from one provider.
     Capacity(VerbArgs<capacity::CapacityArgs>),
-    /// Show the usage of projects. Without a project all consumers are read, which takes a moment
-    /// in a large cloud.
+    /// Show the usage of each project. Without --project, the command reads all consumers, which
+    /// takes some time in a large cloud.
     Usages(VerbArgs<usages::UsagesArgs>),
     /// List the allocation candidates of a query.
     Candidates(VerbArgs<candidates::CandidatesArgs>),
-    /// Show why a query has no or few candidates: how many trees remain after each condition, which
-    /// conditions to relax, and which trees nearly fit.
+    /// Show why a query has no or few allocation candidates: how many provider trees remain after
+    /// each condition, which conditions could be relaxed, and which trees nearly fit.
     Explain(VerbArgs<explain::ExplainArgs>),
-    /// List recent searches for candidates on all nodes, newest first.
+    /// List recent searches for allocation candidates from all nodes, newest first.
     Searches(VerbArgs<searches::SearchesArgs>),
-    /// Print changes as they happen. If the connection fails, it resumes at another node.
+    /// Print changes as they happen. After a connection failure, the command resumes at another
+    /// node.
     #[command(
-        after_help = "-o jsonl prints the lines of `GET /placementd/v1/events`. Each batch ends with a `progress`, \
-                      the token for --after. A `reset` means that earlier changes are not kept any more; a \
-                      snapshot of the content follows."
+        after_help = "-o jsonl prints the lines of `GET /placementd/v1/events`. Each batch ends with a `progress` line, \
+                      which contains a token for --after. A `reset` line means that earlier changes are no longer \
+                      available; a snapshot of the content follows."
     )]
     Watch(VerbArgs<watch::WatchArgs>),
-    /// List past changes, newest first, as far back as nodes keep them.
+    /// List past changes, newest first, as far back as the nodes retain them.
     History(VerbArgs<changes::Filters>),
-    /// Print the whole content at one moment as JSON lines. The last line has the token for `watch
-    /// --after`.
+    /// Print the whole content of a partition at one point in time, as JSON lines. The last line
+    /// contains the token for `watch --after`.
     Bulk(VerbArgs<changes::Filters>),
-    /// Print changes as SQL for the client of an openstack-placement 16.0.0 database that
-    /// `placementd export` has filled.
+    /// Print changes as SQL statements that keep an openstack-placement 16.0.0 database up to date,
+    /// after `placementd export` has filled it.
     #[command(
-        after_help = "Each change is one transaction, which also advances the token in `placementd_position`. After a \
-                      failure of either program, restart it with the token of the database: each change is applied \
-                      exactly once. It fails if the changes after that token are not kept any more."
+        after_help = "Pipe the output to the client of the database. Each change is one transaction, which also advances the token \
+                      in the table `placementd_position`. After a failure of either program, restart both and pass \
+                      this token to --after: each change is applied exactly once. The command fails if the changes after the token are \
+                      no longer available."
     )]
     Events(VerbArgs<events::EventsArgs>),
-    /// Show what the cluster would answer after changes, without making them.
+    /// Show how the cluster would answer after some changes, without applying them.
     WhatIf(VerbArgs<what_if::WhatIfArgs>),
-    /// Send any request to the API, and print the response unchanged.
+    /// Send any request to the REST API, and print the body of the response unchanged.
     Api(VerbArgs<api::ApiArgs>),
 }
 

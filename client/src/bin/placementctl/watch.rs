@@ -20,8 +20,8 @@ const PAUSE: Duration = Duration::from_secs(1);
 
 #[derive(Args)]
 pub(crate) struct WatchArgs {
-    /// Start after this token instead of now: a `progress`, the `snapshot_end` of `bulk`, or the
-    /// index of a change.
+    /// Start after this token instead of now. A token is the value of a `progress` line, of the
+    /// `snapshot_end` line of `bulk`, or the index of a change.
     #[arg(long, value_name = "TOKEN")]
     after: Option<String>,
     #[command(flatten)]
@@ -32,7 +32,7 @@ pub(crate) async fn watch(content: &Content, args: WatchArgs) -> anyhow::Result<
     let raw = content.source.output.is_raw()?;
     let path = "events?or_snapshot=true";
     let request = args.filters.request(content, path).await?;
-    // Any response has the current token.
+    // The headers of any response contain the current token.
     let now = content.send(ApiRequest::get("/resource_classes")).await?;
     let now = now.position().index.map(|now| now.as_str().to_owned());
     let after = args.after.or(now).unwrap_or_default();
@@ -47,7 +47,8 @@ pub(crate) async fn watch(content: &Content, args: WatchArgs) -> anyhow::Result<
     follow(content, &request, after, print).await
 }
 
-/// Passes each line of a stream and of its continuations to `take`, until that returns false.
+/// Passes each line of a stream to `take` until it returns false. Requests the stream again when it
+/// ends.
 pub(crate) async fn follow(
     content: &Content,
     request: &ApiRequest,
@@ -71,7 +72,7 @@ pub(crate) async fn follow(
                 break end.as_str().to_owned();
             }
         };
-        // The server ends a long stream regularly; this is not worth a warning.
+        // The node ends each stream after a maximum lifetime, which needs no warning.
         if ended != End::Lifetime.as_str() {
             warn(&format!(
                 "the stream ended ({ended}); resuming after {after}"
@@ -85,7 +86,7 @@ pub(crate) async fn follow(
 #[derive(Deserialize)]
 #[serde(untagged)]
 pub(crate) enum Event {
-    /// All changes of an entry, so its index is a position.
+    /// An entry with all its changes, so the stream can resume after its index.
     Entry(AnyEntry),
     Ended(Ended<'static>),
     Mark(Mark<'static>),
@@ -101,7 +102,7 @@ fn note(after: &mut String, event: &Event) -> Option<End> {
         Event::Mark(Mark::Reset(token)) => {
             let reset = word(token);
             warn(&format!(
-                "reset: changes after {after} are not kept any more; resuming after {reset}"
+                "reset: changes after {after} are no longer available; resuming after {reset}"
             ));
             (None, None)
         }

@@ -1,5 +1,6 @@
 //! `placementctl web`: serves the pages of a node to a browser on this machine. It adds no
-//! permissions: it forwards only requests for pages, with the access of any command.
+//! permissions: it forwards only requests for pages, with the same access to the nodes as other
+//! commands.
 
 mod gate;
 
@@ -139,7 +140,7 @@ impl Site {
         }
     }
 
-    /// The response of the first node that gives one.
+    /// The response of the first node that answers.
     async fn page(&self, path: &str) -> Result<ApiResponse, Error> {
         let mut answer = Err(Error::BadRequest("no endpoint is given".to_owned()));
         for node in &self.nodes {

@@ -1,4 +1,4 @@
-//! `placementctl what-if`: shows what the cluster would answer after changes.
+//! `placementctl what-if`: shows how the cluster would answer after some changes.
 
 use std::path::PathBuf;
 
@@ -35,7 +35,7 @@ pub(crate) async fn ask(
         request = request.consistency(Consistency::Local);
     }
     let answer: Outcome<'_, Value> = content.ask(request).await?;
-    // The node has read it in this form.
+    // The node has accepted the question, so it has this form.
     let asked = WhatIf::deserialize(&question)?;
     let text = described(&asked, &answer)?;
     let output = &content.source.output;

@@ -8,7 +8,7 @@ use percent_encoding::percent_decode_str;
 use regex_lite::{Captures, Regex};
 use serde::Serialize;
 
-/// A line that looks like it contains a secret.
+/// A line that seems to contain a secret.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(crate) struct Suspect {
     /// Line number, from 1.
@@ -19,13 +19,13 @@ pub(crate) struct Suspect {
 impl fmt::Display for Suspect {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { line, kind } = self;
-        write!(f, "line {line} is masked: it looks like it has {kind}")
+        write!(f, "line {line} is masked: it seems to contain {kind}")
     }
 }
 
 /// A value after its name, such as `db_password=…`, `X-Auth-Token: …` or `"apiKey":"…"`, also with
-/// escaped quotes. After a colon, unquoted text counts only if it is the last word, since prose has
-/// colons, too.
+/// escaped quotes. After a colon, unquoted text counts as a value only if it is the last word,
+/// since prose contains colons, too.
 const NAMED: &str = concat!(
     "(?i)(?P<name>pass(?:word|wd|phrase)s?|(?:admin|user|db)_?pass|secrets?|tokens?",
     "|(?:^|[^a-z0-9])(?:[a-z0-9]+[_.-])*keys?|(?:api|access|private|secret)keys?)",
@@ -36,9 +36,9 @@ const NAMED: &str = concat!(
 
 const PRIVATE_KEY: &str = "a private key";
 
-/// Kinds of secrets: name, words of which at least one is in every match, and pattern. Most lines
-/// contain none of the words, so the pattern is not run. An unnamed group captures a value, which
-/// may be masked already.
+/// Kinds of secrets: name, words, and pattern. Every match of the pattern contains one of the
+/// words, so the pattern is not run for the many lines without these words. An unnamed group
+/// captures the value, which may be masked already.
 const FORMS: [(&str, &str, &str); 11] = [
     (
         "the value of a password, secret, token or key",
@@ -88,12 +88,12 @@ const FORMS: [(&str, &str, &str); 11] = [
 static PATTERNS: LazyLock<Vec<Regex>> = LazyLock::new(|| {
     let patterns = FORMS.iter().map(|(.., form)| Regex::new(form));
     patterns
-        .map(|pattern| pattern.expect("a constant, which a test reads"))
+        .map(|pattern| pattern.expect("the constant patterns are valid"))
         .collect()
 });
 
-/// Replaces each line that looks like it contains a secret by its line number and the first
-/// matching kind. Also returns these lines.
+/// Replaces each line that seems to contain a secret by its line number and the first matching
+/// kind. Also returns these lines.
 pub(crate) fn mask(text: &str) -> (String, Vec<Suspect>) {
     let (mut masked, mut suspects) = (String::new(), Vec::new());
     let mut is_in_key = false;
@@ -125,7 +125,7 @@ fn is_part_of_key(line: &str) -> bool {
     line.chars().all(is_base64) || others.iter().any(|other| line.starts_with(other))
 }
 
-/// The lines of a text that look like they contain a secret.
+/// The lines of a text that seem to contain a secret.
 pub(crate) fn find(text: &str) -> Vec<Suspect> {
     mask(text).1
 }
@@ -226,7 +226,7 @@ mod tests {
         assert_eq!(suspects.len(), 1);
         assert_eq!(
             masked,
-            "first\n[line 2 is masked: it looks like it has the value of a password, secret, token or key]\nlast"
+            "first\n[line 2 is masked: it seems to contain the value of a password, secret, token or key]\nlast"
         );
     }
 
@@ -250,7 +250,7 @@ mod tests {
                 "{masked}"
             );
             assert!(
-                masked.ends_with(&format!("has a private key]\n{after}")),
+                masked.ends_with(&format!("contain a private key]\n{after}")),
                 "{masked}"
             );
             assert_eq!(suspects.len(), masked.matches("is masked").count());

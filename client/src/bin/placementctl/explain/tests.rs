@@ -208,7 +208,8 @@ fn a_search_with_candidates_is_not_the_cause() {
     );
     assert!(first.contains("Nova's filters"), "{text}");
     for line in [
-        "\n2026-11-26T20:00:00Z  7 candidates from node 1, asked in 1.36 by user u of project p\n",
+        "\n2026-11-26T20:00:00Z  7 candidates from node 1, requested with microversion 1.36 by \
+         user u of project p\n",
         "\n  no candidates; there are some with VCPU:6",
         "\n  resources=VCPU:8\n",
     ] {

@@ -1,5 +1,5 @@
-//! Decides which browser requests are forwarded: reads of pages that carry the cookie for which the
-//! key was exchanged.
+//! Decides which browser requests are forwarded: only reads of pages that carry the right cookie.
+//! The browser gets the cookie in exchange for the key in the printed address.
 
 use std::net::SocketAddr;
 use std::sync::Mutex;
@@ -31,7 +31,7 @@ pub(super) enum Verdict {
 /// Key and cookie of one process. Each is random and has more than 256 bits.
 pub(super) struct Gate {
     hosts: [String; 2],
-    /// `None` once it was used.
+    /// `None` after its use.
     key: Mutex<Option<String>>,
     /// Its name contains the port, since browsers send cookies to all ports of a host.
     cookie: String,
@@ -47,9 +47,9 @@ impl Gate {
         }
     }
 
-    /// The key; empty once it was used.
+    /// The key; empty after its use.
     pub(super) fn key(&self) -> String {
-        let key = self.key.lock().expect("no panic while held");
+        let key = self.key.lock().expect("no thread panics while it holds the lock");
         key.clone().unwrap_or_default()
     }
 
@@ -92,7 +92,7 @@ impl Gate {
 
     /// Accepts the key once.
     fn takes(&self, given: &str) -> bool {
-        let mut key = self.key.lock().expect("no panic while held");
+        let mut key = self.key.lock().expect("no thread panics while it holds the lock");
         let is_it = key.as_ref().is_some_and(|key| is_same(key, given));
         if is_it {
             *key = None;
@@ -187,7 +187,7 @@ mod tests {
         // A HEAD request, such as for a preview, does not use up the key.
         assert_eq!(status(asked(&gate, "HEAD", &enter, &[HOST_SENT])), 403);
         let Verdict::Enter(Some(cookie)) = asked(&gate, "GET", &enter, &[HOST_SENT]) else {
-            panic!("the key is not taken");
+            panic!("the key is not accepted");
         };
         assert!(
             cookie.contains("; HttpOnly; SameSite=Strict; Path=/"),

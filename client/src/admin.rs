@@ -26,7 +26,8 @@ const IMPORT_LIMIT: Duration = Duration::from_secs(24 * 3600);
 #[derive(Clone)]
 pub struct Admin {
     client: Client,
-    /// The node to ask through the first node that answers; `None`: the first one that answers.
+    /// The node to which the first node that answers relays requests; `None`: that first node
+    /// handles them itself.
     node: Option<u64>,
 }
 
@@ -36,8 +37,9 @@ impl Admin {
         Self { client, node: None }
     }
 
-    /// One member, asked once with the timeout `limit`: at its own admin listener if this client
-    /// can reach it, otherwise relayed by the nodes of this client.
+    /// A client for one member that sends each request once, with the timeout `limit`: to the
+    /// member's own admin listener if this client can reach it, otherwise through the nodes of this
+    /// client.
     pub fn for_member(&self, member: &Member, limit: Duration) -> Result<Self, Error> {
         // Other nodes cannot be reached through the Unix socket of this machine.
         let is_local = self.client.endpoints().iter().all(Endpoint::is_socket);
@@ -66,8 +68,8 @@ impl Admin {
     }
 
     /// The response to GET of a path below `/v1`, such as `log`; needs no quorum. A successful body
-    /// is truncated to `bytes_max`, with `true` if it was longer. Any status except 503 is
-    /// returned.
+    /// is truncated to `bytes_max`, with `true` if it was longer. Errors are those of
+    /// [`Client::request`].
     pub async fn look(&self, what: &str, bytes_max: usize) -> Result<(ApiResponse, bool), Error> {
         let request = ApiRequest::get(&self.path(what)).consistency(Consistency::Local);
         self.client.request_at_most(request, bytes_max).await
@@ -78,7 +80,7 @@ impl Admin {
         self.client.read(&self.path("status")).await
     }
 
-    /// The partitions of the cluster, and those that only the configuration of the asked node
+    /// The partitions of the cluster, and partitions that only the configuration of the asked node
     /// names.
     pub async fn partitions(&self) -> Result<Vec<Partition>, Error> {
         self.client.read("/v1/partitions").await
@@ -134,8 +136,8 @@ impl Admin {
         self.client.execute(request).await
     }
 
-    /// Demotes a voter to a learner. A learner still serves reads. `force` has the meaning that it
-    /// has in [`Admin::promote_member`].
+    /// Demotes a voter to a learner. A learner still serves reads. `force` has the same meaning as
+    /// in [`Admin::promote_member`].
     pub async fn demote_member(&self, id: u64, force: bool) -> Result<(), Error> {
         let request = ApiRequest::post(&format!("/v1/members/{id}/demote?force={force}"));
         self.client.execute(request).await
@@ -180,14 +182,16 @@ impl Admin {
         self.client.execute(request).await
     }
 
-    /// Transfers leadership to a voter, by default of the leader's choice. Returns the new leader.
+    /// Transfers leadership to the voter `to`, or to a voter that the leader chooses. Returns the
+    /// new leader.
     pub async fn transfer_leader(&self, to: Option<u64>) -> Result<u64, Error> {
         let request = ApiRequest::post("/v1/leader").json(&serde_json::json!({ "to": to }));
         self.client.fetch_member(request, "leader").await
     }
 
     /// Forms a cluster of these nodes, given as `id` and `host:port` of the peer listener. All must
-    /// run and belong to no cluster. An empty map forms a cluster of the first node that answers.
+    /// run and must not belong to a cluster. With an empty map, the first node that answers forms a
+    /// cluster of one node.
     pub async fn init(&self, members: &BTreeMap<u64, String>) -> Result<(), Error> {
         let body = serde_json::json!({ "members": members });
         let request = ApiRequest::post("/v1/init").json(&body);
@@ -207,14 +211,14 @@ impl Admin {
         self.client.execute(request).await
     }
 
-    /// Makes the node verify its state. During the check it needs as much memory again as its
-    /// state.
+    /// Makes the node verify its state. During the check it needs additional memory of the size of
+    /// its state.
     pub async fn check(&self) -> Result<CheckReport, Error> {
         self.client.read(&self.path("check")).await
     }
 
-    /// Makes the node flush its state and drop the log entries that it covers. This is not a
-    /// backup.
+    /// Makes the node flush its state to disk and delete the log entries that this state includes.
+    /// This is not a backup.
     pub async fn compact(&self) -> Result<(), Error> {
         let request = ApiRequest::post(&self.path("compact"));
         self.client.execute(request).await

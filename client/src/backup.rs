@@ -32,7 +32,7 @@ pub enum BackupError {
     Write(#[from] io::Error),
 }
 
-/// A backup that is being received; it is validated on the way.
+/// A backup that is being received. Each piece is validated when it arrives.
 pub struct BackupStream {
     /// Description of the backup.
     pub report: BackupReport,
@@ -99,7 +99,8 @@ impl BackupStream {
 
     fn broke_off(&self, reason: &str) -> BackupError {
         let (endpoint, bytes) = (&self.endpoint, self.bytes);
-        let reason = format!("{endpoint}: the backup broke off after {bytes} bytes: {reason}");
+        let reason =
+            format!("{endpoint}: the backup was interrupted after {bytes} bytes: {reason}");
         BackupError::NotReceived(reason)
     }
 }
@@ -156,7 +157,7 @@ impl Frames {
                 return Ok(());
             };
             if magic != MAGIC {
-                return Err("it does not begin with the magic of backups");
+                return Err("it does not begin with the magic number of backups");
             }
             (self.begun, done) = (true, MAGIC.len());
         }

@@ -49,8 +49,8 @@ pub struct Client {
 
 struct Shared {
     endpoints: Vec<Endpoint>,
-    /// The endpoint to ask first, modulo the number of endpoints: the last one that answered, or
-    /// the one after an endpoint that did not.
+    /// Index of the endpoint to ask first, modulo the number of endpoints: the last endpoint that
+    /// answered, or the endpoint after one that did not answer.
     preferred: AtomicUsize,
     transport: Arc<dyn Transport>,
 }
@@ -82,7 +82,7 @@ struct Failure {
     reason: String,
     /// `Retry-After` of the node.
     retry_after: Option<Duration>,
-    /// Whether it was a write with an unknown outcome; otherwise it committed nothing.
+    /// Whether it was a write with an unknown outcome; otherwise nothing was committed.
     unknown: bool,
     /// Whether a node answered.
     is_answer: bool,
@@ -164,15 +164,16 @@ impl Client {
         self
     }
 
-    /// Sets the consistency of reads. Default: the node's own.
+    /// Sets the consistency of reads. Default: the default of the node.
     pub fn with_consistency(mut self, consistency: Consistency) -> Self {
         self.consistency = Some(consistency);
         self
     }
 
-    /// Makes reads on any node include the writes and reads of this session, without contact to the
-    /// leader: sends the greatest `Placement-Index` of its successful responses. Clones of the
-    /// result share the session.
+    /// Makes each read include the state of all earlier writes and reads of this session, on any
+    /// node and without contacting the leader. For this, the client sends the greatest
+    /// `Placement-Index` of the session's successful responses. Clones of the result share the
+    /// session.
     pub fn with_session(mut self) -> Self {
         self.session = Some(Arc::default());
         self
@@ -190,9 +191,9 @@ impl Client {
         self
     }
 
-    /// Also repeats writes with an unknown outcome. Safe for writes that a generation or a caller's
-    /// UUID protects from being applied twice; a repetition may then conflict with the caller's own
-    /// first attempt.
+    /// Also repeats writes with an unknown outcome. This is safe for writes that a generation or a
+    /// UUID chosen by the caller protects from being applied twice. A repetition may then conflict
+    /// with the caller's own first attempt.
     pub fn repeating_unknown(mut self) -> Self {
         self.repeat_unknown = true;
         self
@@ -206,7 +207,7 @@ impl Client {
     /// The greatest `Placement-Index` of this session.
     pub fn session_index(&self) -> Option<IndexToken> {
         let session = self.session.as_ref()?;
-        session.lock().expect("no panic while held").clone()
+        session.lock().expect("no panic while locked").clone()
     }
 
     /// Sends a request, repeats it while that is safe, and returns the last response. A 503, or a
@@ -223,8 +224,8 @@ impl Client {
         Ok(Lines::new(body.unwrap_or_default()))
     }
 
-    /// Like [`Client::request`], but keeps at most `bytes_max` bytes of a successful body. `true`:
-    /// the body was longer.
+    /// Like [`Client::request`], but keeps at most `bytes_max` bytes of a successful body. Returns
+    /// `true` if the body was longer.
     pub async fn request_at_most(
         &self,
         request: ApiRequest,
@@ -400,8 +401,8 @@ impl Client {
         Ok(http)
     }
 
-    /// Consistency of a read: of the request, else of the session, else of the client. `None` for
-    /// writes.
+    /// Consistency of a read: set for the request, else by the session, else for the client. `None`
+    /// for a write for which none is set.
     fn promise(&self, request: &ApiRequest) -> Option<Consistency> {
         if request.consistency.is_some() || !request.is_read() {
             return request.consistency.clone();
@@ -411,13 +412,14 @@ impl Client {
             .or_else(|| self.consistency.clone())
     }
 
-    /// Ignores errors: they may have no index, or an index of another history.
+    /// Records the index of a successful response for the session. Errors are ignored: they may
+    /// have no index, or an index of another history.
     fn remember(&self, response: &ApiResponse) {
         if let Some(session) = &self.session
             && response.status.is_success()
             && let Some(index) = response.position().index
         {
-            let mut newest = session.lock().expect("no panic while held");
+            let mut newest = session.lock().expect("no panic while locked");
             if newest.as_ref().is_none_or(|known| index.supersedes(known)) {
                 *newest = Some(index);
             }
@@ -461,7 +463,7 @@ impl Rotation {
         }
     }
 
-    /// The next node: the first available one after the last one asked.
+    /// The next node: the first available node after the last node asked.
     fn next(&mut self) -> usize {
         let now = Instant::now();
         let count = self.rest_until.len();
@@ -475,8 +477,8 @@ impl Rotation {
         chosen
     }
 
-    /// Pauses a node for `retry_after`, or for a pause that doubles each time. Returns when the
-    /// next node is available.
+    /// Pauses a node for `retry_after`, or for a pause that doubles each time. Returns the time at
+    /// which the next node is available.
     fn rest(&mut self, at: usize, retry_after: Option<Duration>) -> Instant {
         let pause = retry_after.unwrap_or(self.pause[at]);
         self.pause[at] = (self.pause[at] * 2).min(PAUSE_MAX);

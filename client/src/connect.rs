@@ -31,7 +31,7 @@ pub type BoxFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 /// TLS settings of a client.
 #[derive(Debug, Clone, Default)]
 pub struct Trust {
-    /// PEM file with the certificate authorities of nodes; `None`: those of this machine.
+    /// PEM file with the certificate authorities of nodes; `None`: the authorities of this machine.
     pub ca_file: Option<PathBuf>,
     /// PEM files of the client certificate, with its chain, and of its key.
     pub certificate: Option<(PathBuf, PathBuf)>,

@@ -82,7 +82,7 @@ pub struct Position {
     pub known_leader: Option<u64>,
     /// `Placement-Staleness`: maximum age of the state.
     pub staleness: Option<Duration>,
-    /// `Placement-Effective-Consistency`: the consistency that was kept.
+    /// `Placement-Effective-Consistency`: the consistency that the response has.
     pub effective_consistency: Option<String>,
 }
 

@@ -9,7 +9,8 @@ pub enum Error {
     /// The service refused the request (4xx) or failed (5xx).
     #[error(transparent)]
     Refused(Box<ApiError>),
-    /// The write provably never entered the log, and the time for attempts is over. Safe to repeat.
+    /// The write provably never entered the log, and the time limit for attempts is exceeded. The
+    /// write is safe to repeat.
     #[error("{}", ended(reason, "nothing was committed"))]
     NothingCommitted {
         /// Reason of the last attempt.
@@ -23,7 +24,7 @@ pub enum Error {
     #[error("no node answered: {0}")]
     Unreachable(String),
     /// The response does not have the format of the API.
-    #[error("the answer to {what} cannot be understood: {reason}")]
+    #[error("the response to {what} cannot be parsed: {reason}")]
     Malformed {
         /// Method and path of the request.
         what: String,
@@ -105,7 +106,7 @@ impl ApiError {
         detail.rsplit('\n').next().unwrap_or(detail).trim_start()
     }
 
-    /// Whether the node confirms that the write never entered the log, or rejected it before.
+    /// Whether the error code means that the write never entered the log.
     pub(crate) fn nothing_committed(&self) -> bool {
         let harmless = [
             "placement.unavailable.nothing_committed",

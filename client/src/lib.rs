@@ -1,9 +1,9 @@
 //! A typed client of the placement service that knows several nodes of one cluster.
 //!
-//! It sends each request to one node and goes on to the next when a node refuses the connection.
-//! It repeats what is safe to repeat and nothing else: a write is sent again only if it provably
-//! never reached the log (no connection, or a 503 that says nothing was committed), unless the
-//! caller allows more with [`Client::repeating_unknown`].
+//! It sends each request to one node, and tries the next node if the node refuses the connection.
+//! It repeats reads, and writes that provably never reached the log: there was no connection, or
+//! the node answered with a 503 which states that nothing was committed. With
+//! [`Client::repeating_unknown`] it also repeats other writes.
 //!
 //! ```no_run
 //! # async fn example() -> Result<(), placement_client::Error> {

@@ -17,7 +17,8 @@ const LINE_BYTES_MAX: usize = 256 << 20;
 /// Lines of a response, in the order of arrival.
 pub struct Lines {
     body: Body,
-    /// Received bytes after the last complete line. The first `looked` bytes contain no line end.
+    /// Received bytes after the last complete line. The first `looked` bytes are known to contain
+    /// no line end.
     part: BytesMut,
     looked: usize,
 }

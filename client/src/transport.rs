@@ -43,7 +43,7 @@ pub trait Transport: Send + Sync + 'static {
 /// A pool of connections over TCP, TLS or Unix sockets.
 pub(crate) type Pool = HyperClient<Connector, Full<Bytes>>;
 
-/// `connect_timeout` applies to connecting and to the TLS handshake.
+/// `connect_timeout` applies to the connection attempt and to the TLS handshake.
 pub(crate) fn pool(trust: Trust, connect_timeout: Duration) -> Pool {
     HyperClient::builder(TokioExecutor::new())
         .pool_timer(TokioTimer::new())
@@ -58,7 +58,7 @@ impl Transport for Pool {
         let answer = self.request(request);
         Box::pin(async move {
             let broke_off =
-                |error| TransportError::Lost(format!("the response broke off: {error}"));
+                |error| TransportError::Lost(format!("the response was interrupted: {error}"));
             let answer = answer.await.map_err(classify)?;
             Ok(answer.map(|body| body.map_err(broke_off).boxed()))
         })

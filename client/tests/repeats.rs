@@ -1,6 +1,6 @@
 //! Which requests the client repeats, shown with a fake transport.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+#![allow(clippy::unwrap_used, reason = "a test that cannot continue has failed")]
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};

@@ -369,7 +369,7 @@ async fn interrupted_backup_leaves_no_files() {
     let child = start(&cluster);
     cluster.kill_9(1);
     let words = refusal(&child.wait_with_output().unwrap(), 2);
-    assert!(words.contains("broke off after"), "{words}");
+    assert!(words.contains("was interrupted after"), "{words}");
     assert!(is_empty());
 }
 

@@ -26,7 +26,7 @@ fn texts(output: &Output) -> (i32, String, String) {
 async fn status_exit_code_reports_how_many_nodes_may_be_lost() {
     let mut cluster = Cluster::start(3).await.unwrap();
     let columns = ["VERSION", env!("CARGO_PKG_VERSION"), "READY", "DISK FREE"];
-    let healthy = [&["healthy: 3 of 3, can lose 1"], &columns[..]].concat();
+    let healthy = [&["healthy: 3 of 3 voters ready, 1 may fail"], &columns[..]].concat();
     cluster.until_shown(&["status"], 0, &healthy).await;
     until_ok("a complete report", async || {
         let report = cluster.admin_of(1).status().await.unwrap();
@@ -41,13 +41,13 @@ async fn status_exit_code_reports_how_many_nodes_may_be_lost() {
     let leader = cluster.leader().await.unwrap();
     cluster.kill_9(leader);
     let silent = format!("node {leader} does not answer");
-    let degraded = ["degraded: 2 of 3, can lose 0", &silent];
+    let degraded = ["degraded: 2 of 3 voters ready, 0 may fail", &silent];
     cluster.until_shown(&["status"], 1, &degraded).await;
     let unchecked = format!("node {leader} could not be checked");
     cluster.until_shown(&["check"], 2, &[&unchecked]).await;
     let next = cluster.leader_other_than(Some(leader)).await.unwrap();
     cluster.kill_9(next);
-    let no_quorum = ["no quorum: 0 of 3, 2 needed"];
+    let no_quorum = ["no quorum: 0 of 3 voters ready, 2 needed"];
     cluster.until_shown(&["status"], 2, &no_quorum).await;
     let json = ["status", "--output", "json"];
     let no_quorum = ["\"condition\": \"no_quorum\""];
@@ -123,7 +123,7 @@ async fn removal_without_a_spare_voter_needs_confirmation() {
     // A removed node that is asked first reports the current cluster.
     let through_removed = ["--endpoint", &cluster.place(gone).admin(), "status"];
     let removed = format!("node {gone} was removed");
-    let degraded = ["degraded: 2 of 2, can lose 0", &removed];
+    let degraded = ["degraded: 2 of 2 voters ready, 0 may fail", &removed];
     cluster.until_shown(&through_removed, 1, &degraded).await;
 }
 
@@ -180,7 +180,7 @@ async fn nodes_without_initial_members_wait_for_init() {
     let (code, done, reason) = ctl(&cluster, &init);
     assert_eq!(code, 0, "{reason}");
     assert!(done.contains("with members 1, 2, 3"), "{done}");
-    let healthy = ["healthy: 3 of 3, can lose 1"];
+    let healthy = ["healthy: 3 of 3 voters ready, 1 may fail"];
     cluster.until_shown(&["status"], 0, &healthy).await;
     let (code, _, reason) = ctl(&cluster, &init);
     assert_eq!(code, 1);

@@ -17,9 +17,9 @@ pub struct Inventory {
     pub total: u64,
     /// Number of reserved units.
     pub reserved: u64,
-    /// Minimum of one allocation.
+    /// Smallest amount of one allocation.
     pub min_unit: u64,
-    /// Maximum of one allocation.
+    /// Largest amount of one allocation.
     pub max_unit: u64,
     /// Allocated amounts are multiples of this.
     pub step_size: u64,

@@ -57,7 +57,8 @@ impl Survey {
             && newest.leader != Some(status.node_id)
     }
 
-    /// Problems that do not affect clients yet. For users, settings and files are left out.
+    /// Problems that do not affect clients yet. Without `is_for_operator`, problems of settings and
+    /// certificates are omitted.
     pub fn warnings(&self, is_for_operator: bool) -> Vec<String> {
         let newest = self.newest();
         let answers: Vec<&NodeStatus> = self.answers().collect();
@@ -102,7 +103,7 @@ impl Survey {
             _ => "no node that answers makes backups",
         };
         Some(format!(
-            "{who}: set [backup] directory on one node at least, or take them with `placementctl backup`"
+            "{who}: set [backup] directory on at least one node, or run `placementctl backup`"
         ))
     }
 
@@ -156,7 +157,7 @@ pub struct Health {
 }
 
 impl Health {
-    /// Judges the health of a cluster.
+    /// Derives the health of a cluster from the statuses of its members.
     pub fn from_survey(survey: &Survey) -> Self {
         let mut problems = Vec::new();
         let (mut voters, mut ready) = (0, 0);
@@ -165,7 +166,7 @@ impl Health {
             voters += usize::from(is_voter);
             let is_ready = |status: &&NodeStatus| status.ready && !is_foreign(status, survey);
             ready += usize::from(is_voter && status.as_ref().is_some_and(|one| is_ready(&one)));
-            // Its successor already has its vote.
+            // Its replacement already has its vote.
             let is_leaving = !is_voter && member.replaced_by.is_some_and(|by| survey.is_voter(by));
             let why = problem(member, status.as_ref(), survey);
             if let Some(why) = why.filter(|_| !is_leaving) {
@@ -198,10 +199,10 @@ impl Health {
     /// The condition on one line, and a line for each problem.
     pub fn text(&self) -> String {
         let (voters, can_lose) = (self.voters, self.can_lose);
-        let ready = format!("{} of {voters}", self.ready);
+        let ready = format!("{} of {voters} voters ready", self.ready);
         let mut text = match self.condition {
-            Condition::Healthy => format!("healthy: {ready}, can lose {can_lose}"),
-            Condition::Degraded => format!("degraded: {ready}, can lose {can_lose}"),
+            Condition::Healthy => format!("healthy: {ready}, {can_lose} may fail"),
+            Condition::Degraded => format!("degraded: {ready}, {can_lose} may fail"),
             Condition::NoQuorum if voters == 0 => "no quorum: there is no cluster yet".to_owned(),
             Condition::NoQuorum => format!(
                 "no quorum: {ready}, {} needed; nothing can be written",
@@ -249,8 +250,8 @@ fn differences(answers: &[&NodeStatus]) -> Vec<String> {
     let keys: BTreeSet<&String> = known().flat_map(|status| status.settings.keys()).collect();
     let mut differences = Vec::new();
     for key in keys {
-        // A whole `partitions` table may be missing. Other settings are not reported where they
-        // have no effect.
+        // A node may lack a whole `[[partitions]]` table. Other settings are missing if they have
+        // no effect on the node.
         let is_partition_setting = key.starts_with("partitions.");
         let mut values: BTreeMap<&str, Vec<u64>> = BTreeMap::new();
         for status in known() {
@@ -264,7 +265,7 @@ fn differences(answers: &[&NodeStatus]) -> Vec<String> {
                 .map(|(value, ids)| format!("{value} on {}", nodes(ids)))
                 .collect();
             let all = joined(&values);
-            differences.push(format!("{key} must be the same on all nodes, and is {all}"));
+            differences.push(format!("{key} must be the same on all nodes, but is {all}"));
         }
     }
     differences

@@ -15,18 +15,19 @@ use serde_json::Value;
 
 /// Number of names of a list that are printed.
 const NAMES_MAX: usize = 10;
-/// At most a thousand consumers of a provider are counted, and three of them are shown.
+/// From this number on, the number of further consumers is a lower bound: at most 1000 consumers of
+/// a provider are counted, and three of them are shown.
 const HOLDERS_COUNTED: u64 = 997;
-/// A condition of a newer node.
+/// Text for a condition that only newer nodes know.
 const UNKNOWN: &str = "a condition that this version does not know";
 
-/// Formats explanations. The function formats each name: it removes characters that a terminal or a
-/// page would act on, and has a placeholder for an empty name.
+/// Formats explanations. The function formats each name: it escapes characters that a terminal or a
+/// page would act on, and replaces an empty name by a placeholder.
 pub struct Words(pub fn(&str) -> String);
 
-/// A relaxation, and the groups that it may be taken from where several do as well.
+/// A relaxation, merged with the relaxations that differ from it only in the group.
 pub struct Folded<'a> {
-    /// The first of those that differ in the group alone.
+    /// The first of the merged relaxations.
     pub relaxation: &'a Relaxation<'a>,
     groups: Vec<&'a str>,
 }
@@ -67,7 +68,7 @@ impl Words {
             let host = format!("{}{}", self.near(host), self.held(host));
             return format!("no candidates: {host}");
         }
-        // A relaxation without a whole class is not a useful hint.
+        // A relaxation that drops a whole resource class is not a useful hint.
         let is_class = |one: &Relaxation<'_>| {
             let mut less = one.less.iter();
             less.next()
@@ -141,7 +142,7 @@ impl Words {
             Kind::MemberOf | Kind::Required => self.named(atom),
             Kind::Inventory => format!("an inventory of {}", self.class(atom)),
             Kind::InTree => format!("the tree of provider {}", self.provider(atom)),
-            Kind::Unit => format!("{} in one piece{}", self.amount(atom), limit(bound)),
+            Kind::Unit => format!("{} in one allocation{}", self.amount(atom), limit(bound)),
             Kind::Room => format!("room for {}", self.amount(atom)),
             Kind::Together => "a place for all groups at once".to_owned(),
             Kind::Forbidden | Kind::Unknown => UNKNOWN.to_owned(),
@@ -183,13 +184,13 @@ impl Words {
                 format!("each remaining tree has the forbidden {name}{group}")
             }
             Kind::Unit => format!(
-                "{trees} {} not give {} in one piece{}{group}",
+                "{trees} {} not allow {} in one allocation{}{group}",
                 if is_one { "does" } else { "do" },
                 self.amount(atom),
                 limit(stage.detail.bound)
             ),
             Kind::Room => format!(
-                "{trees} {} at most {} {} free{group}; {} asked",
+                "{trees} {} at most {} {} free{group}; {} requested",
                 if is_one { "has" } else { "have" },
                 self.number(stage.most_free),
                 self.class(atom),
@@ -242,7 +243,7 @@ impl Words {
             Kind::Inventory => format!("has no {}{group}", self.class(atom)),
             Kind::Required => {
                 let place = if detail.elsewhere.is_some() {
-                    " where it would serve"
+                    " on a suitable provider"
                 } else {
                     ""
                 };
@@ -254,12 +255,12 @@ impl Words {
             }
             Kind::Forbidden => format!("has the forbidden {}{group}", self.named(atom)),
             Kind::Unit => format!(
-                "does not give {} in one piece{}{group}",
+                "does not allow {} in one allocation{}{group}",
                 self.amount(atom),
                 limit(detail.bound)
             ),
             Kind::Room if let Some(free) = lack.free => format!(
-                "has {free} of {} {} free{group} ({} asked)",
+                "has {free} of {} {} free{group} ({} requested)",
                 self.number(lack.capacity),
                 self.class(atom),
                 self.are(atom.asked)
@@ -272,12 +273,12 @@ impl Words {
         }
     }
 
-    /// A class of which the groups need more than one host has.
+    /// A sentence about a class of which the groups request more than one host has.
     fn short(&self, short: &ClassShortage<'_>) -> String {
         let (class, asked) = (self.word(&short.class), self.are(Some(short.asked)));
         let groups: Vec<&str> = short.groups.iter().map(AsRef::as_ref).collect();
         let (most, groups) = (short.most, self.groups(&groups));
-        format!("at most {most} {class} on one host; {asked} asked ({groups})")
+        format!("at most {most} {class} on one host; {asked} requested ({groups})")
     }
 
     /// The consumers of the missing resources, as a short clause.
@@ -318,7 +319,7 @@ impl Words {
         }
     }
 
-    /// A clause that names a provider with the trait where it does not help.
+    /// A clause that names a provider that has the trait but cannot serve the request.
     fn elsewhere(&self, stage: &Stage<'_>) -> String {
         let Some(one) = &stage.detail.elsewhere else {
             return String::new();
@@ -342,7 +343,7 @@ impl Words {
         }
     }
 
-    /// The place where a trait is required: a provider of the classes of its group.
+    /// Where a trait is required: on a provider of the resource classes of its group.
     fn serving(&self, answer: &Explanation<'_>, atom: &Atom<'_>) -> String {
         let of_group =
             |one: &&Stage<'_>| one.atom.kind == Kind::Inventory && one.atom.group == atom.group;
@@ -351,9 +352,9 @@ impl Words {
             .map(|one| one.atom.class.as_deref().unwrap_or_default())
             .collect();
         if classes.is_empty() {
-            " where it would serve".to_owned()
+            " on a suitable provider".to_owned()
         } else {
-            format!(" where it provides {}", self.names(&classes, " or "))
+            format!(" on a provider of {}", self.names(&classes, " or "))
         }
     }
 
@@ -403,7 +404,7 @@ impl Words {
         }
     }
 
-    /// Removed conditions of a relaxed query, and the number of trees with candidates then.
+    /// Removed conditions of a relaxed query, and the number of trees that then have candidates.
     pub fn folded(&self, folded: &Folded<'_>) -> String {
         self.less(folded.relaxation, &folded.groups)
     }
@@ -445,7 +446,7 @@ impl Words {
         }
     }
 
-    /// The relaxed queries; those that differ only in the group are merged.
+    /// The relaxed queries; relaxations that differ only in the group are merged.
     pub fn relaxations<'a>(&self, answer: &'a Explanation<'a>) -> Vec<Folded<'a>> {
         let mut folded: Vec<Folded<'a>> = Vec::new();
         for relaxation in &answer.relaxations {
@@ -593,8 +594,8 @@ pub fn inert_lines(text: &str) -> String {
     inert
 }
 
-/// Whether a terminal or a browser acts on a character: a control character, or one that changes
-/// the text direction.
+/// Whether a terminal or a browser acts on a character: a control character, or a character that
+/// changes the text direction.
 fn acts(c: char) -> bool {
     let turns = matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
     turns || c.is_control()

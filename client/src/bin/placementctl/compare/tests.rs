@@ -218,7 +218,7 @@ async fn services_that_cannot_be_compared_are_named_with_the_reason() {
             "/resource_providers",
             200,
             "{}",
-            "B: the answer to GET /resource_providers cannot be understood",
+            "B: the response to GET /resource_providers cannot be parsed",
         ),
     ] {
         let mut other = cloud("");

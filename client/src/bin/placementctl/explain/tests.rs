@@ -57,7 +57,7 @@ what would fit:
     q
 
 what nearly fits (the nearest 1 of 5012 trees):
-  cmp-3 has 6 of 24 VCPU free for group _1 (8 are asked)
+  cmp-3 has 6 of 24 VCPU free for group _1 (8 are requested)
     VCPU:16 held by c (-) of project p since 2026-11-26T20:00:00Z
     and 2 more consumers
 
@@ -66,7 +66,7 @@ state 1.42 of node 2
     assert_eq!(explained(&read(&answer()), false), expected);
     let wide = explained(&read(&answer()), true);
     assert!(
-        wide.contains("\n      702        0  VCPU:8 in one piece for group _1"),
+        wide.contains("\n      702        0  VCPU:8 in one allocation for group _1"),
         "{wide}"
     );
 }
@@ -102,7 +102,7 @@ fn the_first_applicable_cause_is_reported() {
                                        "trees": 5, "example": {"name": "cmp-9"}}]});
     assert_eq!(
         of(full),
-        "no candidates: 702 remaining trees have at most 6 VCPU free for group _1; 8 are asked; there are some \
+        "no candidates: 702 remaining trees have at most 6 VCPU free for group _1; 8 are requested; there are some \
          without aggregate 6f: 5 trees, such as cmp-9"
     );
     let some = json!({"verdict": "some", "with_candidates": 3, "undecided": 1});
@@ -132,7 +132,7 @@ fn a_host_requested_by_name_is_the_cause() {
         json!({"atom": "in_tree", "group": "", "provider": "3", "left": 1, "gone": 5011});
     assert_eq!(
         cause(&answer),
-        "no candidates: cmp-3 has 6 of 24 VCPU free for group _1 (8 are asked); held by c"
+        "no candidates: cmp-3 has 6 of 24 VCPU free for group _1 (8 are requested); held by c"
     );
 }
 
@@ -149,13 +149,13 @@ fn a_trait_on_another_provider_is_named() {
     answer["relaxations"] = json!([]);
     assert_eq!(
         cause(&answer),
-        "no candidates: no remaining tree has trait GOLD where it provides VCPU for group _1; cmp-6 has it on cmp-6_gpu"
+        "no candidates: no remaining tree has trait GOLD on a provider of VCPU for group _1; cmp-6 has it on cmp-6_gpu"
     );
     answer["nearest"] = json!([{"root": root, "lacks": [gold], "holders": []}]);
     let text = explained(&read(&answer), false);
     assert!(
         text.contains(
-            "cmp-6 lacks trait GOLD where it would serve for group _1 (cmp-6_gpu has it)\n"
+            "cmp-6 lacks trait GOLD on a suitable provider for group _1 (cmp-6_gpu has it)\n"
         ),
         "{text}"
     );
@@ -174,7 +174,9 @@ fn equal_groups_are_merged() {
     answer["relaxations"] = groups.iter().map(less).collect();
     let text = explained(&read(&answer), false);
     assert!(
-        text.starts_with("no candidates: at most 4 PCI on one host; 5 are asked (groups 1 to 5)\n"),
+        text.starts_with(
+            "no candidates: at most 4 PCI on one host; 5 are requested (groups 1 to 5)\n"
+        ),
         "{text}"
     );
     let folded = "  without PCI for one of groups 1 to 5: 60 trees, such as cmp-1\n";

@@ -114,7 +114,7 @@ fn backup_problems_are_warnings() {
     assert_eq!(report.health.condition, Condition::Healthy);
     let text = report.printed(&Output::default()).unwrap();
     assert!(
-        text.ends_with("can lose 1\nwarning: backups of node 2: no backup is made: full\n"),
+        text.ends_with("1 may fail\nwarning: backups of node 2: no backup is made: full\n"),
         "{text}"
     );
 }
@@ -159,8 +159,8 @@ fn settings_that_differ_between_nodes_are_named() {
     assert_eq!(
         report.warnings,
         [
-            "callers.user_in_flight must be the same on all nodes, and is 5 on nodes 1 and 3 and 7 on node 2",
-            "partitions.north.listen must be the same on all nodes, and is not set on node 3 and port 9000 on \
+            "callers.user_in_flight must be the same on all nodes, but is 5 on nodes 1 and 3 and 7 on node 2",
+            "partitions.north.listen must be the same on all nodes, but is not set on node 3 and port 9000 on \
              nodes 1 and 2",
         ]
     );
@@ -216,7 +216,8 @@ fn a_member_with_a_nearly_full_disk_is_a_degradation() {
     let health = Health::from_survey(&survey(answers));
     assert_eq!(
         health.text(),
-        "degraded: 3 of 3, can lose 1\n  node 3 refuses additions: the disk is nearly full\n"
+        "degraded: 3 of 3 voters ready, 1 may fail\n  \
+         node 3 refuses additions: the disk is nearly full\n"
     );
 }
 
@@ -237,7 +238,7 @@ fn a_node_of_another_cluster_does_not_count() {
     }
     assert_eq!(
         Health::from_survey(&survey(answers)).text(),
-        "degraded: 2 of 3, can lose 0\n  node 3 belongs to another cluster, d\n"
+        "degraded: 2 of 3 voters ready, 0 may fail\n  node 3 belongs to another cluster, d\n"
     );
 }
 
@@ -258,7 +259,7 @@ fn a_replaced_learner_does_not_degrade_the_cluster() {
     assert_eq!(condition, Condition::Degraded, "no node has its vote");
     survey.members[3].0.role = MemberRole::Voter;
     let text = Health::from_survey(&survey).text();
-    assert_eq!(text, "healthy: 3 of 3, can lose 1\n");
+    assert_eq!(text, "healthy: 3 of 3 voters ready, 1 may fail\n");
 }
 
 #[test]
@@ -267,25 +268,25 @@ fn health_counts_the_members_that_may_be_lost() {
         (
             [leader(), follower(2), follower(3)],
             Condition::Healthy,
-            "healthy: 3 of 3, can lose 1\n",
+            "healthy: 3 of 3 voters ready, 1 may fail\n",
         ),
         (
             [leader(), follower(2), None],
             Condition::Degraded,
-            "degraded: 2 of 3, can lose 0\n  node 3 does not answer\n",
+            "degraded: 2 of 3 voters ready, 0 may fail\n  node 3 does not answer\n",
         ),
         (
             // The leader is ready, so it has a quorum, although this machine reaches no other
             // node.
             [leader(), None, None],
             Condition::Degraded,
-            "degraded: 1 of 3, can lose 0\n  node 2 does",
+            "degraded: 1 of 3 voters ready, 0 may fail\n  node 2 does",
         ),
         (
             [None, stuck(2), None],
             Condition::NoQuorum,
-            "no quorum: 0 of 3, 2 needed; nothing can be written\n  node 1 does not answer\n  \
-             node 2 is not ready: no leader is known\n",
+            "no quorum: 0 of 3 voters ready, 2 needed; nothing can be written\n  \
+             node 1 does not answer\n  node 2 is not ready: no leader is known\n",
         ),
     ] {
         let health = Health::from_survey(&survey(answers));

@@ -49,7 +49,7 @@ impl Gate {
 
     /// The key; empty after its use.
     pub(super) fn key(&self) -> String {
-        let key = self.key.lock().expect("no thread panics while it holds the lock");
+        let key = self.key.lock().expect("no panic while locked");
         key.clone().unwrap_or_default()
     }
 
@@ -92,7 +92,7 @@ impl Gate {
 
     /// Accepts the key once.
     fn takes(&self, given: &str) -> bool {
-        let mut key = self.key.lock().expect("no thread panics while it holds the lock");
+        let mut key = self.key.lock().expect("no panic while locked");
         let is_it = key.as_ref().is_some_and(|key| is_same(key, given));
         if is_it {
             *key = None;

@@ -18,6 +18,16 @@ impl Decide for ReplaceAllocations {
     }
 }
 
+impl ReplaceAllocations {
+    /// Whether every consumer is as this command leaves it, under the generation after the one that
+    /// the command expects. False if the command expects no generation.
+    pub fn is_done_in(&self, state: &State) -> bool {
+        consumers::keep_last_per_key(&self.consumers, |consumer| &consumer.consumer)
+            .into_iter()
+            .all(|consumer| consumers::is_as_requested(state, consumer))
+    }
+}
+
 /// `DELETE /allocations/{consumer}`: deletes all allocations of a consumer, and the consumer.
 /// Generations of providers do not change.
 impl Decide for DeleteAllocations {

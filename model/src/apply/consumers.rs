@@ -141,8 +141,33 @@ pub(super) fn row(state: &State, consumer: &ConsumerAllocations, at: Timestamp) 
     }
 }
 
+/// Whether a consumer is as this request leaves it: the requested owner, type and allocations, and
+/// the generation after the one that the request expects.
+pub(super) fn is_as_requested(state: &State, consumer: &ConsumerAllocations) -> bool {
+    let expected = match consumer.generation {
+        ConsumerGeneration::Unchecked => return false,
+        ConsumerGeneration::New => Generation(0),
+        ConsumerGeneration::Expect(generation) => generation,
+    };
+    let Some(current) = state.consumers.row(&consumer.consumer) else {
+        // A request without allocations deletes its consumer.
+        return consumer.allocations.is_empty();
+    };
+    let mut inspected = Inspected::default();
+    let added = inspected.add_claims(state, 0, consumer);
+    if added.is_err() || inspected.unknown_class.is_some() {
+        return false;
+    }
+    let requested = ConsumerRow {
+        generation: expected.next(),
+        allocations: inspected.claims.iter().map(Claim::held).collect(),
+        ..row(state, consumer, current.updated_at)
+    };
+    **current == requested
+}
+
 /// Keeps the last of several entries with the same key, as a JSON object does.
-fn keep_last_per_key<T, K: Ord>(entries: &[T], key: impl Fn(&T) -> &K) -> Vec<&T> {
+pub(super) fn keep_last_per_key<T, K: Ord>(entries: &[T], key: impl Fn(&T) -> &K) -> Vec<&T> {
     if entries.len() < 2 {
         return entries.iter().collect();
     }

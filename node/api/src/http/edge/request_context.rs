@@ -27,7 +27,9 @@ use crate::http::wire::microversion::Microversion;
 use crate::http::wire::query::Query;
 use crate::http::wire::schema;
 use placement_audit as audit;
-use placement_base::backend::{Consistency, PlacementIndex, Position, Unavailable, View};
+use placement_base::backend::{
+    AppliedWrite, Consistency, PlacementIndex, Position, Unavailable, View,
+};
 use placement_base::world;
 
 /// Longest body that is parsed on the thread that serves the request; this takes some 2 ms.
@@ -263,15 +265,11 @@ impl RequestContext {
         });
     }
 
-    /// Submits a command. Returns the model's reply, and a view of a state that contains the write.
+    /// Submits a command. Returns the committed write, which the model may have refused.
     ///
     /// # Errors
-    /// The error for the refusal of the command, or for an unavailable cluster.
-    pub(crate) async fn submit(
-        &self,
-        command: Command,
-        write: WriteKind<'_>,
-    ) -> Result<(Reply, View), ApiError> {
+    /// The error for an unavailable cluster.
+    pub(crate) async fn write(&self, command: Command) -> Result<AppliedWrite, ApiError> {
         {
             let mut notes = self.notes.lock();
             if self.api().audit.is_on() {
@@ -301,14 +299,25 @@ impl RequestContext {
             ..written.view.position
         };
         self.note(position, Consistency::Linearizable);
-        match written.outcome {
-            Outcome::Done(reply) => Ok((reply, written.view)),
-            Outcome::Refused(refusal) => Err(refused(write, refusal)),
-            Outcome::AnsweredBefore => {
-                tracing::error!("a new write was mistaken for a retry of an old one");
-                Err(ApiError::internal())
-            }
-        }
+        Ok(written)
+    }
+
+    /// Submits a command. Returns the model's reply, and a view of a state that contains the write.
+    ///
+    /// # Errors
+    /// The error for the refusal of the command, or for an unavailable cluster.
+    pub(crate) async fn submit(
+        &self,
+        command: Command,
+        write: WriteKind<'_>,
+    ) -> Result<(Reply, View), ApiError> {
+        reply_to(self.write(command).await?, write)
+    }
+
+    /// Notes for the audit trail that the request succeeded and its write changed nothing.
+    pub(crate) fn note_unchanged(&self) {
+        let mut notes = self.notes.lock();
+        (notes.written, notes.position) = (Some(audit::Outcome::Unchanged), None);
     }
 
     /// Submits a command and answers 204.
@@ -448,6 +457,24 @@ impl RequestContext {
             _ if !self.head.version.from(15) => answer,
             Some(at) => answer.modified(at),
             None => answer.caching(Caching::At(self.api().clock.now())),
+        }
+    }
+}
+
+/// The model's reply to a write, and a state that contains the write.
+///
+/// # Errors
+/// The error of a refusal.
+pub(crate) fn reply_to(
+    written: AppliedWrite,
+    write: WriteKind<'_>,
+) -> Result<(Reply, View), ApiError> {
+    match written.outcome {
+        Outcome::Done(reply) => Ok((reply, written.view)),
+        Outcome::Refused(refusal) => Err(refused(write, refusal)),
+        Outcome::AnsweredBefore => {
+            tracing::error!("a new write was mistaken for a retry of an old one");
+            Err(ApiError::internal())
         }
     }
 }

@@ -1,10 +1,11 @@
 //! `/allocations`, `/allocations/{consumer_uuid}` and `/resource_providers/{uuid}/allocations`.
 
+mod repeated;
+
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
 use indexmap::IndexMap;
-use placement_model::Command;
 use placement_model::command::{
     ConsumerAllocations, ConsumerGeneration, ConsumerTypeUpdate, DeleteAllocations,
     ProviderAmounts, ReplaceAllocations,
@@ -13,11 +14,12 @@ use placement_model::types::{
     ConsumerTypeName, ConsumerUuid, Generation, Given, ProjectId, ProviderUuid, ResourceClassName,
     Timestamp, UserId,
 };
+use placement_model::{Command, Outcome, Refusal};
 use serde::Serialize;
 
 use super::{invalid_json, listed};
 use crate::http::edge::answer::Answer;
-use crate::http::edge::request_context::RequestContext;
+use crate::http::edge::request_context::{RequestContext, reply_to};
 use crate::http::errors::{ApiError, WriteKind, not_found};
 use crate::http::wire::chunks::{Chunks, put};
 use crate::http::wire::json::Json;
@@ -148,19 +150,40 @@ pub(crate) async fn replace(context: &RequestContext) -> Result<Answer, ApiError
     };
     let body = context.body().await?;
     let spelled = uuid.as_hyphenated().to_string();
-    let consumers = vec![parse_consumer(&spelled, &body, context.head.version)?];
-    admit(context, &consumers)?;
-    let command = Command::ReplaceAllocations(ReplaceAllocations { consumers });
-    let write = WriteKind::Allocate { consumer: &spelled };
-    context.carry_out(command, write).await
+    let parse = || {
+        let consumers = vec![parse_consumer(&spelled, &body, context.head.version)?];
+        admit(context, &consumers)?;
+        Ok(ReplaceAllocations { consumers })
+    };
+    carry_out_once(context, parse, WriteKind::Allocate { consumer: &spelled }).await
 }
 
 /// `POST /allocations`, from 1.13: replaces the allocations of several consumers in one step.
 pub(crate) async fn replace_many(context: &RequestContext) -> Result<Answer, ApiError> {
     let body = context.body().await?;
-    let consumers = parse_consumers(context, &body)?;
-    let command = Command::ReplaceAllocations(ReplaceAllocations { consumers });
-    context.carry_out(command, WriteKind::AllocateMany).await
+    let parse = || {
+        let consumers = parse_consumers(context, &body)?;
+        Ok(ReplaceAllocations { consumers })
+    };
+    carry_out_once(context, parse, WriteKind::AllocateMany).await
+}
+
+/// Submits the parsed request and answers 204, also if an earlier attempt of the request is
+/// committed: a client repeats a request whose answer it did not receive.
+async fn carry_out_once(
+    context: &RequestContext,
+    parse: impl Fn() -> Result<ReplaceAllocations, ApiError>,
+    write: WriteKind<'_>,
+) -> Result<Answer, ApiError> {
+    let written = context.write(Command::ReplaceAllocations(parse()?)).await?;
+    if let Outcome::Refused(Refusal::ConsumerGenerationConflict { .. }) = &written.outcome
+        && Box::pin(repeated::is_done(context, &written.view, parse()?)).await
+    {
+        context.note_unchanged();
+        return Ok(Answer::no_content());
+    }
+    reply_to(written, write)?;
+    Ok(Answer::no_content())
 }
 
 /// `DELETE /allocations/{consumer_uuid}`: 404 if the consumer has no allocations.

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::number::Capacity;
 
-/// Grouping of sums, besides the class.
+/// Grouping of sums in addition to the resource class.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum CapacityBy {
@@ -54,9 +54,9 @@ pub struct ClassCapacity<'a> {
     pub used: u64,
     /// Free units; a provider used above its capacity counts as 0.
     pub free: u64,
-    /// The most that one provider can give to one request.
+    /// Largest amount that one request can get from one provider.
     pub largest_free: u64,
-    /// Number of providers by free units: none, 1, 2 to 3, 4 to 7, and so on.
+    /// Number of providers by free units: 0, 1, 2 to 3, 4 to 7, and so on.
     #[serde(skip_serializing_if = "<[u64]>::is_empty")]
     pub free_ranges: Cow<'a, [u64]>,
 }

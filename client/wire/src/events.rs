@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 pub struct History<'a, E> {
     /// Entries, newest first.
     pub history: Vec<E>,
-    /// Token of the last entry whose changes are no longer kept.
+    /// Token of the last entry whose changes are no longer available.
     pub oldest: Cow<'a, str>,
     /// `before` parameter of the next page; `None` at the end.
     pub next: Option<Cow<'a, str>>,
@@ -87,7 +87,7 @@ pub enum Mark<'a> {
 /// Last line of a stream that the node ends.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ended<'a> {
-    /// Reason of the end.
+    /// Why the stream ended.
     pub end: End,
     /// Token to resume after; `None` within a snapshot.
     pub next: Option<Cow<'a, str>>,
@@ -103,7 +103,7 @@ pub enum End {
     Drain,
     /// The client reads too slowly.
     Slow,
-    /// The changes are no longer kept.
+    /// The next changes are no longer available.
     Gone,
     /// The partition was deleted.
     PartitionGone,
@@ -172,14 +172,14 @@ pub struct SetKey<U = String> {
 /// Key of a trait.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TraitKey<N = String> {
-    /// Name of the trait or class.
+    /// Name of the trait.
     pub r#trait: N,
 }
 
 /// Key of a resource class.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ClassKey<N = String> {
-    /// Name of the trait or class.
+    /// Name of the resource class.
     pub resource_class: Option<N>,
 }
 
@@ -219,9 +219,9 @@ pub struct InventoryValue {
     pub total: u32,
     /// Number of reserved units.
     pub reserved: u32,
-    /// Minimum of one allocation.
+    /// Smallest amount of one allocation.
     pub min_unit: u32,
-    /// Maximum of one allocation.
+    /// Largest amount of one allocation.
     pub max_unit: u32,
     /// Allocated amounts are multiples of this.
     pub step_size: u32,

@@ -52,9 +52,10 @@ pub struct Explanation<'a> {
     /// Index of the funnel stage that is the reason.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cause: Option<usize>,
-    /// Number of all trees: removed, with candidates, and undecided.
+    /// Number of all trees: removed trees, trees with candidates, and undecided trees.
     pub trees: u64,
-    /// Number of trees with candidates, by the anchor of the candidate.
+    /// Number of trees with candidates. A candidate counts for the tree of its anchor root
+    /// provider.
     pub with_candidates: u64,
     /// Number of trees that were not searched in time.
     pub undecided: u64,
@@ -66,9 +67,9 @@ pub struct Explanation<'a> {
     pub unused: Vec<AbsentName<'a>>,
     /// Conditions in order, with the trees that remain.
     pub funnel: Vec<Stage<'a>>,
-    /// Requests with one condition less that have candidates. Only without candidates.
+    /// Relaxed requests that have candidates. Empty if the request itself has candidates.
     pub relaxations: Vec<Relaxation<'a>>,
-    /// Trees that nearly fit. Only without candidates.
+    /// Trees that nearly fit. Empty if there are candidates.
     pub nearest: Vec<NearTree<'a>>,
 }
 
@@ -80,7 +81,7 @@ pub enum Verdict {
     None,
     /// Some trees have candidates.
     Some,
-    /// The time limit was reached first.
+    /// The time limit was reached before a tree with candidates was found.
     #[default]
     Undecided,
 }
@@ -120,9 +121,9 @@ pub enum Kind {
     MemberOf,
     /// A trait that is required or forbidden on the root.
     RootRequired,
-    /// Name of a resource class.
+    /// An inventory of a resource class.
     Inventory,
-    /// Traits of which one is required.
+    /// At least one of several traits.
     Required,
     /// A trait that is forbidden.
     Forbidden,
@@ -195,7 +196,7 @@ pub struct Detail<'a> {
     /// For a required trait: a provider that has it but cannot serve the request.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub elsewhere: Option<TraitElsewhere<'a>>,
-    /// For `together`: a class of which the groups need more than one tree has.
+    /// For `together`: a class of which the groups request more than one tree has.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub short: Option<ClassShortage<'a>>,
 }
@@ -222,7 +223,7 @@ pub struct TraitElsewhere<'a> {
     pub provider: NamedProvider<'a>,
 }
 
-/// A class of which several groups together need more than one tree has.
+/// A class of which several groups together request more than one tree has.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ClassShortage<'a> {
@@ -230,7 +231,7 @@ pub struct ClassShortage<'a> {
     pub class: Cow<'a, str>,
     /// Units that all groups request.
     pub asked: u64,
-    /// Units that one tree can give at most.
+    /// Maximum number of units that one tree can provide.
     pub most: u64,
     /// Suffixes of the groups.
     pub groups: Vec<Cow<'a, str>>,

@@ -24,7 +24,7 @@ impl Capacity {
         }
     }
 
-    /// Whether these units are more.
+    /// Whether `used` exceeds this capacity.
     pub fn is_exceeded_by(self, used: u64) -> bool {
         match self {
             Self::Units(units) => i128::from(used) > i128::from(units),

@@ -103,7 +103,7 @@ pub struct NodeStatus {
     pub purged: Option<u64>,
     /// Reason why the disk is unusable, if it is.
     pub storage_failure: Option<String>,
-    /// Digest of the state, after the format of its rows and a dot. Nodes with an equal `applied`
+    /// Number of the row format, a dot, and the digest of the state. Nodes with an equal `applied`
     /// and the same format have equal digests.
     pub digest: Option<String>,
     /// Feature level of the cluster, as applied by this node.
@@ -133,10 +133,10 @@ pub struct NodeStatus {
     pub disk_free_bytes: Option<u64>,
     /// Problem of the disk if it is nearly full; additions are refused then.
     pub disk_problem: Option<String>,
-    /// Number of answered requests in each minute of the last hour, oldest first, and how many of
-    /// them got a 503.
+    /// Number of answered requests in each minute of the last hour, oldest first, and the number of
+    /// these that were answered with 503.
     pub requests: Vec<(u64, u64)>,
-    /// Expiry of the certificate or its authority by listener, in seconds since 1970.
+    /// Expiry of the certificate or of its authority, by listener, in seconds since 1970.
     pub certificate_ends: BTreeMap<String, u64>,
     /// Problem of the certificates.
     pub certificate_problem: Option<String>,

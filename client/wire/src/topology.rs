@@ -106,7 +106,7 @@ pub struct Loss {
     pub sites: Vec<SiteReads>,
 }
 
-/// Nodes that fail together. An empty name means the nodes without a configured one.
+/// Nodes that fail together. An empty name means the nodes without a configured region or zone.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "lowercase")]
 pub enum FailureDomain {
@@ -162,8 +162,8 @@ pub struct SiteReads {
 pub enum Reads {
     /// All reads are answered.
     All,
-    /// Reads that a node answers alone: local ones, session reads of a token that it has applied,
-    /// and bounded ones for a while.
+    /// Only reads that a node answers alone: local reads, session reads of a token that it has
+    /// applied, and bounded reads until their limit.
     Local,
     /// No reads: no node remains there.
     None,

@@ -57,9 +57,9 @@ pub struct TreeInventory {
     pub total: u32,
     /// Number of reserved units.
     pub reserved: u32,
-    /// Minimum of one allocation.
+    /// Smallest amount of one allocation.
     pub min_unit: u32,
-    /// Maximum of one allocation.
+    /// Largest amount of one allocation.
     pub max_unit: u32,
     /// Allocated amounts are multiples of this.
     pub step_size: u32,

@@ -39,7 +39,7 @@ pub struct ErrorDetail {
     pub title: Option<String>,
     /// Readable text, possibly several lines.
     pub detail: Option<String>,
-    /// From 1.23, such as `placement.concurrent_update`.
+    /// Error code (from microversion 1.23), such as `placement.concurrent_update`.
     pub code: Option<String>,
     /// The id under which the request was logged.
     pub request_id: Option<String>,
@@ -127,7 +127,7 @@ pub struct Allocation {
 pub struct Candidates {
     /// Candidates; each can be claimed unchanged.
     pub allocation_requests: Vec<Candidate>,
-    /// Allocations by UUID of the provider.
+    /// Summaries by UUID of the provider.
     pub provider_summaries: BTreeMap<String, ProviderSummary>,
 }
 

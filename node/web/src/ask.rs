@@ -5,23 +5,23 @@ use futures::future::{BoxFuture, join, join_all};
 use placement_wire::upstream::Errors;
 use serde::de::DeserializeOwned;
 
-/// Takes the status and the body of an answer. May take a second.
+/// Callback for the status and the body of a response. It may run for a second.
 pub type Read = Box<dyn FnOnce(u16, &[u8]) + Send>;
 
-/// An answer that the API does not give.
+/// Status and reason if there is no response of the API to read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Refusal {
     /// HTTP status of the response.
     pub status: u16,
-    /// The reason, for a person.
+    /// The reason, as readable text.
     pub detail: String,
 }
 
 /// The admin API. It has no method other than GET, so a page cannot change anything.
 pub trait Ask: Sync {
     /// Requests a path with its query, such as `/v1/status`, and passes the response to `read`.
-    /// With `is_local`, content may be the local state of a node, which needs no quorum. Time and
-    /// body size are limited.
+    /// With `is_local`, the response may show the local state of a node, which needs no quorum.
+    /// Time and body size are limited.
     fn get<'a>(
         &'a self,
         path: &'a str,
@@ -49,11 +49,11 @@ impl Failure {
         Self { status, message }
     }
 
-    /// A faulty node may return anything.
+    /// The response cannot be parsed, for example because the node is faulty.
     fn unreadable() -> Self {
         Self {
             status: 502,
-            message: "The API has answered in a form that this version does not know.".to_owned(),
+            message: "The API sent a response in a format unknown to this version.".to_owned(),
         }
     }
 }
@@ -74,7 +74,7 @@ impl<'a> Questions<'a> {
         }
     }
 
-    /// Whether a logged-in user asks, not an operator.
+    /// Whether a logged-in user requests the page, and not an operator.
     pub(crate) fn is_user_session(&self) -> bool {
         self.api.user().is_some()
     }
@@ -92,7 +92,7 @@ impl<'a> Questions<'a> {
         answers
     }
 
-    /// The same, and one question of another kind.
+    /// Like [`Self::all`], with one more request whose response has another type.
     pub(crate) async fn all_and_one<T: Answer, U: Answer>(
         &mut self,
         paths: Vec<String>,
@@ -107,7 +107,7 @@ impl<'a> Questions<'a> {
 
     async fn answer<T: Answer>(&self, path: &str) -> Result<T, Failure> {
         let (sender, answer) = oneshot::channel();
-        // The page may have been left.
+        // Sending fails if the page is no longer requested.
         let read: Read = Box::new(|status, body| drop(sender.send(success(status, body))));
         if let Err(refusal) = self.api.get(path, self.is_local, read).await {
             return Err(Failure {
@@ -119,7 +119,7 @@ impl<'a> Questions<'a> {
     }
 }
 
-/// What pages read of an answer.
+/// The type that a response is parsed as.
 pub(crate) trait Answer: DeserializeOwned + Send + 'static {}
 
 impl<T: DeserializeOwned + Send + 'static> Answer for T {}

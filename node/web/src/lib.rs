@@ -25,8 +25,8 @@ pub const STYLE_PATH: &str = "/web/style.css";
 /// Partition of the links on pages without a partition.
 const DEFAULT: &str = "default";
 
-/// Headers of each page. It loads and sends nothing outside of its origin, and cannot be embedded
-/// in other pages.
+/// Headers of each page. With them, a page neither loads from nor sends to other origins, and
+/// cannot be embedded in other pages.
 pub const HEADERS: [(&str, &str); 5] = [
     (
         "content-security-policy",
@@ -100,7 +100,7 @@ pub async fn respond(target: &str, api: &dyn Ask) -> Page {
     Page::html(status, frame.around(&view))
 }
 
-/// The partition of a page. Names of partitions are shorter than the cut.
+/// The partition of a page. A valid name is shorter than the limit of [`words::cut`].
 fn partition_of(target: Option<&PageAddress>) -> Partition {
     match target.map(|target| target.segments.as_slice()) {
         Some([place, name, ..]) if place == "placement" => Partition(words::cut(name)),
@@ -110,7 +110,7 @@ fn partition_of(target: Option<&PageAddress>) -> Partition {
 
 fn failed(failure: &Failure, target: &str, is_local: bool) -> View {
     let separator = if target.contains('?') { '&' } else { '?' };
-    // There may be no leader.
+    // If there is no leader, the local state may still be available.
     let may_help = failure.status == 503 && !is_local;
     View {
         title: format!("Request failed ({})", failure.status),

@@ -44,7 +44,7 @@ pub(crate) fn row(cells: &[Markup]) -> Markup {
     }
 }
 
-/// A table of `T`, column by column.
+/// The columns of a table; a row is a `T`.
 pub(crate) struct Table<'a, T> {
     columns: Vec<Column<'a, T>>,
 }
@@ -55,13 +55,12 @@ struct Column<'a, T> {
 }
 
 impl<'a, T> Table<'a, T> {
-    /// Without columns yet.
+    /// A table without columns.
     pub(crate) fn new() -> Self {
         let columns = Vec::new();
         Self { columns }
     }
 
-    /// Adds a column.
     pub(crate) fn column(
         mut self,
         head: &'static str,
@@ -72,13 +71,12 @@ impl<'a, T> Table<'a, T> {
         self
     }
 
-    /// A row.
     pub(crate) fn row(&self, one: &T) -> Markup {
         let cells: Vec<_> = self.columns.iter().map(|column| (column.of)(one)).collect();
         row(&cells)
     }
 
-    /// The table with these rows; a line of text if there are none.
+    /// The table with these rows, or a line of text if there are no rows.
     pub(crate) fn with(&self, caption: &str, rows: &[Markup]) -> Markup {
         html! {
             @if rows.is_empty() {

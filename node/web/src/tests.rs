@@ -10,7 +10,7 @@ use super::*;
 const MARKUP: &str = "\"><script>alert('x')</script>&<img src=//evil>";
 const UUID: &str = "c0000000-0000-4000-8000-000000000001";
 
-/// What the API answers to a GET.
+/// Response of the fake API to a GET request.
 struct Answer {
     status: u16,
     body: Value,
@@ -77,10 +77,10 @@ fn targets(name: &str) -> Vec<String> {
 /// Responses of the API for a cloud in which everything has the same name; each list has `count`
 /// elements.
 fn cloud(path: &str, name: &str, count: usize) -> Value {
-    // A tree is small, even if there are many.
+    // Each tree is small, even if there are many trees.
     let count = if path.contains("in_tree=") { 1 } else { count };
     let many = |one: Value| vec![one; count];
-    // Of lists in lists pages show fewer.
+    // Pages show fewer elements of nested lists.
     let some = |one: Value| vec![one; count.min(25)];
     let provider = json!({"uuid": UUID, "name": name});
     let path = path.split('?').next().unwrap_or_default();
@@ -153,7 +153,7 @@ fn cloud(path: &str, name: &str, count: usize) -> Value {
 fn markup_in_names_is_shown_as_text() {
     for target in targets(MARKUP) {
         let page = page(&target, |path| cloud(path, MARKUP, 2));
-        // Neither a tag nor the end of the attribute that contains it.
+        // The name neither opens a tag nor ends the attribute that contains it.
         for active in ["<script", "<img", "\"&gt;&lt;script"] {
             assert!(
                 !page.body.contains(active),
@@ -470,7 +470,7 @@ fn the_form_of_the_login_has_labels_and_shows_names_as_text() {
     assert!(body.contains("action=\"/logout\"") && body.contains("role=\"alert\""));
     assert!(
         !body.contains("<nav"),
-        "no page is linked to but the first: {body}"
+        "only the first page may be linked: {body}"
     );
     let new = login(200, "", None).body;
     assert!(!new.contains("/logout") && !new.contains("role=\"alert\""));

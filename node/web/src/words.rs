@@ -18,7 +18,7 @@ pub(crate) fn word(value: impl Serialize) -> String {
     shown(&value)
 }
 
-/// The same of a text.
+/// Like [`word`], for a text.
 pub(crate) fn text(text: &str) -> String {
     match text {
         "" => "–".to_owned(),
@@ -77,7 +77,7 @@ pub(crate) fn date(seconds: u64) -> String {
     shown.unwrap_or_else(|| seconds.to_string())
 }
 
-/// `REGION/ZONE`, or the configured one of them.
+/// `REGION/ZONE`, or the region or the zone alone.
 pub(crate) fn site(region: &str, zone: &str) -> String {
     let mut named = [region, zone].map(cut).to_vec();
     named.retain(|name| !name.is_empty());
@@ -97,7 +97,7 @@ pub(crate) fn quoted(text: &str) -> String {
     }
 }
 
-/// A command line: its words, then the options with a value.
+/// A command line: the words, then each option that has a value.
 pub(crate) fn command(words: &str, options: &[(&str, &str)]) -> String {
     let given = options.iter().filter(|(_, value)| !value.is_empty());
     let given = given.map(|(option, value)| match *option {

@@ -1,4 +1,4 @@
-//! Allocation candidates of a query, or an explanation without any.
+//! Allocation candidates of a query, or an explanation if it has no candidates.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -20,7 +20,7 @@ use crate::words::{command, word};
 const LIMIT: &str = "100";
 /// Maximum number of shown providers of a candidate.
 const PARTS_MAX: usize = 8;
-/// Maximum number of trees whose provider names are looked up; others show UUIDs.
+/// Maximum number of trees whose provider names are looked up; other providers are shown by UUID.
 const TREES_MAX: usize = 100;
 
 /// Fields of the form: parameter, label, example, and value.
@@ -79,7 +79,7 @@ fn commands(of: &Content<'_>, asked: &str) -> Vec<String> {
     commands
 }
 
-/// Candidates, or an explanation without any.
+/// The candidates, or an explanation if the query has no candidates.
 async fn result(
     questions: &mut Questions<'_>,
     of: &Content<'_>,

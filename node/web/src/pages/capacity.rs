@@ -31,7 +31,7 @@ pub(super) async fn show(questions: &mut Questions<'_>, of: &Content<'_>) -> Res
             div class="charts" { @for chart in &charts { (chart) } }
             (cut_to(charts.len(), count))
         }
-        h2 { "How many of a flavor fit" }
+        h2 { "How many instances of a flavor fit" }
         (form(&of.partition.page("capacity", &[]), &fields(of.target)))
         (fit)
     };
@@ -89,6 +89,6 @@ async fn fit(questions: &mut Questions<'_>, of: &Content<'_>) -> Markup {
     let candidates = of.partition.page(&format!("candidates?{asked}"), &[]);
     html! {
         p class="verdict" { (verdict) }
-        p { (link(&candidates, "Show candidates, or the reason for none")) }
+        p { (link(&candidates, "Show the candidates, or why the query has no candidates")) }
     }
 }

@@ -14,7 +14,7 @@ use crate::parts::{RowBudget, Table, cell, cut_to, facts, link};
 use crate::target::encoded;
 use crate::words::{command, word};
 
-/// Maximum number of provider names to look up; others show UUIDs.
+/// Maximum number of provider names to look up; other providers are shown by UUID.
 const NAMED_MAX: usize = 20;
 
 pub(super) async fn show(

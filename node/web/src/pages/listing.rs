@@ -7,9 +7,9 @@ use crate::ask::{Answer, Failure, Questions};
 use crate::frame::View;
 use crate::parts::{Field, RowBudget, Table, form, pager, pages};
 
-/// Page size, where the API returns pages.
+/// Page size for lists that the API returns in pages.
 const LIMIT: (&str, &str) = ("limit", "100");
-/// Parameter that only pages have: prefix of names.
+/// Prefix of names: a parameter of pages that the API does not have.
 const PREFIX: &str = "prefix";
 
 /// A filter: API parameter, label, example, and option of the command.
@@ -28,23 +28,23 @@ pub(super) struct Listing<A, T: 'static> {
     pub(super) order: Order<A, T>,
 }
 
-/// How rows are ordered, and which the API gives.
+/// Order of the rows, and whether the API returns all of them at once.
 pub(super) enum Order<A, T> {
-    /// All, in their order.
+    /// The API returns all rows, in the order of display.
     Given,
-    /// All rows, sorted by the name that this function returns.
+    /// The API returns all rows; they are sorted by the name that this function returns.
     ByName(fn(&T) -> &str),
-    /// A part of them.
+    /// The API returns the rows in pages.
     Paged(Paged<A, T>),
 }
 
-/// How the API goes on.
+/// How the next page of the API is requested.
 pub(super) struct Paged<A, T> {
     /// Name of the query parameter.
     pub(super) parameter: &'static str,
-    /// Its value for what follows an answer.
+    /// Value of the parameter for the page after a response; `None` if it is the last page.
     pub(super) after: fn(&A) -> Option<&str>,
-    /// Its value for what follows a row.
+    /// Value of the parameter for the page that begins after a row.
     pub(super) after_row: fn(&T) -> &str,
 }
 

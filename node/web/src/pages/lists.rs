@@ -50,7 +50,8 @@ pub(super) const CAPACITY: Listing<CapacityReport<'static>, ClassCapacity<'stati
     order: Order::Given,
 };
 
-/// A provider without its links, which are most of an answer: there may be 100,000.
+/// A provider without its links. The links are the largest part of the response, which may have
+/// 100,000 providers.
 pub(super) type Unlinked = Provider<IgnoredAny>;
 
 pub(super) const PROVIDERS: Listing<Providers<IgnoredAny>, Unlinked> = Listing {
@@ -95,9 +96,9 @@ pub(super) const CONSUMERS: Listing<ConsumerPage<'static>, Consumer<'static>> = 
     }),
 };
 
-/// A change of any kind; that of a newer node, too.
+/// A change of any kind, including kinds that only newer nodes know.
 type AnyChange = Change<String, Value, Value>;
-/// An entry with such changes.
+/// A log entry with changes of any kind.
 type AnyEntry = Entry<'static, AnyChange>;
 
 pub(super) const HISTORY: Listing<History<'static, AnyEntry>, AnyEntry> = Listing {
@@ -157,7 +158,7 @@ fn some<T>(all: &[T], shown: impl Fn(&T) -> Markup) -> Markup {
     }
 }
 
-/// Old and new value without the members that are equal.
+/// Old and new value without the members that did not change.
 fn change(change: &AnyChange) -> Markup {
     let [before, after] =
         [&change.before, &change.after].map(|value| to_value(value).unwrap_or_default());

@@ -38,7 +38,7 @@ pub(super) async fn show(questions: &mut Questions<'_>) -> Result<View, Failure>
     let mut budget = RowBudget::default();
     let mut survey = survey(&asked, &answers);
     if questions.is_user_session() {
-        // The reason contains addresses.
+        // The reason contains addresses, which only operators may see.
         let members = survey.members.iter_mut();
         members.for_each(|(member, _)| member.unreachable = None);
     }
@@ -80,11 +80,11 @@ pub(super) async fn show(questions: &mut Questions<'_>) -> Result<View, Failure>
     })
 }
 
-/// A member: what the membership has of it, and what it reports, if it answers.
+/// A member: its entry in the membership, and the status that it reports if it answers.
 struct Reported<'a> {
     entry: &'a Member,
     status: Option<&'a NodeStatus>,
-    /// The last entry of the leader.
+    /// Index of the last log entry of the leader.
     head: Option<u64>,
 }
 
@@ -127,7 +127,7 @@ fn reported<'a>() -> Table<'static, Reported<'a>> {
         })
 }
 
-/// The statuses like `placementctl status` reads them.
+/// The same survey as in `placementctl status`.
 fn survey(asked: &NodeStatus, answers: &[Result<NodeStatus, Failure>]) -> Survey {
     let of_member = |(member, answer): (&Member, &Result<NodeStatus, Failure>)| {
         let own = answer.as_ref().ok().cloned();
@@ -209,7 +209,6 @@ fn expiring() -> Table<'static, Certificate> {
         .column("Expires", |one| html! { (date(one.end)) })
 }
 
-/// The partitions that the cluster holds.
 fn held() -> Table<'static, Partition> {
     Table::new()
         .column("Partition", |one: &Partition| {

@@ -63,7 +63,7 @@ pub(super) async fn show(
 /// Number of ancestors of a provider.
 fn depth(all: &[TreeProvider<'_>], one: &TreeProvider<'_>) -> usize {
     let (mut depth, mut parent) = (0, &one.parent);
-    // Guards against a circle in a faulty response.
+    // Terminates even if a faulty response contains a cycle.
     while depth < all.len()
         && let Some(above) = all
             .iter()

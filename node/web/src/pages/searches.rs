@@ -39,7 +39,7 @@ pub(super) async fn show(questions: &mut Questions<'_>, of: &Content<'_>) -> Res
     })
 }
 
-/// A search, and the node that keeps it.
+/// A search, and the node that recorded it.
 struct NodeSearch {
     node: u64,
     search: Search<'static, IgnoredAny>,
@@ -67,7 +67,7 @@ async fn on_all_nodes(
                 let kept = answer.searches.into_iter();
                 found.extend(kept.map(|search| NodeSearch { node, search }));
             }
-            // A request that one node refuses is refused by all.
+            // If one node rejects the request, all nodes reject it.
             Err(refused) if refused.status < 500 => return Err(refused),
             Err(_) => silent.push(node.to_string()),
         }

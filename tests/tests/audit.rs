@@ -389,7 +389,7 @@ async fn full_disk_refuses_writes_and_serves_reads() {
     fs::remove_file(&file).unwrap();
     cluster.process(1).signal(Signal::HUP);
     cluster
-        .until_logged(&[1], "audit records are written again")
+        .until_logged(&[1], "audit records can be written again")
         .await;
     let third = Uuid::new_v4();
     assert_eq!(

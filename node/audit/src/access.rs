@@ -22,8 +22,9 @@ pub const TARGET: &str = "placement::access";
 pub const URI_MAX_BYTES: usize = 2048;
 /// Maximum length of the method and of a proxy-supplied address.
 pub const WORD_MAX_BYTES: usize = 64;
-/// Maximum length of a user or project id (Keystone's have at most 64 characters). Under `noauth2`,
-/// a client that sends a real token would be identified by it; tokens are longer, and are omitted.
+/// Maximum length of a user or project id (Keystone's have at most 64 characters). Under `noauth2`
+/// the token names the user, so a real token would get into the log as a user id. Tokens are longer
+/// than this limit, and longer ids are omitted.
 pub const ID_MAX_BYTES: usize = 64;
 
 /// Request extension: the peer address of the connection.
@@ -77,8 +78,8 @@ pub fn network(address: IpAddr) -> IpAddr {
     }
 }
 
-/// The access line of one request. If it is dropped before the answer, it is logged as not
-/// answered.
+/// The access line of one request. If it is dropped before the response, the request is logged as
+/// not answered.
 pub struct Line {
     begun: Instant,
     answered: bool,
@@ -86,18 +87,18 @@ pub struct Line {
     client: String,
     method: Method,
     uri: Uri,
-    /// The request id of this service. The API sets this and what follows while it handles the
-    /// request.
+    /// The request id that this service assigned. The API sets this field and the fields below
+    /// while it handles the request.
     pub request_id: Option<String>,
     /// The request id that the caller sent.
     pub global_request_id: Option<String>,
-    /// Its trace id, if it is traced.
+    /// The trace id, if the request is traced.
     pub trace_id: Option<String>,
-    /// The microversion of the answer, such as `1.39`.
+    /// The microversion of the response, such as `1.39`.
     pub microversion: Option<&'static str>,
-    /// Id of the caller.
+    /// User id of the caller.
     pub user: Option<String>,
-    /// Keystone's name of the caller.
+    /// Keystone's name of the user.
     pub user_name: Option<String>,
     /// Id of the project that the token is scoped to.
     pub project: Option<String>,

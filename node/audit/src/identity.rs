@@ -24,7 +24,7 @@ pub struct Identity {
     /// Role names as sent by Keystone.
     pub roles: Vec<String>,
     /// Whether the project is the admin project. In a cloud without an admin project, every project
-    /// counts as one.
+    /// counts as the admin project.
     pub is_admin_project: bool,
     /// The service that sent the caller's token (`X-Service-Token`); empty without one.
     pub service: CallingService,

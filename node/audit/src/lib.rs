@@ -6,7 +6,7 @@
 //! crash leaves a change without a record. Raft and reads never wait for it. Records describe
 //! requests and contain no bodies or tokens.
 //!
-//! [`identity`] is who calls, [`access`] the log's line for each request.
+//! [`identity`] describes callers, and [`access`] writes a log line for each request.
 
 pub mod access;
 mod file;

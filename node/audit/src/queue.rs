@@ -22,7 +22,7 @@ const REFUSED_MAX: usize = WAITING_MAX / 2;
 pub(super) enum Item {
     Record {
         record: Box<Record>,
-        /// Notified when the record is kept.
+        /// Notified when the record is written.
         kept: Option<oneshot::Sender<()>>,
     },
     /// Wakes the thread to check the flags of [`State`].
@@ -34,9 +34,9 @@ pub(super) enum Item {
 /// Counters of the audit log.
 #[derive(Debug)]
 pub struct Numbers {
-    /// Number of records kept.
+    /// Number of records written.
     pub records: AtomicU64,
-    /// Bytes of the records kept.
+    /// Bytes of the records written.
     pub bytes: AtomicU64,
     /// Number of records dropped.
     pub lost: AtomicU64,
@@ -73,7 +73,8 @@ pub(super) struct State {
 }
 
 impl State {
-    /// Why no record can be kept now; `hung` is the maximum duration of a sink call.
+    /// Why no record can be written now. A call of the sink that takes longer than `hung` counts as
+    /// hung.
     pub(super) fn why_not(&self, now: Duration, hung: Duration) -> Option<&'static str> {
         if self.numbers.failed.load(Ordering::Relaxed) {
             return Some("audit records cannot be written");
@@ -102,14 +103,14 @@ impl Drop for Queue {
 
 impl Queue {
     pub(super) fn new() -> (Self, Receiver<Item>) {
-        // Two more, for items that are not records.
+        // Two more places, for items that are not records.
         let (items, receiver) = sync_channel(WAITING_MAX + 2);
         let state = Arc::default();
         (Self { items, state }, receiver)
     }
 
-    /// Queues a record, if there is room. `kept` is notified when it is kept, and dropped if it is
-    /// lost.
+    /// Queues a record, if there is room. `kept` is notified when the record is written, and
+    /// dropped if the record is lost.
     pub(super) fn put(&self, record: Record, kept: Option<oneshot::Sender<()>>) {
         let most = match record.outcome {
             Outcome::Refused | Outcome::Abandoned => REFUSED_MAX,
@@ -138,7 +139,7 @@ impl Queue {
         let _ = self.items.try_send(Item::Wake);
     }
 
-    /// Resolves after one attempt to write everything queued before.
+    /// Resolves after one attempt to write everything queued before. `None` if the queue is full.
     pub(super) fn flushed(&self) -> Option<oneshot::Receiver<()>> {
         let (done, flushed) = oneshot::channel();
         self.items.try_send(Item::Flush(done)).ok()?;

@@ -33,7 +33,7 @@ pub enum Listener {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Outcome {
-    /// It was carried out. A write of the API is in the log, at `index`.
+    /// The request was carried out. A write through the API is in the log, at `index`.
     Committed,
     /// It succeeded without a change of the state.
     Unchanged,
@@ -220,7 +220,7 @@ pub struct Record {
 impl Record {
     /// Appends the record as a line of JSON.
     pub(super) fn write_json(&self, into: &mut Vec<u8>) {
-        serde_json::to_writer(&mut *into, self).expect("texts and numbers can be written");
+        serde_json::to_writer(&mut *into, self).expect("texts and numbers are valid JSON values");
         into.push(b'\n');
     }
 }

@@ -12,13 +12,13 @@ settings! {
         /// Destination of the records of writes, rejected requests and operator actions, as lines
         /// of JSON: `none`, `file` or `stderr`.
         to: Target = Target::None,
-        /// The file, created if missing and readable only by its owner. Its directory must exist.
-        /// SIGHUP reopens it, for logrotate.
+        /// Path of the file for `to = "file"`. The file is created if it is missing, and only its
+        /// owner can read it. Its directory must exist. SIGHUP reopens the file, for logrotate.
         file: PathBuf = PathBuf::from("/var/log/placementd/audit.log"),
-        /// `strict`: a write is acknowledged after its record is on disk (standard error: after it
-        /// is written), and answered 503 while records cannot be written (disk full or hung).
-        /// `best-effort`: writes do not wait, and a crash or a full disk loses records. Reads and
-        /// other nodes continue in either mode.
+        /// `strict`: a write is acknowledged only after its record is on disk (standard error: is
+        /// written). While records cannot be written, because the disk is full or hangs, the node
+        /// answers writes with 503. `best-effort`: writes do not wait, and a crash or a full disk
+        /// loses records. Reads and other nodes are not affected in either mode.
         mode: AuditMode = AuditMode::Strict,
     }
 }
@@ -37,7 +37,7 @@ pub enum Target {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum AuditMode {
-    /// After its record is kept; rejected while records cannot be kept.
+    /// After its record is written. Writes are rejected while records cannot be written.
     Strict,
     /// Without waiting for its record.
     BestEffort,

@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 /// Receives lines, each with its newline.
 pub(super) trait Sink: Send {
-    /// Writes lines. After an error, `lines` contains only the lines to pass again.
+    /// Writes lines. After an error, `lines` contains only what the caller must pass again.
     fn write(&mut self, lines: &mut Vec<u8>) -> io::Result<()>;
 
     /// Makes written lines durable, where the destination supports it.

@@ -19,7 +19,7 @@ use placement_base::world::Clock;
 
 /// How long a stopping node waits for the remaining records.
 const FLUSH_MAX: Duration = Duration::from_secs(2);
-/// How long a write waits for its record.
+/// How long a write waits until its record is written.
 const KEPT_WITHIN: Duration = Duration::from_secs(2);
 
 /// Records requests, if configured. Cheap to clone.
@@ -101,7 +101,8 @@ impl Audit {
         (self.0.as_ref()).map_or(SystemTime::UNIX_EPOCH, |trail| trail.clock.now())
     }
 
-    /// Why writes are rejected now because they could not be recorded.
+    /// Why writes are rejected now: their records could not be written. `None` if writes are
+    /// accepted.
     pub fn why_not(&self) -> Option<&'static str> {
         let trail = self.0.as_ref()?;
         match trail.mode {
@@ -121,7 +122,7 @@ impl Audit {
     }
 
     /// Records a request. Returns whether it may be acknowledged: a committed write in `strict`
-    /// mode only if its record is kept.
+    /// mode only if its record is written.
     pub async fn keep(&self, record: Record) -> bool {
         let Some(trail) = &self.0 else {
             return true;

@@ -12,11 +12,11 @@ use super::queue::{Item, State};
 use super::sink::Sink;
 use placement_base::world::Clock;
 
-/// Bytes of a batch, which one record may exceed.
+/// Size of a batch in bytes; its last record may exceed it.
 const BATCH_BYTES: usize = 256 * 1024;
 /// Delay before a retry.
 const PAUSE: Duration = Duration::from_secs(1);
-/// Interval at which it checks for shutdown during the delay.
+/// Interval of checks for a shutdown during this delay.
 const GLANCE: Duration = Duration::from_millis(50);
 
 pub(super) struct Writer {
@@ -75,7 +75,7 @@ impl Writer {
             let Err(error) = written else {
                 if numbers.failed.swap(false, Ordering::Relaxed) {
                     let lost = numbers.lost.load(Ordering::Relaxed);
-                    tracing::warn!(lost, "audit records are written again");
+                    tracing::warn!(lost, "audit records can be written again");
                 }
                 numbers.records.fetch_add(batch.records, Ordering::Relaxed);
                 numbers.bytes.fetch_add(batch.bytes, Ordering::Relaxed);
@@ -105,8 +105,8 @@ impl Writer {
         if !durably {
             return self.sink.write(lines);
         }
-        // After a failed sync, a second sync does not write the lost data: the lines are written
-        // again, possibly twice.
+        // After a failed sync, a second sync may not write the data of the first one. So the lines
+        // are written again, and may then be in the file twice.
         let again = lines.clone();
         self.sink.write(lines)?;
         let begun = self.clock.monotonic();
@@ -144,7 +144,7 @@ impl Writer {
 
 fn notify(waiting: impl Iterator<Item = oneshot::Sender<()>>) {
     for one in waiting {
-        // The receiver may have given up.
+        // The receiver may have reached its timeout.
         let _ = one.send(());
     }
 }

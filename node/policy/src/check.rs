@@ -1,7 +1,7 @@
 //! The rule language: `role:admin or (rule:reader and project_id:%(project_id)s)`.
 //!
-//! The value of a check that cannot be parsed is unknown, also inside `not`, so it never grants
-//! access; another side of an `or` still may.
+//! A check that cannot be parsed has an unknown value, even inside `not`, so it never grants
+//! access. Another operand of an `or` can still grant access.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -11,7 +11,7 @@ use placement_audit::identity::Identity;
 
 /// Maximum nesting of parentheses and negations; deeper rules are treated as unparsable.
 const DEPTH_MAX: usize = 64;
-/// Maximum nesting of checks during an evaluation, including the rules that are referred to.
+/// Maximum nesting of checks during an evaluation, including the rules that checks refer to.
 const JUDGED_DEPTH_MAX: usize = 512;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -106,7 +106,7 @@ impl Check {
         Ok(Self::Attribute(name.to_owned(), Pattern::parse(value)?))
     }
 
-    /// All checks without sub-checks.
+    /// All checks in it that do not contain other checks.
     pub(super) fn leaves(&self) -> Vec<&Self> {
         match self {
             Self::Not(check) => check.leaves(),
@@ -115,7 +115,7 @@ impl Check {
         }
     }
 
-    /// The names of the rules that it refers to.
+    /// The names of the rules that this check refers to.
     pub(super) fn referred(&self) -> impl Iterator<Item = &str> {
         let leaves = self.leaves().into_iter();
         leaves.filter_map(|leaf| match leaf {
@@ -173,7 +173,8 @@ impl Pattern {
     }
 }
 
-/// Splits a rule at white space, and parentheses off the fronts and backs of words.
+/// Splits a rule at white space, and separates parentheses from the beginning and the end of each
+/// word.
 fn tokens(text: &str) -> Vec<Token> {
     let mut tokens = Vec::new();
     for word in text.split_whitespace() {
@@ -253,7 +254,7 @@ fn single_or(mut checks: Vec<Check>, many: fn(Vec<Check>) -> Check) -> Check {
     }
 }
 
-/// Whether the rule of this name holds. Cyclic rules do not.
+/// Whether the rule of this name holds. A rule that refers to itself does not hold.
 pub(super) fn holds(
     rules: &BTreeMap<String, Check>,
     name: &str,
@@ -276,8 +277,8 @@ struct Evaluation<'a> {
     rules: &'a BTreeMap<String, Check>,
     identity: &'a Identity,
     target: Target<'a>,
-    /// Results by rule: each is evaluated once, however many refer to it. `None` while it is being
-    /// evaluated.
+    /// Results by rule. Each rule is evaluated once, even if several rules refer to it. `None`
+    /// while the rule is being evaluated.
     judged: BTreeMap<&'a str, Option<Holds>>,
     /// Current nesting of checks.
     depth: usize,
@@ -335,7 +336,8 @@ impl<'a> Evaluation<'a> {
         holds
     }
 
-    /// `decisive` if one of the checks yields it; otherwise the opposite, if all checks are known.
+    /// `decisive` if one of the checks has this value. Otherwise the opposite value if all checks
+    /// are known, or else unknown.
     fn first(&mut self, checks: &'a [Check], decisive: bool) -> Holds {
         let mut all = Some(!decisive);
         for check in checks {

@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::check::Check;
 
-/// The upstream default of before the roles `service` and `reader`, which allows everything.
+/// The upstream default rule from before the roles `service` and `reader`: it allows everything to
+/// admins.
 const OLD: &str = "role:admin";
 
 /// Base rules, to which the operations' rules refer.
@@ -23,7 +24,7 @@ const BASE: [(&str, &str); 5] = [
 ];
 
 /// The base rule of this service's own routes, which show the data of many upstream routes. A file
-/// that restricts one of the upstream read rules restricts the own routes too.
+/// that restricts one of the upstream read rules also restricts this service's own routes.
 const ALL_READS: &str = "all_reads_api";
 
 /// The default policy, by the names of the operations' rules.

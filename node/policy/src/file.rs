@@ -31,7 +31,8 @@ pub enum PolicyError {
     /// The file is not valid; the text says where and why.
     #[error("{0} is not a YAML mapping of rule names to rules: {1}")]
     Malformed(PathBuf, String),
-    /// A rule that is in force is missing from the file; names the first one.
+    /// A rule that is in force is missing from the file. Contains the name of the first missing
+    /// rule.
     #[error(
         "{0} no longer has a rule for {1}; if this is intended, send SIGHUP or restart the node"
     )]
@@ -52,7 +53,7 @@ pub(super) fn read(path: &Path) -> Result<BTreeMap<String, LocatedRule>, PolicyE
     parse(path, &text)
 }
 
-/// Reads a file's text. Refuses anything but a regular file, as reading a pipe could block.
+/// Reads a file's text. Accepts only regular files, since reading from a pipe could block.
 fn text(path: &Path) -> io::Result<String> {
     if !std::fs::metadata(path)?.is_file() {
         return Err(io::Error::other("not a regular file"));
@@ -69,7 +70,7 @@ fn text(path: &Path) -> io::Result<String> {
     Ok(text)
 }
 
-/// Parses a file's text event by event, which bounds the recursion for nested input.
+/// Parses a file's text event by event, so that nested input cannot cause deep recursion.
 fn parse(path: &Path, text: &str) -> Result<BTreeMap<String, LocatedRule>, PolicyError> {
     let mut events = Events {
         path,
@@ -145,8 +146,8 @@ impl Events<'_> {
         }
     }
 
-    /// A rule is a text in the rule language, or a list of lists: any of the outer and all of an
-    /// inner list.
+    /// A rule is a text in the rule language, or a list of lists of checks: it holds if all checks
+    /// of any inner list hold.
     fn rule(&mut self, name: &str) -> Result<Check, PolicyError> {
         let (event, at) = self.next()?;
         let rule = match event {

@@ -27,8 +27,10 @@ pub(super) struct Contents {
 }
 
 impl Contents {
+    /// Checks that `other` still has each rule of these files, in the same file.
+    ///
     /// # Errors
-    /// A rule of one of these files that the same file lacks in `other`.
+    /// The first missing rule.
     pub(super) fn is_contained_in(&self, other: &Self) -> Result<(), PolicyError> {
         match self.all.difference(&other.all).next() {
             None => Ok(()),

@@ -1,6 +1,6 @@
 //! Authorization: a rule per operation, with defaults and files that override them.
 //!
-//! The rule language and its meaning are oslo.policy's (docs.openstack.org/oslo.policy).
+//! The syntax and the meaning of rules are those of oslo.policy (docs.openstack.org/oslo.policy).
 
 mod check;
 mod defaults;
@@ -57,15 +57,16 @@ struct WatchState {
 /// The object of an operation, as far as rules can refer to it.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Target<'a> {
-    /// The project concerned; every check of it fails if `None`.
+    /// The project of the object. If it is `None`, every check of it fails.
     pub project_id: Option<&'a str>,
-    /// The user concerned, if the operation names one.
+    /// The user of the object, if the operation names one.
     pub user_id: Option<&'a str>,
 }
 
 impl<'a> Target<'a> {
-    /// The target of most operations: upstream does not look up the owner, so it is the caller. A
-    /// caller without a project has the project `None`, as in Python.
+    /// The target of most operations: upstream does not look up the owner of the object and uses
+    /// the caller instead. A caller without a project has the project `None` (the text), as in
+    /// upstream's Python.
     pub fn for_caller(caller: &'a Identity) -> Self {
         Self {
             project_id: Some(caller.project_id.as_deref().unwrap_or("None")),
@@ -92,8 +93,8 @@ pub enum Denied {
 }
 
 impl Policy {
-    /// Reads the files that override these default rules. Mistaken rules are logged; they grant no
-    /// access or have no effect.
+    /// Reads the files that override these default rules. Rules with mistakes are logged; they
+    /// grant no access or have no effect.
     pub fn over(defaults: Defaults, settings: &PolicySettings) -> Result<Self, PolicyError> {
         let look = files::look(settings);
         let contents = files::read(settings)?;
@@ -132,13 +133,13 @@ impl Policy {
         first.map(|byte| format!("{byte:02x}")).collect()
     }
 
-    /// Whether any files are configured, which may change.
+    /// Whether any policy files are configured.
     pub fn has_files(&self) -> bool {
         files::are_configured(&self.seen.lock().settings)
     }
 
     /// Checks whether the files have changed, and puts them in force once they are the same in two
-    /// consecutive checks. It may block on a disk: no request calls this.
+    /// consecutive checks. It may block on a disk, so no request calls it.
     pub fn reload_if_changed(&self) {
         let (settings, known) = {
             let seen = self.seen.lock();
@@ -150,10 +151,10 @@ impl Policy {
         }
         let read = files::read(&settings);
         let later = files::look(&settings);
-        // No disk is accessed while this lock is held: requests do not need it, but monitoring
-        // does.
+        // No disk is accessed while this lock is held, because monitoring waits for it (requests do
+        // not).
         let mut seen = self.seen.lock();
-        // A change during the read is handled at the next check; so is a reload by SIGHUP.
+        // After a change or a reload by SIGHUP during the read, the next check decides.
         if seen.settings != settings || seen.read != known || later != now {
             return;
         }

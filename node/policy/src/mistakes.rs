@@ -71,8 +71,7 @@ pub(super) fn find(
     found
 }
 
-/// Whether this is a helper rule of the operator's: `default`, or a rule that other rules
-/// reference.
+/// Whether this is the operator's own helper rule: `default`, or a rule that other rules reference.
 fn is_own(name: &str, referred: &BTreeSet<&str>) -> bool {
     let is_operation = OPERATIONS.iter().any(|prefix| name.starts_with(prefix));
     name == "default" || !is_operation && referred.contains(name)

@@ -165,7 +165,7 @@ fn a_changed_file_is_read_once_it_has_settled() {
     let path = story.dir.path().join("policy.yaml");
     std::fs::write(&path, format!("{CLOSED}admin_api: role:chief # and on\n")).unwrap();
     story.policy.reload_if_changed();
-    assert!(story.lets(ANYBODY), "it may still be being written");
+    assert!(story.lets(ANYBODY), "the file may be incomplete");
     story.policy.reload_if_changed();
     assert!(!story.lets(ADMIN));
     story.becomes(

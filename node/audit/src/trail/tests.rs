@@ -55,7 +55,7 @@ impl Sink for OnDisk {
         holds.syncs += 1;
         let written = std::mem::take(&mut holds.written);
         if std::mem::take(&mut holds.loses_one_sync) {
-            return Err(io::Error::other("the disk is ill"));
+            return Err(io::Error::other("the disk lost the data"));
         }
         let text = String::from_utf8(written).unwrap();
         holds.synced.push_str(&text);
@@ -75,7 +75,7 @@ async fn until(what: impl Fn() -> bool) {
         }
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
-    panic!("it did not come about");
+    panic!("the condition was not met in time");
 }
 
 #[tokio::test]

@@ -320,7 +320,7 @@ async fn token_is_accepted_only_with_the_certificate_of_its_number() {
     cluster.give_token(4, fifth).unwrap();
     cluster.start_node(4).unwrap();
     cluster
-        .until_logged(&[4], "is no certificate for node-5")
+        .until_logged(&[4], "is not a certificate for node-5")
         .await;
     cluster.kill_9(4);
 

@@ -221,7 +221,7 @@ fn password_file_readable_by_others_is_refused() {
             .unwrap();
         let reason = String::from_utf8(output.stderr).unwrap();
         assert!(!reason.contains("hidden"), "{reason}");
-        let refused = reason.contains(&format!("{} is accessible to other users", guarded.display()));
+        let refused = reason.contains(&format!("{} is accessible to", guarded.display()));
         assert_eq!(output.status.success(), !refused, "{reason}");
         !refused
     };

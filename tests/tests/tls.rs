@@ -67,7 +67,7 @@ async fn peer_with_a_wrong_certificate_is_refused_with_a_reason() {
     }
     cluster.start_node(3).unwrap();
     cluster
-        .until_logged(&[3], "is no certificate for node-3.placement.internal")
+        .until_logged(&[3], "is not a certificate for node-3.placement.internal")
         .await;
     cluster.kill_9(3);
 

@@ -1,6 +1,7 @@
 //! Calls between the nodes of a cluster, and TLS on all listeners.
 //!
-//! It knows Raft's messages by the types of the store, and neither the cluster nor the REST API.
+//! The crate uses the store's types for Raft's messages. It does not depend on the cluster or the
+//! REST API.
 
 #![allow(
     missing_docs,

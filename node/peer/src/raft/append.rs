@@ -1,4 +1,4 @@
-//! Raft's AppendEntries between nodes: its encoding, and the appends of a stream as they arrive.
+//! Raft's AppendEntries between nodes: encoding and decoding of appends.
 
 use bytes::{Buf, BufMut, Bytes};
 use openraft::raft::AppendEntriesRequest;
@@ -10,14 +10,15 @@ use serde::{Deserialize, Serialize};
 use crate::transport::handler::StreamedAppend;
 use crate::transport::reply::Reply;
 
-/// Raft's AppendEntries, without the entries, which follow one by one.
+/// Raft's AppendEntries without the entries, which follow it in the body.
 #[derive(Debug, Serialize, Deserialize)]
 struct AppendHead {
     vote: WireVote,
     previous: Option<WireLogId>,
     committed: Option<WireLogId>,
     entries: u32,
-    /// Requests with the same number are handled in the order in which they are sent.
+    /// The number of the stream: its requests are handled in the order in which they are sent.
+    /// `None` for a request without a stream.
     stream: Option<u64>,
 }
 
@@ -42,7 +43,7 @@ pub(crate) fn encode_append(
             break;
         }
         let length = u32::try_from(records.len() - start - 4)
-            .expect("an entry is limited by the longest request body");
+            .expect("an entry is not longer than the longest request body");
         records[start..start + 4].copy_from_slice(&length.to_be_bytes());
         taken += 1;
     }
@@ -61,7 +62,7 @@ pub(crate) fn encode_append(
     (body, taken)
 }
 
-/// A decoded append of [`encode_append`], whose entries are still encoded.
+/// An append of [`encode_append`] whose head is decoded, but not its entries.
 #[derive(Debug)]
 pub(crate) struct Append {
     head: AppendHead,
@@ -115,8 +116,8 @@ pub fn stream_of(append: Bytes) -> Result<Option<u64>, WireError> {
     Ok(Append::read(append)?.head.stream)
 }
 
-/// Decodes an append that has arrived. `None` ends its stream: the undecodable append has been
-/// answered.
+/// Decodes an append that has arrived. Returns `None` if it cannot be decoded: the append is then
+/// answered with an error, and its stream must end.
 pub async fn read(streamed: StreamedAppend) -> Option<(AppendEntriesRequest<TypeConfig>, Reply)> {
     let request = match Append::read(streamed.body()) {
         Ok(append) if append.entries.len() > runtime::limits().read_inline => {

@@ -1,5 +1,5 @@
-//! The bodies of calls between nodes. Each is a record of `raft-store`'s wire format, in the
-//! version that belongs to the connection's protocol version. Fields are only added, variants only
+//! The bodies of calls between nodes. Each is a record of `raft-store`'s wire format. The protocol
+//! version of the connection determines the record version. Fields are only added, variants only
 //! appended.
 
 use std::collections::BTreeSet;
@@ -12,14 +12,14 @@ use placement_raft_store::wire::{Blob, WireLogId, WireSnapshotMeta, WireVote};
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-/// An operator's request for one node, received by another node's listener.
+/// An operator's request for one node that the listener of another node has received.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub struct Order {
     /// The HTTP method of the request.
     pub method: String,
-    /// The path, as at the listener of the destination.
+    /// The path at the listener of the destination.
     pub path: String,
-    /// The owner of the operator's certificate, if there is one.
+    /// The owner of the operator's certificate, if the operator presented one.
     pub operator: Option<String>,
     /// The headers that are relayed.
     pub headers: Headers,
@@ -27,7 +27,7 @@ pub struct Order {
     pub body: Blob,
 }
 
-/// HTTP headers, by name.
+/// HTTP headers: names and values.
 pub type Headers = Vec<(String, Blob)>;
 
 /// The response to an [`Order`].
@@ -41,11 +41,11 @@ pub struct OrderReply {
 /// The answer to an append.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub enum AppendReply {
-    /// All entries up to here are on disk.
+    /// All entries up to this one are on disk.
     Flushed(Option<WireLogId>),
-    /// The log has another entry before the first one of the append.
+    /// The receiver's log does not contain this entry, which precedes the entries of the append.
     Conflict(WireLogId),
-    /// Another node leads, or is a candidate.
+    /// The receiver has given a higher vote: another node leads, or is a candidate.
     HigherVote(WireVote),
 }
 
@@ -74,14 +74,14 @@ pub struct TransferCall {
     pub last: Option<WireLogId>,
 }
 
-/// A part of a snapshot. The first call has no data and asks for the offset to begin at: the
-/// receiver may hold a part from an earlier transfer. The last call has no data either, and its
-/// offset at the end requests the installation.
+/// A part of a snapshot. The first call of a transfer has no data and asks for the offset at which
+/// to begin: the receiver may have a part from an earlier transfer. The last call has no data
+/// either: its offset is the length of the snapshot, which requests the installation.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct SnapshotCall {
     pub vote: WireVote,
     pub meta: WireSnapshotMeta,
-    /// Length of the whole snapshot.
+    /// Length of the whole snapshot in bytes.
     pub bytes: u64,
     /// Offset of the data in the snapshot.
     pub offset: u64,
@@ -91,57 +91,59 @@ pub struct SnapshotCall {
 /// The answer to a part of a snapshot.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub enum SnapshotReply {
-    /// Continue at this byte; everything before has arrived.
+    /// All bytes before `offset` have arrived; the sender continues there.
     From { offset: u64 },
-    /// Installed, or rejected by a higher vote; the vote now.
+    /// The snapshot is installed, or was rejected because of a higher vote. Contains the receiver's
+    /// current vote.
     Done(WireVote),
-    /// It arrived completely, but is damaged or another cluster's; nothing was changed. The reason,
-    /// as text.
+    /// The snapshot has arrived completely, but is damaged or belongs to another cluster; nothing
+    /// was changed. Contains the reason, as text.
     Refused(String),
-    /// The receiver cannot take it for now: it has no room, or its storage failed. The reason, as
-    /// text.
+    /// The receiver cannot accept the snapshot now: its disk has no room, or its storage has
+    /// failed. Contains the reason, as text.
     NotNow(String),
 }
 
 /// A write that is forwarded to the leader.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct WriteCall {
-    /// Identifies the write to the state machine if it arrives twice.
+    /// Identifies the write to the state machine, in case it is sent twice.
     pub write_id: WriteId,
-    /// Id of the HTTP request: `req-UUID` for the logs and the ledger, or text for the logs.
+    /// Id of the HTTP request. `req-UUID` appears in the log files and in the ledger, an id of
+    /// another form only in the log files.
     pub request_id: String,
     /// The encoded [`placement_model::Command`]. The node that received the request encodes it
     /// once.
     pub command: Blob,
-    /// How long the client still waits, in milliseconds.
+    /// How long the caller still waits, in milliseconds.
     pub patience_ms: u32,
-    /// The partition, and how the request was routed there.
+    /// The partition, and the version of the routes that selected it.
     pub destination: Destination,
     /// The `traceparent` of the span in which the write is sent.
     pub trace: Option<String>,
 }
 
-/// Why a write is not known to be committed. A committed write has no answer: the node that sent it
-/// sees it in the log.
+/// Why the called node does not report a write as committed. A committed write gets no answer: the
+/// node that sent it finds it in the log. Texts contain the reason.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub enum WriteReply {
-    /// Not done, and this call never will be.
+    /// The called node is not the leader; this call is never committed.
     NotLeader,
-    /// It may or may not be committed; the reason, as text.
+    /// The write may or may not be committed.
     Unknown(String),
-    /// Not done, and this call never will be, since the node that was asked cannot; the reason, as
-    /// text.
+    /// The called node cannot propose the write; this call is never committed.
     Rejected(String),
-    /// Not done: the disks have no room for it; the details, as text.
+    /// The disks have no room for the write; it is not committed.
     NoSpace(String),
-    /// Not done: too many writes are waiting already; the details, as text.
+    /// Too many writes are waiting already; the write is not committed.
     Busy(String),
-    /// Not done, and no leader of this cluster will: its record exceeds the limit.
+    /// The record of the write exceeds the limit of this cluster, so no leader commits it. Both
+    /// lengths are in bytes.
     TooLarge { bytes: u64, bytes_max: u64 },
 }
 
-/// A proof for reads: the leader has committed up to `index`, if a quorum of each of these sets of
-/// voters shows the vote by which it leads.
+/// A read index with its condition: the leader has committed the entries up to `index` if, in each
+/// set of `voters`, a majority still holds `vote`, the vote by which it leads.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CommitPoint {
     pub vote: WireVote,
@@ -154,9 +156,9 @@ pub struct CommitPoint {
 pub struct Introduction {
     /// Number of the node.
     pub node: u64,
-    /// The cluster of the node.
+    /// The cluster of the node, if it belongs to one.
     pub cluster: Option<Uuid>,
-    /// Whether the node has a Raft log, so it takes part in a formed cluster.
+    /// Whether the node has a Raft log, and so belongs to a formed cluster.
     pub formed: bool,
     /// URL of its REST API.
     pub api: String,
@@ -168,16 +170,16 @@ pub struct Introduction {
     pub level: Level,
 }
 
-/// A node without data asks for admission.
+/// The request of a node without data to join the cluster.
 #[derive(Clone, Serialize, Deserialize)]
 pub struct JoinCall {
-    /// The number in its token.
+    /// The node id in its token.
     pub node: u64,
     /// The secret of its token.
     pub token: String,
     /// Distinguishes the node from others with the same token.
     pub nonce: Uuid,
-    /// The node's description of itself.
+    /// Addresses, site and name of the node, from its own configuration.
     pub member: Member,
 }
 

@@ -1,5 +1,5 @@
-//! What Raft, writes and operators say between nodes, over [`crate::transport`]: the messages,
-//! openraft's network, and the connections to the other members.
+//! The messages of Raft, writes and operators between nodes, openraft's network, and the
+//! connections to the other members. All use [`crate::transport`].
 
 pub mod append;
 pub mod messages;

@@ -34,16 +34,17 @@ use crate::transport::channel::{CallError, Channel, PendingCall};
 use crate::transport::log_throttle::LogThrottle;
 use crate::transport::method::{Lane, Method};
 
-/// Appends to one node that may be under way at once without a pause between them.
+/// Maximum number of unanswered appends to one node that are sent without a pause.
 const APPENDS_MAX: usize = 32;
-/// Appends to one node that may be under way at most, and the pause before each of them beyond
-/// `APPENDS_MAX`. On a long path no entry waits for an answer, and each append includes the entries
-/// that arrived during the pause.
+/// Maximum number of unanswered appends to one node. They allow a far node to receive new entries
+/// before it has answered earlier ones.
 const APPENDS_FAR_MAX: usize = 512;
+/// Pause before each append beyond [`APPENDS_MAX`]. The append then includes all entries that were
+/// proposed during the pause.
 const APPENDS_PAUSE: Duration = Duration::from_millis(2);
-/// Bytes of unanswered appends from which on no further ones are sent.
+/// While unanswered appends to one node have this many bytes, no further append is sent to it.
 const APPENDS_BYTES_MAX: usize = 16 * 1024 * 1024;
-/// The rate of the slowest supported link: 4 Mbit/s.
+/// The rate of the slowest supported link: 4 Mibit/s.
 const SLOWEST_BYTES_PER_S: f64 = 512.0 * 1024.0;
 
 /// How long a message of this length may take on the slowest supported link.
@@ -56,8 +57,8 @@ pub fn upload(bytes: usize) -> Duration {
 pub struct Limits {
     /// Bytes of log entries in one message.
     pub append_bytes_max: usize,
-    /// How long an append may stay unanswered, not counting its transmission. A dead path is
-    /// noticed sooner, by its silence; a node whose disk hangs for so long ends itself.
+    /// How long an append may stay unanswered, not counting its transmission. A dead connection is
+    /// closed earlier, and a process whose disk hangs for so long exits.
     pub append_deadline: Duration,
     /// Bytes of a snapshot in one message.
     pub snapshot_chunk_bytes: usize,
@@ -65,7 +66,7 @@ pub struct Limits {
     pub snapshot_chunk_deadline: Duration,
 }
 
-/// Factory of openraft's [`Network`]s.
+/// Creates a [`Network`] for each other node and lane.
 #[derive(Clone)]
 pub struct Networks {
     peers: Arc<Peers>,
@@ -114,7 +115,7 @@ impl Networks {
 pub struct Network {
     shared: Networks,
     target: u64,
-    /// Its address when openraft asked for this client.
+    /// The address of the node when openraft requested this client.
     first_address: String,
     lane: Lane,
 }
@@ -122,7 +123,8 @@ pub struct Network {
 type RpcResult<T> = Result<T, RPCError<TypeConfig>>;
 
 impl Network {
-    /// The current address of the node: openraft keeps this value when the node moves.
+    /// The current address of the node. openraft keeps this client when the address of the node
+    /// changes.
     fn address(&self) -> String {
         let known = self.shared.peers.address_of(self.target);
         known.unwrap_or_else(|| self.first_address.clone())
@@ -166,7 +168,7 @@ impl Network {
         answer.await.map_err(|error| self.error(action, error))
     }
 
-    /// A connection of one lane.
+    /// The connection of one lane.
     async fn channel(&self, lane: Lane) -> Result<Channel, CallError> {
         let address = self.address();
         (self.shared.peers)
@@ -233,7 +235,7 @@ impl Network {
         vote: Vote,
         snapshot: Snapshot,
     ) -> Result<SnapshotResponse<TypeConfig>, StreamingError<TypeConfig>> {
-        // First of all: writing a snapshot for an unreachable node would be wasted.
+        // Connects first, so that no snapshot is written for an unreachable node.
         let reached = self.channel(Lane::Snapshot).await;
         reached.map_err(|error| self.error(RPCTypes::InstallSnapshot, error))?;
         let limits = self.shared.limits;
@@ -286,9 +288,8 @@ impl RaftNetworkV2<TypeConfig> for Network {
             if self.lane == Lane::Control {
                 return openraft::network::stream_append_sequential(self, input, option).await;
             }
-            // Wait for a request before connecting: openraft waits out its backoff while it makes
-            // the request. Connecting first would retry a node that is down as fast as the
-            // processor can.
+            // Wait for a request before connecting: openraft delays the first request by its
+            // backoff. Connecting first would retry a node that is down without any delay.
             let Some(first) = input.next().await else {
                 return Ok(futures::stream::empty().boxed());
             };
@@ -388,29 +389,30 @@ impl Drop for StreamNumber {
     }
 }
 
-/// Appends that are sent one after another without waiting, and answered in order.
+/// Appends that are sent without waiting for the answers to earlier ones, and answered in order.
 ///
-/// Nothing runs in the background: dropping this drops the input, which openraft needs back before
-/// it starts the next stream.
+/// This has no background task, so dropping it drops the input: openraft starts the next stream
+/// only after the input of this one is dropped.
 struct Appends<'s, S> {
     network: &'s Network,
     stream: StreamNumber,
     input: S,
     input_ended: bool,
-    /// The rest of a request that was too large for one message, and the index of its next entry.
+    /// A request of which only a part was sent, because it was too long for one message, and the
+    /// position of its next entry.
     split: Option<(AppendEntriesRequest<TypeConfig>, usize)>,
     /// Whether the first append of the stream has been sent.
     has_begun: bool,
     under_way: VecDeque<UnderWay>,
-    /// Bytes of the appends under way.
+    /// Bytes of the appends in `under_way`.
     under_way_bytes: usize,
-    /// When something was last sent or answered.
+    /// When an append was last sent or answered.
     moved: Instant,
-    /// When something was last sent.
+    /// When an append was last sent.
     sent: Instant,
 }
 
-/// An append that was sent.
+/// An append that was sent and is not answered yet.
 struct UnderWay {
     answer: PendingCall,
     bytes: usize,
@@ -472,7 +474,7 @@ where
         }
     }
 
-    /// Sends as much of a request as fits into one message, and keeps the rest.
+    /// Sends as many entries of a request as fit into one message, and keeps the rest in `split`.
     fn send(&mut self, request: AppendEntriesRequest<TypeConfig>, from: usize) -> RpcResult<()> {
         let entries: &[Entry] = &request.entries[from..];
         let previous = match from {
@@ -489,9 +491,10 @@ where
         );
         let channel = &self.stream.channel;
         let error = |error| self.network.error(RPCTypes::AppendEntries, error);
-        // An append without entries only reports the commit index, which the next append and the
-        // next heartbeat report as well; if it would be refused, so will they. But openraft waits
-        // for the answer to a stream's first append, which may be its only one.
+        // An append without entries only reports the commit index. It needs no answer: the next
+        // append and the next heartbeat also contain the commit index, and would be refused for the
+        // same reason. But openraft waits for the answer to the first append of a stream, which may
+        // be the only one.
         if entries.is_empty() && self.has_begun {
             return channel.tell(Method::Append, &body).map_err(error);
         }

@@ -37,11 +37,11 @@ pub struct Peers {
     levels: Mutex<BTreeMap<u64, Level>>,
     /// Addresses of the members, as this node knows them.
     addresses: Mutex<BTreeMap<u64, String>>,
-    /// Connections, with the addresses that they lead to.
+    /// Connections, with their addresses.
     slots: Mutex<BTreeMap<(u64, Lane), (String, Attempt)>>,
-    /// Peers that were unreachable at the last attempt, with the reason. Changes are logged once.
+    /// Peers that were unreachable at the last attempt, with the reason.
     lost: watch::Sender<BTreeMap<u64, String>>,
-    /// Round trips to the others, and their clocks.
+    /// Round trips to the other nodes, and the clocks of these nodes.
     pub round_trips: Arc<RoundTrips>,
     /// Bytes sent to each node.
     pub traffic: Traffic,
@@ -51,15 +51,15 @@ pub struct Peers {
     pub region: String,
 }
 
-/// A network error without its error number, for people.
+/// The text of a network error without its error number, for people.
 fn plain(error: &io::Error) -> String {
     let text = error.to_string();
     let end = text.find(" (os error ").unwrap_or(text.len());
     text[..end].to_owned()
 }
 
-/// A connection, or the attempt to open it: shared by all its callers, and continued when any of
-/// them gives up.
+/// A connection, or the attempt to open one. All callers share it; the attempt continues if a
+/// caller stops waiting.
 type Attempt = watch::Receiver<Option<Result<Channel, CallError>>>;
 
 /// Whether a connection works or is being opened.
@@ -98,9 +98,9 @@ impl Peers {
         }
     }
 
-    /// From now on this node calls as a member of `cluster`.
+    /// From now on, this node connects to others as a member of `cluster`.
     pub fn join(&self, cluster: Uuid) {
-        // Set once: a node joins only one cluster in its life.
+        // Setting it twice is ignored: a node joins only one cluster in its life.
         let _ = self.cluster.set(cluster);
     }
 
@@ -109,7 +109,7 @@ impl Peers {
         self.cluster.get().copied()
     }
 
-    /// From now on this node supports feature levels up to `level`.
+    /// From now on, this node supports feature levels up to `level`.
     pub fn agree_to(&self, level: Level) {
         self.level.store(level.0, Ordering::Relaxed);
     }
@@ -129,12 +129,12 @@ impl Peers {
         self.addresses.lock().get(&node).cloned()
     }
 
-    /// Notes the addresses of the members.
+    /// Records the addresses of the members.
     pub fn note_addresses(&self, addresses: BTreeMap<u64, String>) {
         *self.addresses.lock() = addresses;
     }
 
-    /// Notes the feature level that another node supports.
+    /// Records the highest feature level that another node supports.
     pub fn note_level(&self, node: u64, level: Level) {
         self.levels.lock().insert(node, level);
     }
@@ -162,14 +162,14 @@ impl Peers {
         connected.unwrap_or_else(|| Err(CallError::NotSent("this node stops".to_owned())))
     }
 
-    /// Measures the round trip to a node if there is a connection for urgent messages to it.
+    /// Measures the round trip to a node if the connection for urgent messages to it is open.
     pub fn measure_if_connected(&self, to: u64) {
         if let Some(channel) = self.connected(to, Lane::Control) {
             channel.ping();
         }
     }
 
-    /// Closes the connection of one lane to a node, if there is one, with all calls on it.
+    /// Closes the connection of one lane to a node, if it is open. All calls on it fail.
     pub fn close(&self, to: u64, lane: Lane, reason: &str) {
         if let Some(channel) = self.connected(to, lane) {
             channel.close(reason);
@@ -244,8 +244,8 @@ impl Peers {
         answer
     }
 
-    /// Connects on the node's own runtime, even for a request that is served on another one. `lane`
-    /// `None`: for an introduction.
+    /// Connects on the node's own runtime, even if the caller runs on another one. `lane` is `None`
+    /// for an introduction.
     async fn connect(
         self: &Arc<Self>,
         to: Option<u64>,
@@ -290,7 +290,7 @@ impl Peers {
         let (channel, welcome) = opened.await?;
         if certificate.is_some_and(|certificate| !certificate.belongs_to_node(welcome.node)) {
             let reason = format!(
-                "it claims to be node {}, but its certificate does not",
+                "it claims to be node {}, but its certificate belongs to another node",
                 welcome.node
             );
             channel.close(&reason);
@@ -304,7 +304,8 @@ impl Peers {
         );
         self.note_level(welcome.node, Level(welcome.level));
         if is_measured {
-            // Before any call: a node that is elected should know the clocks of its voters.
+            // The first ping is sent before any call, so that a node that is elected soon knows the
+            // clocks of its voters.
             channel.ping();
         }
         Ok(channel)
@@ -374,13 +375,14 @@ mod tests {
             assert!(matches!(other.await, Err(CallError::NotSent(_))));
         }
         assert!(lost.borrow().contains_key(&2));
-        // A failed connection is retried, and another address is tried at once.
+        // A call after a failed attempt starts a new attempt, and so does a call with another
+        // address.
         let again = peers.channel(2, "two:1", Lane::Log).now_or_never();
         let elsewhere = peers.channel(2, "two:2", Lane::Log).now_or_never();
         assert!(again.is_none() && elsewhere.is_none());
         tokio::task::yield_now().await;
         assert_eq!(net.tried.load(Ordering::Relaxed), 3);
-        // A stopping node lets no caller wait.
+        // When the node stops, waiting callers get an error.
         let waiting = peers.channel(2, "two:2", Lane::Log);
         tasks.abandon();
         assert!(waiting.await.is_err());

@@ -15,16 +15,17 @@ use tokio::time::{Instant, sleep_until};
 use super::messages::{SnapshotCall, SnapshotReply};
 use placement_raft_store::disk_space::SpaceCheck;
 
-/// A transfer without progress for this long is no longer under way.
+/// A transfer without progress for this long counts as ended.
 const STALLED: Duration = Duration::from_secs(30);
-/// How long a transfer may delay cutting the log and building snapshots.
+/// Maximum time for which a transfer may delay purging the log and building snapshots.
 const KEEPS_WAITING: Duration = Duration::from_secs(30 * 60);
-/// How long a node that cannot take a snapshot is left alone, at first and at most.
+/// First pause before a snapshot is offered again to a node that cannot accept it.
 const AGAIN_MIN: Duration = Duration::from_secs(2);
+/// Maximum pause before a snapshot is offered again to a node that cannot accept it.
 const AGAIN_MAX: Duration = Duration::from_secs(60);
 
-/// The snapshots that this node sends to others. While it sends one, it builds no newer one and
-/// keeps the log that follows.
+/// The snapshots that this node sends to others. While it sends one, it builds no newer snapshot
+/// and keeps the log after the one that it sends.
 pub struct Sending {
     drafts: Drafts,
     room: SpaceCheck,
@@ -38,15 +39,15 @@ struct Recipient {
     /// The last log entry that its snapshot covers.
     covers: Option<LogId>,
     begun: Instant,
-    /// When something last arrived there, or when it was first asked; `None` if it does not accept
-    /// the snapshot.
+    /// When the last part has arrived there or, before that, when the node was first called; `None`
+    /// if it does not accept the snapshot or cannot be reached.
     moved: Option<Instant>,
-    /// Whether something has arrived there.
+    /// Whether a part has arrived there.
     has_some: bool,
-    /// Whether its snapshot is being written to a file here, or has arrived completely and is being
-    /// verified and installed.
+    /// Whether this node is writing the snapshot to a file, or the other node is verifying and
+    /// installing it.
     at_work: bool,
-    /// When to ask again, if it cannot take a snapshot now.
+    /// When to offer the snapshot again, if the node cannot accept it now.
     put_off: Option<PutOff>,
 }
 
@@ -55,11 +56,12 @@ struct PutOff {
     until: Instant,
 }
 
-/// Why a snapshot did not arrive.
+/// Why a snapshot was not installed.
 pub(super) enum Unsent<E> {
     /// A call to the receiver failed.
     Call(E),
-    /// It has to be sent again, or another snapshot instead; the reason, as text.
+    /// The transfer failed and must be repeated, with this snapshot or a newer one. Contains the
+    /// reason, as text.
     Again(String),
 }
 
@@ -171,14 +173,15 @@ impl Sending {
         self.drafts.write_down(snapshot).await
     }
 
-    /// Notes the snapshot for a node. Returns when the node may be asked, if not at once.
+    /// Records the snapshot for a node. Returns until when the caller must wait before it calls the
+    /// node; `None` if it need not wait.
     fn begin(&self, to: u64, covers: Option<LogId>) -> Option<Instant> {
         let mut recipients = self.recipients.lock();
         let recipient = (recipients.entry(to)).or_insert_with(|| Recipient::new(covers, None));
         if recipient.covers != covers {
             *recipient = Recipient::new(covers, recipient.put_off.take());
         }
-        // The previous call may have been given up.
+        // The previous call of `send` may have been cancelled.
         recipient.at_work = false;
         recipient.put_off.as_ref().map(|put_off| put_off.until)
     }
@@ -199,8 +202,8 @@ impl Sending {
         });
     }
 
-    /// Leaves a node alone for a while, longer each time. The reason is logged once: either side
-    /// may lack room.
+    /// Pauses the transfer to a node, longer each time. The reason is logged once; for example, one
+    /// of the two disks has no room.
     fn put_off<E>(&self, to: u64, reason: String) -> Unsent<E> {
         if let Some(recipient) = self.recipients.lock().get_mut(&to) {
             let pause = match &recipient.put_off {
@@ -224,8 +227,8 @@ impl Sending {
         Unsent::Again(reason)
     }
 
-    /// After the receiver found the snapshot damaged: checks whether it is damaged on this node's
-    /// disk.
+    /// Checks, after the receiver has found the snapshot damaged, whether it is damaged on this
+    /// node's disk.
     async fn look_at_own<E>(&self, to: u64, reason: String) -> Unsent<E> {
         match self.drafts.repair().await {
             Ok(true) => {
@@ -237,7 +240,8 @@ impl Sending {
         }
     }
 
-    /// Uses at most half of what link and disks can sustain, and at most the configured rate.
+    /// Waits before the next part, so that the transfer uses at most half of the rate that link and
+    /// disks can sustain, and at most the configured rate.
     async fn rest(&self, begun: Instant, took: Duration, chunk_bytes: usize) {
         let least = match self.bytes_per_s {
             0 => Duration::ZERO,
@@ -260,14 +264,15 @@ impl Recipient {
         }
     }
 
-    /// Notes the first question to the node: writing the snapshot may have taken long.
+    /// Restarts the time for the first call to the node: writing the snapshot may have taken long.
     fn asked(&mut self) {
         if !self.has_some {
             self.moved = self.moved.map(|_| Instant::now());
         }
     }
 
-    /// An unreachable node that has received nothing does not delay cutting the log.
+    /// Ends the transfer if the node has not received a part: an unreachable node must not delay
+    /// purging the log.
     fn unanswered(&mut self) {
         if !self.has_some {
             self.moved = None;

@@ -1,4 +1,4 @@
-//! Certificates from files, reloaded when these change.
+//! Certificates from files, which are reloaded when they change.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -24,15 +24,16 @@ use placement_base::world::Clock;
 /// How often the files are checked for changes.
 const LOOK: Duration = Duration::from_secs(5);
 const DAY: Duration = Duration::from_hours(24);
-/// How long before the expiry operators are warned, once a day.
+/// How long before a certificate expires the warnings begin, once a day.
 const SOON: Duration = Duration::from_hours(30 * 24);
 
 /// Whether clients must present a certificate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Clients {
-    /// Each client presents a certificate of one of the authorities.
+    /// Each client must present a certificate signed by one of the authorities.
     Must,
-    /// Clients may connect without; a presented certificate must be of one of the authorities.
+    /// Clients may connect without a certificate. If a client presents one, it must be signed by
+    /// one of the authorities.
     May,
 }
 
@@ -51,16 +52,16 @@ fn wrong(file: &Path, reason: impl fmt::Display) -> WrongFiles {
     }
 }
 
-/// TLS configurations for both directions.
+/// TLS configurations as a server and as a client.
 pub(super) struct Ends {
     pub(super) server: Arc<ServerConfig>,
-    /// `None` without authorities for the other end.
+    /// `None` if no authorities are configured to verify the other side.
     pub(super) client: Option<Arc<ClientConfig>>,
-    /// Validity of this end's chain, and of its authorities.
+    /// Validity of this node's certificate chain, and of the authorities.
     periods: Vec<Period>,
 }
 
-/// Validity of the certificates of a file, as far as known.
+/// Validity of the certificates of a file; `None` where it is unknown.
 struct Period {
     file: PathBuf,
     from: Option<SystemTime>,
@@ -100,21 +101,21 @@ impl Period {
     }
 }
 
-/// Formats a time by RFC 3339.
+/// Formats a time according to RFC 3339.
 fn shown(at: SystemTime) -> String {
     let at = OffsetDateTime::from(at).format(&Rfc3339);
     at.unwrap_or_else(|_| "at an unknown time".to_owned())
 }
 
-/// One end's certificate and authorities, loaded from files.
+/// The certificate and the authorities of a listener, loaded from files.
 pub struct Certificates {
     source: Source,
     current: RwLock<(Contents, Arc<Ends>)>,
-    /// Why the current files are not in use, if they are not.
+    /// Why the present files cannot be used, if so; earlier ones are in use then.
     refused: RwLock<Option<WrongFiles>>,
 }
 
-/// The files, and the purpose of their certificates.
+/// The files, and how their certificates are used.
 struct Source {
     files: CertificateFiles,
     clients: Clients,
@@ -133,7 +134,7 @@ struct Contents {
 
 impl Certificates {
     /// Loads the files. `protocols` are the ALPN names of the allowed protocols; `name` is a name
-    /// that this end's certificate must contain.
+    /// that this node's certificate must contain.
     ///
     /// # Errors
     /// [`WrongFiles`]: the file, and the reason why it cannot be used.
@@ -163,7 +164,7 @@ impl Certificates {
         self.current.read().1.clone()
     }
 
-    /// When the first certificate in use expires.
+    /// The earliest expiry of the certificates in use.
     pub fn end(&self) -> Option<SystemTime> {
         Some(self.first_to_end()?.1)
     }
@@ -204,8 +205,8 @@ impl Certificates {
         (remaining < SOON).then_some(Warning::Expires { file, days })
     }
 
-    /// Reloads the files; returns whether they have changed. Unusable files are ignored, also if
-    /// their certificates have expired or are not valid yet.
+    /// Reloads the files; returns whether they have changed. If they cannot be used, or if their
+    /// certificates have expired or are not valid yet, the previous ones stay in use.
     fn look(&self, now: SystemTime) -> Result<bool, WrongFiles> {
         let contents = self.source.read()?;
         if self.current.read().0 == contents {
@@ -219,8 +220,9 @@ impl Certificates {
         Ok(true)
     }
 
-    /// Reloads changed files for new connections. If certificate and key are not written at once,
-    /// they do not match for a moment; the previous ones stay in use then.
+    /// Watches the files and reloads them when they change; new connections use the new ones. While
+    /// only one of certificate and key is replaced, they do not match, and the previous ones stay
+    /// in use.
     pub async fn watch(self: Arc<Self>, clock: Arc<dyn Clock>) {
         let mut warned: Option<(Warning, Duration)> = None;
         loop {
@@ -311,7 +313,7 @@ impl Source {
             && !PeerCertificate::first(Some(&own))
                 .is_some_and(|certificate| certificate.has_name(name.clone()))
         {
-            let reason = format!("is no certificate for {name}");
+            let reason = format!("is not a certificate for {name}");
             return Err(wrong(&files.certificate, reason));
         }
         let key = PrivateKeyDer::from_pem_slice(&contents.key);
@@ -416,7 +418,7 @@ mod tests {
             assert_eq!(days, expected, "{left:?}");
         }
         let Some(Warning::Invalid(wrong)) = certificates.warning(end + DAY) else {
-            panic!("it is valid after its end");
+            panic!("it is valid after it has expired");
         };
         assert!(
             wrong

@@ -10,7 +10,7 @@ use super::CertificateFiles;
 use super::certificates::{Certificates, Clients};
 use super::{PEER, node_name};
 
-/// Its files are deleted when it is dropped.
+/// A certificate authority. Its files are deleted when it is dropped.
 pub(crate) struct Authority {
     dir: TempDir,
     issuer: Issuer<'static, KeyPair>,
@@ -21,7 +21,7 @@ impl Authority {
         let dir = tempfile::tempdir().unwrap();
         let mut params = CertificateParams::default();
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-        // Earlier than the certificates that it issues.
+        // The authority expires before the certificates that it issues.
         params.not_after = rcgen::date_time_ymd(2999, 12, 31);
         let key = KeyPair::generate().unwrap();
         let certificate = params.self_signed(&key).unwrap();
@@ -37,8 +37,8 @@ impl Authority {
         self.write(file, named(names))
     }
 
-    /// Issues another certificate of a node, valid from 1 January of one year to 1 January of
-    /// another.
+    /// Issues a new certificate for a node, valid from 1 January of the first year to 1 January of
+    /// the second.
     pub(crate) fn issue_for(&self, id: u64, years: Range<i32>) {
         let mut params = named(&[&node_name(id), PEER]);
         params.not_before = rcgen::date_time_ymd(years.start, 1, 1);

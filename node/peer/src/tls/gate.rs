@@ -11,8 +11,8 @@ use super::PeerCertificate;
 use super::certificates::Certificates;
 use placement_base::net::BoxStream;
 
-/// First byte of a TLS handshake. No HTTP request begins with it, nor does a frame between nodes:
-/// the frame would exceed the maximum length.
+/// First byte of a TLS handshake. An HTTP request never begins with this byte, and neither does a
+/// frame between nodes, because its length would exceed the maximum.
 const HANDSHAKE: u8 = 22;
 
 /// How the connections of a listener are secured.
@@ -28,12 +28,12 @@ pub enum Gate {
     },
 }
 
-/// A connection that may be served.
+/// An authenticated connection, or a plain one where plain connections are allowed.
 pub struct Admitted {
     pub stream: BoxStream,
     /// The certificate of the client, if it presented one.
     pub certificate: Option<PeerCertificate>,
-    /// Whether it is encrypted.
+    /// Whether the connection is encrypted.
     pub is_tls: bool,
     /// Whether HTTP/2 was negotiated.
     pub is_http2: bool,
@@ -43,8 +43,7 @@ pub struct Admitted {
 pub struct Refused {
     /// The reason, as text for operators.
     pub reason: String,
-    /// The connection, if it is a plain one where TLS is required: the caller can answer it
-    /// plainly.
+    /// The connection, if it is plain although TLS is required: the caller can answer without TLS.
     pub plain: Option<BoxStream>,
 }
 
@@ -58,7 +57,7 @@ impl From<io::Error> for Refused {
 }
 
 impl Gate {
-    /// Secures a connection. The caller sets the deadline.
+    /// Authenticates a connection. It has no deadline of its own; the caller must set one.
     pub async fn admit(&self, stream: BoxStream) -> Result<Admitted, Refused> {
         let Self::Tls {
             certificates,
@@ -67,7 +66,7 @@ impl Gate {
         else {
             return Ok(Admitted::plain(stream));
         };
-        // The first byte stays in the buffer, and is read again.
+        // The first byte is only peeked at: it stays in the buffer and is read again.
         let mut stream = BufReader::with_capacity(1, stream);
         let Some(first) = stream.fill_buf().await?.first() else {
             return Err(io::Error::from(io::ErrorKind::UnexpectedEof).into());

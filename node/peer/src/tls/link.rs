@@ -25,8 +25,9 @@ impl Link {
         Self { net, certificates }
     }
 
-    /// Connects to a node or, without a number, to any node of the cluster. Also returns the
-    /// certificate that the other end has presented. The caller sets the deadline.
+    /// Connects to a node or, without a node id, to any node of the cluster. Also returns the
+    /// certificate that the other side has presented. It has no deadline of its own; the caller
+    /// must set one.
     pub(crate) async fn connect(
         &self,
         address: &str,

@@ -1,7 +1,7 @@
 //! TLS on this node's listeners, and on its connections to other nodes.
 //!
-//! The names in a certificate identify a node or an operator: [`PeerCertificate`]. The
-//! cluster's authority signs certificates of its nodes and operators only.
+//! The names in a certificate identify a node or an operator: [`PeerCertificate`]. The authority of
+//! a cluster must sign only certificates of its nodes and operators.
 
 mod certificates;
 #[cfg(test)]
@@ -30,15 +30,15 @@ const PEER: &str = "peer.placement.internal";
 /// The name in the certificates of operators.
 const ADMIN: &str = "admin.placement.internal";
 
-/// Longest part of an owner's name that is shown, in characters.
+/// Maximum length of the owner's name that is shown, in characters.
 pub const OWNER_MAX: usize = 64;
 
-/// The name in the certificate of one node only.
+/// The name that is only in the certificate of this node.
 fn node_name(node: u64) -> String {
     format!("node-{node}.placement.internal")
 }
 
-/// The verified certificate that the other end has presented.
+/// The verified certificate that the other side of a connection has presented.
 #[derive(Debug, Clone)]
 pub struct PeerCertificate(Arc<CertificateDer<'static>>);
 
@@ -59,7 +59,8 @@ impl PeerCertificate {
         self.has_name(ADMIN.to_owned())
     }
 
-    /// The owner: the common name of the certificate, such as `admin-alice`.
+    /// The owner: the common name of the certificate, such as `admin-alice`, cut to [`OWNER_MAX`]
+    /// characters.
     pub fn owner(&self) -> Option<String> {
         let (_, certificate) = X509Certificate::from_der(&self.0).ok()?;
         let name = certificate.subject().iter_common_name().next()?;

@@ -13,7 +13,7 @@ use placement_base::permissions::{Exposed, check_secret_file};
 pub struct ListenerTls {
     pub peer: Option<(PeerTls, CertificateFiles)>,
     pub admin: Option<CertificateFiles>,
-    /// The flag: whether plain connections are accepted too.
+    /// The first value: whether plain connections are accepted, too.
     pub api: Option<(bool, CertificateFiles)>,
     pub web: Option<CertificateFiles>,
 }

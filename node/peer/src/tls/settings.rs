@@ -10,11 +10,11 @@ settings! {
     /// Certificates by which the nodes of a cluster identify each other. `placementctl tls` creates
     /// them.
     TlsSection {
-        /// PEM file with the authorities of this cluster, which sign its nodes and operators only.
-        /// These three files are reloaded when they change.
+        /// PEM file with the authorities of this cluster, which must sign only certificates of its
+        /// nodes and operators. The files of this table are reloaded when they change.
         ca_file: Option<PathBuf> = None,
-        /// PEM file with this node's certificate, for `node-ID.placement.internal` and
-        /// `peer.placement.internal`, followed by intermediate certificates.
+        /// PEM file with this node's certificate, followed by intermediate certificates. Its names
+        /// must include `node-ID.placement.internal` and `peer.placement.internal`.
         cert_file: Option<PathBuf> = None,
         /// PEM file with the key of `cert_file`.
         key_file: Option<PathBuf> = None,
@@ -35,7 +35,7 @@ pub enum PeerTls {
     Require,
 }
 
-/// Whether operators must connect by TLS: a plain connection has the same rights.
+/// Whether operators must use TLS. A connection without TLS has the same rights.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum AdminTls {
@@ -45,14 +45,15 @@ pub enum AdminTls {
     Require,
 }
 
-/// Files of a certificate, its key, and the authorities for the other end.
+/// Files of a certificate, its key, and the authorities that verify the other side.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CertificateFiles {
-    /// PEM: this end's certificate first, then the intermediate ones.
+    /// PEM: this node's certificate first, then the intermediate certificates.
     pub(crate) certificate: PathBuf,
     /// Private key for `certificate`, in PEM format.
     pub(crate) key: PathBuf,
-    /// PEM: the authorities for the other end. `None`: it is not asked for a certificate.
+    /// PEM: the authorities that verify the other side. `None`: the other side is not asked for a
+    /// certificate.
     pub(crate) authorities: Option<PathBuf>,
 }
 
@@ -66,10 +67,11 @@ impl TlsSection {
         self.for_clients((None, None), Some(authorities))
     }
 
-    /// The files for clients: a certificate and a key of their own, or those of the cluster.
+    /// The files for a listener for clients: `own`, the certificate and key of the listener, or
+    /// those of the cluster if both are `None`.
     ///
     /// # Errors
-    /// A file is not set.
+    /// Only one of certificate and key is set, or a needed file of the cluster is not set.
     pub fn for_clients(
         &self,
         own: (Option<&Path>, Option<&Path>),

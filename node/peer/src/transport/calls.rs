@@ -1,4 +1,5 @@
-//! The calls of one connection, from its frames to the [`Handler`](super::handler::Handler).
+//! The calls of one connection: passes them from frames to the
+//! [`Handler`](super::handler::Handler).
 
 use std::collections::BTreeMap;
 use std::io;
@@ -17,12 +18,13 @@ use super::method::Method;
 use super::reply::{CALLS_MAX, Forwarder, GivenUp, Reply};
 use super::wire_io::Outbox;
 
-/// A connection on which nothing arrives for this long is closed; callers ping more often.
+/// A connection on which nothing arrives for this long is closed. Callers ping more often than
+/// this.
 pub(super) const IDLE_MAX: Duration = Duration::from_secs(60);
-/// Bytes of answers that may wait for their caller to read them; until then no more of its calls
-/// are read.
+/// Maximum bytes of queued answers of a connection. While more are queued, no further calls are
+/// read from the connection.
 const ANSWERS_BYTES_MAX: usize = 8 * 1024 * 1024;
-/// How often to check whether a caller has read its answers.
+/// Pause between checks whether the caller has read enough answers.
 const ANSWERS_PAUSE: Duration = Duration::from_millis(10);
 
 /// The calls of one connection.
@@ -30,9 +32,9 @@ pub(super) struct Calls {
     connection: Arc<Connection>,
     outbox: Arc<Outbox>,
     streams: BTreeMap<u64, mpsc::UnboundedSender<StreamedAppend>>,
-    /// Limits the calls that are carried out concurrently.
+    /// Limits the number of concurrent calls.
     permits: Arc<Semaphore>,
-    /// A write that is given up before its proposal is never proposed.
+    /// The writes whose callers no longer wait. Such a write is not proposed any more.
     given_up: Arc<GivenUp>,
     tasks: Tasks,
 }
@@ -44,7 +46,7 @@ impl Drop for Calls {
 }
 
 impl Calls {
-    /// `introductions` limits the concurrent calls on all introductions.
+    /// `introductions` limits the concurrent calls of all introductions together.
     pub(super) fn new(
         connection: Arc<Connection>,
         outbox: Arc<Outbox>,
@@ -136,7 +138,7 @@ impl Calls {
         let handler = handler.clone();
         if method == Method::Write {
             let forwarder = Forwarder::new(reply, self.given_up.clone(), permit);
-            // In order, without a task for each.
+            // Called here and not in a task of its own, so that writes are queued in order.
             if let Some(rest) = handler.write(caller.node, &body, forwarder) {
                 self.tasks.spawn(rest);
             }
@@ -149,7 +151,8 @@ impl Calls {
         Ok(())
     }
 
-    /// Appends of one stream go through one task, in order; others are handled like any call.
+    /// Passes an append to the task of its stream, so that the appends of a stream are handled in
+    /// order. An append without a stream gets its own task.
     fn append(&mut self, stream: Option<u64>, body: Bytes, reply: Reply) {
         let open = || {
             let (queue, appends) = mpsc::unbounded_channel();

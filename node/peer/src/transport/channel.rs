@@ -1,8 +1,8 @@
 //! The calling side of one connection to another node: many concurrent calls, each with a deadline.
 //!
-//! A connection that stays silent while an answer is due is given up with all its calls, and the
-//! next call opens a fresh one: after a broken path, TCP may take minutes to report it. A long
-//! message that is still being sent, piece by piece, does not count as silence.
+//! A connection on which nothing arrives while an answer is due is closed with all its calls, and
+//! the next call opens a new one: TCP may take minutes to report a broken path. While a long
+//! message is still being sent in pieces, the connection does not count as silent.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -34,15 +34,15 @@ use super::wire_io::{Outbox, outbox, read_frame, read_some, write_frame, write_f
 
 /// How often an idle connection is pinged.
 const IDLE_PING: Duration = Duration::from_secs(10);
-/// First byte of the request for a write.
+/// First byte of the body of a request for a write.
 const WRITE: u8 = Method::Write as u8;
-/// A shorter silence says nothing about a connection.
+/// A timeout shorter than this does not close the connection.
 const PATIENCE_MIN: Duration = Duration::from_millis(100);
 
 /// A reason for which a call has no answer.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CallError {
-    /// The call never left this node.
+    /// The call was not sent.
     #[error("{0}")]
     NotSent(String),
     /// The other node rejects this node.
@@ -82,7 +82,7 @@ pub(crate) struct Extras {
     pub(crate) round_trips: Option<Arc<RoundTrips>>,
     /// Counts bytes sent on the connection.
     pub(crate) sent: Arc<Sent>,
-    /// Counts damaged frames of the other side.
+    /// Counts damaged frames that arrive on the connection.
     pub(crate) damage: Arc<Damage>,
 }
 
@@ -98,12 +98,13 @@ pub struct Channel {
 struct Calls {
     next: u64,
     waiting: BTreeMap<u64, oneshot::Sender<Result<Bytes, CallError>>>,
-    /// When something last arrived, or could be sent again.
+    /// When something last arrived, or when a full path accepted bytes again.
     alive: Instant,
-    /// Since when an answer (or a pong) is due and nothing arrived, whether or not a caller still
-    /// waits for it: callers that give up early, one after another, must not hide a dead path.
+    /// Since when an answer or a pong is due without anything arriving; `None` if none is due. It
+    /// also counts if no caller waits any more: otherwise calls with short deadlines, one after
+    /// another, would hide a dead connection.
     quiet_since: Option<Instant>,
-    /// Something without an answer was sent, and no ping since.
+    /// Whether a message without an answer was sent after the last ping.
     unanswered: bool,
     pings: Pings,
     closed: Option<String>,
@@ -114,7 +115,8 @@ struct Calls {
 struct Pings {
     sent: u64,
     answered: u64,
-    /// The measured ping and when it was sent; one at a time.
+    /// The number of the ping whose round trip is being measured, and when it was sent. Only one at
+    /// a time is measured.
     measured: Option<(u64, Instant)>,
 }
 
@@ -141,7 +143,7 @@ impl Pings {
 }
 
 impl Calls {
-    /// Notes that the other side is alive.
+    /// Records that the other side is alive.
     fn note_life(&mut self) {
         let now = Instant::now();
         self.alive = now;
@@ -149,8 +151,8 @@ impl Calls {
         self.quiet_since = is_due.then_some(now);
     }
 
-    /// Whether a frame still has to be sent. A write that was given up in the queue is dropped: on
-    /// an overloaded path, the capacity belongs to callers that still wait.
+    /// Whether a queued frame must still be sent. A write whose caller no longer waits is dropped,
+    /// to save the capacity of an overloaded path for other calls.
     fn is_needed(&self, frame: &Frame) -> bool {
         let is_write = frame.kind == Kind::Request && frame.body.first() == Some(&WRITE);
         !is_write || self.waiting.contains_key(&frame.call)
@@ -159,18 +161,18 @@ impl Calls {
     fn close(&mut self, reason: &str) {
         self.closed.get_or_insert_with(|| reason.to_owned());
         for (_, waiter) in std::mem::take(&mut self.waiting) {
-            // A caller that is gone needs no answer.
+            // This fails if the caller no longer waits.
             let _ = waiter.send(Err(CallError::Lost(format!("connection lost: {reason}"))));
         }
     }
 }
 
-/// A pending answer. Dropping it gives the call up.
+/// A call that waits for its answer. Dropping this cancels the call.
 pub(crate) struct PendingCall {
     id: u64,
     answer: oneshot::Receiver<Result<Bytes, CallError>>,
     calls: Arc<Mutex<Calls>>,
-    /// Tells the other side that the call is given up, for calls that can make use of it.
+    /// Sends the cancellation to the other side when this is dropped. Set only for writes.
     gives_up: Option<Arc<Outbox>>,
 }
 
@@ -184,7 +186,7 @@ impl Drop for PendingCall {
 }
 
 impl PendingCall {
-    /// Waits for the answer, possibly as long as the connection lives.
+    /// Waits for the answer, at most until the connection is closed.
     pub(crate) async fn wait(&mut self) -> Result<Bytes, CallError> {
         match (&mut self.answer).await {
             Ok(answer) => answer,
@@ -194,8 +196,8 @@ impl PendingCall {
 }
 
 impl Channel {
-    /// Sends the hello on a fresh stream and, if welcome, serves the connection with tasks of
-    /// `tasks`.
+    /// Sends the hello on a new stream. If the other node accepts it, serves the connection with
+    /// tasks of `tasks`.
     pub(crate) async fn open(
         mut stream: BoxStream,
         hello: &Hello,
@@ -267,7 +269,7 @@ impl Channel {
         self.calls.lock().closed.is_some()
     }
 
-    /// How long a call waits on this side until it is sent.
+    /// How long the frame that is being written has waited in the queue on this side.
     pub fn delay(&self) -> Duration {
         self.outbox.delay()
     }
@@ -277,18 +279,18 @@ impl Channel {
         ping(&self.calls, &self.outbox);
     }
 
-    /// Closes the connection because of an observation of the caller.
+    /// Closes the connection. All waiting calls fail with the reason.
     pub(crate) fn close(&self, reason: &str) {
         self.calls.lock().close(reason);
     }
 
-    /// Sends a call at once. Calls are sent in the order in which they begin.
+    /// Queues a call for sending and returns at once. Calls are sent in the order of these calls.
     pub(crate) fn begin(&self, method: Method, body: &[u8]) -> Result<PendingCall, CallError> {
         let bytes = [&[method as u8], body].concat();
         let (sender, answer) = oneshot::channel();
         let id = {
-            // Held until the waiter is registered, and so that numbers are assigned in the order on
-            // the wire.
+            // The lock is held until the waiter is registered, so that calls are numbered in the
+            // order in which they are sent.
             let mut calls = self.calls.lock();
             let id = calls.next;
             self.queue(&calls, id, bytes)?;
@@ -305,8 +307,8 @@ impl Channel {
         })
     }
 
-    /// Sends a call that needs no answer and may be lost. A ping follows if nothing arrives, so
-    /// that a dead path is noticed.
+    /// Sends a call that needs no answer and may be lost. If nothing arrives afterwards, a ping is
+    /// sent, so that a dead connection is detected.
     pub(crate) fn tell(&self, method: Method, body: &[u8]) -> Result<(), CallError> {
         let bytes = [&[method as u8], body].concat();
         let mut calls = self.calls.lock();
@@ -327,8 +329,8 @@ impl Channel {
         }
     }
 
-    /// One call. If it times out and nothing else arrived in the meantime, the connection is
-    /// closed.
+    /// Makes a call and waits for its answer. If it times out and nothing else arrived in the
+    /// meantime, the connection is closed.
     pub(crate) async fn call(
         &self,
         method: Method,
@@ -340,7 +342,7 @@ impl Channel {
         Ok(answer)
     }
 
-    /// One call whose question and answer are records.
+    /// Makes a call whose question and answer are records.
     pub(crate) async fn ask<Q: Serialize + Sync, A: DeserializeOwned>(
         &self,
         method: Method,
@@ -351,7 +353,7 @@ impl Channel {
         decode(&self.call(method, &question, deadline).await?)
     }
 
-    /// One call whose answer is no longer needed once `known` completes.
+    /// Makes a call whose answer is no longer needed once `known` completes.
     pub async fn call_unless<T>(
         &self,
         method: Method,
@@ -378,8 +380,8 @@ impl Channel {
         }
     }
 
-    /// Closes the connection if nothing arrived since `begun`, unless the wait was too short to
-    /// mean anything.
+    /// Closes the connection if nothing has arrived since `begun`, unless the wait was shorter than
+    /// [`PATIENCE_MIN`].
     pub(crate) fn suspect(&self, begun: Instant, waited: Duration, reason: &str) {
         let mut calls = self.calls.lock();
         if calls.alive <= begun && waited >= PATIENCE_MIN {
@@ -389,18 +391,18 @@ impl Channel {
         }
     }
 
-    /// Tells the other side that a stream of appends has ended.
+    /// Reports to the other side that a stream of appends has ended.
     pub(crate) fn end_stream(&self, stream: u64) {
-        // If the connection is gone, so is the stream.
+        // If the connection is closed, the stream has ended, too.
         self.outbox
             .send(Frame::new(Kind::StreamEnd, stream, Bytes::new()));
-        // The message has no answer; the ping detects a connection that loses it.
+        // The message has no answer, so a ping checks that the connection is not dead.
         self.ping();
     }
 }
 
 fn ping(calls: &Mutex<Calls>, outbox: &Outbox) {
-    // Queued under the lock, so that pings are counted in the order on the wire.
+    // Queued under the lock, so that pings are counted in the order in which they are sent.
     let mut calls = calls.lock();
     if outbox.send(Frame::new(Kind::Ping, 0, Bytes::new())) {
         calls.pings.sent();
@@ -421,7 +423,7 @@ async fn introduce(stream: &mut BoxStream, hello: &Hello) -> Result<Welcome, Cal
     match answer.kind {
         Kind::Welcome => {
             let welcome: Welcome = record::decode(&answer.body)
-                .map_err(|error| CallError::NotSent(format!("bad welcome: {error}")))?;
+                .map_err(|error| CallError::NotSent(format!("invalid welcome: {error}")))?;
             if !VERSIONS.contains(&welcome.version) {
                 return Err(CallError::Refused(format!(
                     "it chose version {} of the protocol, which this node does not support",
@@ -432,12 +434,12 @@ async fn introduce(stream: &mut BoxStream, hello: &Hello) -> Result<Welcome, Cal
         }
         Kind::Refusal => Err(failure(&answer.body, CallError::Refused)),
         kind => Err(CallError::NotSent(format!(
-            "a {kind:?} instead of a welcome"
+            "the answer to the hello is a {kind:?} instead of a welcome"
         ))),
     }
 }
 
-/// Converts a [`Failure`] to an error of this kind, unless it names another kind.
+/// Converts a [`Failure`] to an error of the kind `kind`, unless its flags select another kind.
 fn failure(body: &[u8], kind: fn(String) -> CallError) -> CallError {
     match record::decode::<Failure>(body) {
         Ok(failure) if failure.removed => CallError::Removed(failure.message),
@@ -450,7 +452,7 @@ fn failure(body: &[u8], kind: fn(String) -> CallError) -> CallError {
 struct Reader {
     stream: tokio::io::ReadHalf<BoxStream>,
     calls: Arc<Mutex<Calls>>,
-    /// Weak: the writing task ends when no caller is left.
+    /// Weak, so that the writing task ends when all other handles are dropped.
     outbox: Weak<Outbox>,
     joiner: Joiner,
     silence: Duration,
@@ -551,7 +553,7 @@ mod tests {
     const SILENCE: Duration = Duration::from_millis(400);
     const DEADLINE: Duration = Duration::from_millis(200);
 
-    /// A node that answers the hello and then nothing, as on a dead path.
+    /// A node that answers the hello and nothing else, like a node behind a dead path.
     async fn silent(extras: Extras) -> (Channel, DuplexStream, Tasks) {
         let (near, mut far) = tokio::io::duplex(1 << 20);
         let welcome = record::encode_named(&samples::welcome());
@@ -567,7 +569,7 @@ mod tests {
     #[tokio::test]
     async fn silent_connection_is_closed_though_callers_give_up_early() {
         let (channel, _far, _tasks) = silent(Extras::default()).await;
-        // Heartbeats with deadlines too short to say anything about a connection, and pauses
+        // Heartbeats with deadlines that are too short to close the connection, with pauses in
         // between.
         let begun = Instant::now();
         while begun.elapsed() < SILENCE * 3 {
@@ -609,7 +611,7 @@ mod tests {
         tokio::time::sleep(Duration::from_millis(1)).await;
         let took = ways.all()[&2].least;
         assert!((30..32).contains(&took.as_millis()), "{took:?}");
-        // The clock was read half a round trip ago, and the sleep has taken 1 ms.
+        // The clock was read half a round trip (15 ms) before the pong, and the sleep took 1 ms.
         let shown = ways.clock_of(2).unwrap();
         assert!((7_015_000..7_018_000).contains(&shown), "{shown}");
     }
@@ -638,7 +640,7 @@ mod tests {
         assert!(channel.is_closed());
     }
 
-    /// A leader that begins to use the connection would lose `silence_ms` on it.
+    /// Otherwise a leader that begins to use the connection would wait for `silence_ms` first.
     #[tokio::test(start_paused = true)]
     async fn idle_connection_with_an_unanswered_ping_is_closed() {
         let (channel, _far, _tasks) = silent(Extras::default()).await;

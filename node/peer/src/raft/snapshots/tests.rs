@@ -54,8 +54,8 @@ impl Origin {
         self.store.drafts.write_down(&snapshot).await.unwrap()
     }
 
-    /// Sends to a node that answers each call after a while; returns whether it arrived, and
-    /// the calls.
+    /// Sends the snapshot to a node that answers each call after `takes`. Returns whether it was
+    /// installed, and the calls.
     async fn send(
         &mut self,
         takes: Duration,
@@ -136,7 +136,7 @@ async fn interrupted_transfer_resumes_where_it_ended() {
     assert_eq!(origin.sending.under_way(), None);
 }
 
-/// If the log were cut while the node is contacted, the node would need another snapshot after
+/// If the log were purged while the node is contacted, the node would need another snapshot after
 /// this one.
 #[tokio::test(start_paused = true)]
 async fn transfer_is_under_way_from_its_first_call_on() {
@@ -165,7 +165,7 @@ async fn stalled_transfer_keeps_nothing_waiting() {
     origin.send(Duration::ZERO, never).await;
     tokio::time::sleep(STALLED).await;
     assert_eq!(origin.sending.under_way(), None);
-    // A transfer that always makes progress ends nevertheless.
+    // A transfer that always makes progress counts as ended after `KEEPS_WAITING`.
     let begun = Instant::now();
     while begun.elapsed() < KEEPS_WAITING {
         origin.send(Duration::ZERO, never).await;
@@ -241,7 +241,7 @@ async fn refused_snapshot_is_built_again_if_it_is_bad() {
     assert!(arrived);
     assert!(calls[0].0 - begun < AGAIN_MIN, "it is sent at once");
 
-    // A snapshot that is good here was damaged on the way.
+    // A snapshot that is undamaged on this node was damaged during the transfer.
     assert!(!origin.send(Duration::ZERO, refused).await.0);
     assert_eq!(origin.store.metrics.counters.snapshots_damaged.get(), 1);
     let begun = Instant::now();

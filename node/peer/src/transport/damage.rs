@@ -6,7 +6,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use super::frame::Damaged;
 use super::log_throttle::LogThrottle;
 
-/// Damaged frames, from any node and in either direction.
+/// The number of damaged frames that this node has received, from any node, on connections that
+/// either side has opened.
 #[derive(Default)]
 pub struct Damage {
     frames: AtomicU64,
@@ -29,8 +30,8 @@ impl Damage {
             tracing::warn!(
                 peer,
                 %error,
-                "closed a connection, its unanswered calls are sent again; if this continues, \
-                check the network between the two nodes"
+                "closed a connection because of a damaged frame; unanswered calls are sent again. If \
+                this continues, check the network between the two nodes"
             );
         }
     }

@@ -1,17 +1,17 @@
-//! Errors that a node answers to the call of another node.
+//! Errors with which a node answers the call of another node.
 
 use std::error::Error;
 
 use placement_base::record::WireError;
 use serde::{Deserialize, Serialize};
 
-/// A reason for which a call was not carried out. It is sent as text.
+/// Why a call was not carried out. The reason is sent to the caller as text.
 #[derive(Debug, thiserror::Error)]
 pub enum Denied {
     /// This node is not a member of a cluster yet.
     #[error("this node does not belong to a cluster")]
     NoCluster,
-    /// This node rejects the caller, or cannot do what it asks.
+    /// This node rejects the caller, or cannot carry out the call.
     #[error("{0}")]
     Refused(String),
     /// The caller was removed from this cluster.
@@ -19,16 +19,16 @@ pub enum Denied {
         "node {node} was removed from this cluster: it is not in the membership at index {index}"
     )]
     Removed { node: u64, index: u64 },
-    /// An order from a node that is not a member, as far as this node knows.
+    /// A node that is not a member, as far as this node knows, has relayed an operator's request.
     #[error(
-        "node {node} is not in the membership at index {index}, the last that this node \
-         knows: if it was added later, retry once this node has caught up"
+        "node {node} is not in the membership at index {index}, the newest membership that this \
+         node knows: if it was added later, retry once this node has caught up"
     )]
     NotAMember { node: u64, index: u64 },
-    /// The call does not fit the connection or the state of a transfer.
+    /// The call is not allowed on this connection or in this state of a transfer.
     #[error("{0}")]
     Misused(&'static str),
-    /// This binary does not have the method.
+    /// This binary does not know the method.
     #[error("this node does not support method {0}")]
     UnknownMethod(u8),
     /// The body cannot be decoded.
@@ -41,7 +41,7 @@ pub enum Denied {
     #[error("cannot receive the snapshot: {0}")]
     Snapshot(String),
     /// The call was dropped before it was answered, because this node stops.
-    #[error("the call was given up")]
+    #[error("the call was cancelled because the node stops")]
     GivenUp,
 }
 
@@ -55,7 +55,7 @@ impl Denied {
         }
     }
 
-    /// From an error of Raft's, which always means that Raft has stopped.
+    /// Converts an error of openraft, which always means that Raft has stopped.
     pub fn stopped(error: impl Error + Send + Sync + 'static) -> Self {
         Self::Stopped(Box::new(error))
     }

@@ -9,16 +9,17 @@
 //! | 4 | the low half of the XXH3 of the 21 bytes before, big endian |
 //! | rest | the body |
 //!
-//! TCP's own checksum has 16 bits, and misses one damaged segment in 65,536. A length is used only
-//! after the head's checksum was verified, so a damaged length is an error at once; the rest of a
-//! damaged frame is not read.
+//! The checksum of TCP has 16 bits and does not detect one damaged segment in 65,536. The length of
+//! a frame is used only after the checksum of the head was verified, so a damaged length is an
+//! error at once; the rest of a damaged frame is not read.
 //!
-//! The first frame of each side is the hello or its answer, which settles the version of all frames
-//! that follow.
+//! The first frame of each side is the hello or its answer, which determines the version of all
+//! later frames.
 //!
-//! A long message is sent in pieces, so that urgent frames need not wait for all of it: frames of
-//! kind [`Kind::Piece`] with the number of the call, and finally the frame itself with the rest of
-//! the body. Only one message at a time is sent in pieces per direction.
+//! A long message is sent in pieces, so that urgent frames need not wait until all of it is sent:
+//! frames of kind [`Kind::Piece`] with the number of the call, and finally a frame of the kind of
+//! the message with the rest of the body. In each direction, only one message at a time is sent in
+//! pieces.
 
 use std::io;
 
@@ -29,20 +30,22 @@ use serde::Deserialize;
 use serde::de::{DeserializeOwned, IntoDeserializer};
 use xxhash_rust::xxh3::xxh3_64;
 
-/// Longest accepted message, in bytes, whether or not it arrives in pieces. The configuration keeps
-/// commands and batches well below.
+/// Maximum length of an accepted message, in bytes, whether or not it arrives in pieces. The
+/// configuration limits commands and batches to much less.
 pub(crate) const FRAME_BYTES_MAX: usize = 96 * 1024 * 1024;
-/// Longest frame accepted before the welcome, in bytes.
+/// Maximum length of a frame before the welcome, in bytes.
 pub(crate) const UNWELCOMED_BYTES_MAX: usize = 4 * 1024;
-/// Longest frame of an introduction, in bytes: the caller may not be a member.
+/// Maximum length of a frame of an introduction, in bytes. The limit is low, because the caller may
+/// not be a member.
 pub(crate) const INTRODUCTION_BYTES_MAX: usize = 64 * 1024;
-/// Bytes of a message in one piece, in production.
+/// Length of a piece of a message in production, in bytes.
 pub(crate) const PIECE_BYTES: usize = Limits::PRODUCT.piece;
 
 /// The call number of calls that need no answer.
 pub(crate) const UNANSWERED: u64 = 0;
 
-/// Bytes of a message in one piece. An introduction is short and sent whole.
+/// Length of a piece of a message, in bytes. The messages of an introduction are short and never
+/// sent in pieces.
 pub(crate) fn piece_bytes(is_introduction: bool) -> usize {
     if is_introduction {
         FRAME_BYTES_MAX
@@ -57,7 +60,7 @@ const CHECKED: usize = LENGTH + 1 + 8 + 8;
 /// Bytes before the body.
 const HEAD: usize = CHECKED + 4;
 
-/// A frame did not arrive as it was sent.
+/// The error for a frame that does not match its checksums.
 #[derive(Debug, thiserror::Error)]
 #[error("a frame arrived damaged: the checksum of its {part} is wrong")]
 pub(crate) struct Damaged {
@@ -65,7 +68,7 @@ pub(crate) struct Damaged {
 }
 
 impl Damaged {
-    /// Whether damage is the cause of this error.
+    /// Whether a damaged frame is the cause of this error.
     pub(super) fn is_cause_of(error: &io::Error) -> bool {
         error.get_ref().is_some_and(|cause| cause.is::<Self>())
     }
@@ -76,7 +79,7 @@ impl Damaged {
 }
 
 fn head_checksum(checked: &[u8]) -> u32 {
-    // The low half is as good a checksum as any.
+    // The low half of the hash is a good 32-bit checksum.
     xxh3_64(checked) as u32
 }
 
@@ -84,11 +87,11 @@ fn head_checksum(checked: &[u8]) -> u32 {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[repr(u8)]
 pub(crate) enum Kind {
-    /// Caller, callee and the protocol versions that the caller supports.
+    /// The first frame of the caller: a [`super::greeting::Hello`].
     Hello = 1,
-    /// Accepts a hello: the version that both sides use from here on.
+    /// Accepts a hello: a [`super::greeting::Welcome`].
     Welcome = 2,
-    /// Rejects a hello, with the reason as text.
+    /// Rejects a hello: a [`super::denied::Failure`].
     Refusal = 3,
     /// A call: the method's number, then its body.
     Request = 4,
@@ -96,22 +99,24 @@ pub(crate) enum Kind {
     Response = 5,
     /// The failure of a call: a [`super::denied::Failure`].
     Failure = 6,
-    /// Asks for a pong, as a sign of life.
+    /// Asks for a pong, to check whether the other side is alive.
     Ping = 7,
     /// Answer to a ping; the body is the wall clock in microseconds since 1970, big endian.
     Pong = 8,
-    /// The caller sends no more on this stream of appends; the call number is the stream's.
+    /// The caller sends no more appends of this stream. The call number is the number of the
+    /// stream.
     StreamEnd = 9,
-    /// A part of the message that ends with the next frame of the same call and another kind.
+    /// A piece of a message. The message ends with the next frame of the same call and another
+    /// kind.
     Piece = 10,
     /// The caller no longer waits for this call.
     GivenUp = 11,
-    /// A compressed message: [`super::packing`]. Sent only to nodes that announced support.
+    /// A compressed message ([`super::packing`]), sent only between regions.
     Packed = 12,
 }
 
 impl Kind {
-    /// Whether the frame overtakes others, even between the pieces of a message.
+    /// Whether the frame is sent before all queued frames, even between the pieces of a message.
     pub(crate) fn is_urgent(self) -> bool {
         matches!(self, Kind::Ping | Kind::Pong)
     }
@@ -142,7 +147,7 @@ impl Frame {
         }
     }
 
-    /// Bytes of memory that the frame takes in a queue.
+    /// Bytes of memory that the frame needs in a queue.
     pub(super) fn queued_bytes(&self) -> usize {
         size_of::<Self>() + self.body.len()
     }
@@ -167,7 +172,7 @@ impl Frame {
     pub(crate) fn write(&self, out: &mut BytesMut) {
         out.reserve(HEAD + self.body.len());
         let length = u32::try_from(HEAD - LENGTH + self.body.len())
-            .expect("bodies are limited far below what a length can say");
+            .expect("the maximum length of a message fits in 32 bits");
         let begun = out.len();
         out.put_u32(length);
         out.put_u8(self.kind as u8);

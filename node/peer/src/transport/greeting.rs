@@ -1,10 +1,11 @@
-//! The first message of each side of a connection, which settles the version of all that follow.
+//! The first message of each side of a connection. They determine the protocol version of all later
+//! messages.
 
 use placement_base::record::RecordVersion;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-/// The protocol versions that this binary supports. The feature `rehearsal` is one ahead.
+/// The protocol versions that this binary supports. The feature `rehearsal` adds one version.
 pub(crate) const VERSIONS: std::ops::RangeInclusive<u16> =
     1..=if cfg!(feature = "rehearsal") { 2 } else { 1 };
 
@@ -16,8 +17,8 @@ pub(crate) fn records(protocol: u16) -> RecordVersion {
     }
 }
 
-/// The first message of a caller. It and its answer have named fields, because no version is
-/// settled yet.
+/// The first message of a caller. The hello and the welcome have named fields, because the version
+/// is not known yet.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Hello {
     /// Oldest protocol version that the caller supports.
@@ -26,24 +27,24 @@ pub struct Hello {
     pub newest: u16,
     /// The caller's cluster, if it belongs to one.
     pub cluster: Option<Uuid>,
-    /// The caller's node number.
+    /// The caller's node id.
     pub from: u64,
-    /// The node that it means to call; `None` if it knows only an address.
+    /// The node that it wants to call; `None` if it knows only an address.
     pub to: Option<u64>,
-    /// Whether this is only an introduction: the clusters may differ.
+    /// Whether this is only an introduction, for which the two clusters may differ.
     pub introduction: bool,
     /// The highest feature level that the caller supports.
     pub level: u32,
-    /// The caller's region; messages between regions are packed.
+    /// The caller's region. Messages between regions are compressed.
     pub region: String,
 }
 
 /// The answer to a hello.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Welcome {
-    /// The version that both sides use from here on.
+    /// The protocol version that both sides use from now on.
     pub version: u16,
-    /// Number of the called node.
+    /// Id of the called node.
     pub node: u64,
     /// The highest feature level that the called node supports.
     pub level: u32,
@@ -83,7 +84,7 @@ pub(crate) mod samples {
         }
     }
 
-    /// Decoding returns each message from both encodings.
+    /// Checks that each message is decoded from both of its encodings.
     pub(crate) fn check<T: Serialize + DeserializeOwned + Debug>(messages: &[T]) {
         for message in messages {
             let written = [RecordVersion::FIRST, RecordVersion::NEWEST]
@@ -120,7 +121,7 @@ mod tests {
         check(&[samples::welcome()]);
     }
 
-    /// The first message of a connection may gain fields: no version is settled yet.
+    /// A later version may add fields to the first message of a connection.
     #[test]
     fn hello_with_fields_of_a_later_version_is_read() {
         #[derive(Serialize)]

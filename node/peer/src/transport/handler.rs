@@ -1,4 +1,4 @@
-//! What a node does with the calls of others, once their connection is accepted.
+//! The trait that handles the calls of other nodes, after their connection is accepted.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use super::reply::{Forwarder, Reply};
 /// The calling node and the encoding of its answers.
 #[derive(Debug, Clone, Copy)]
 pub struct Caller {
-    /// The caller's node number.
+    /// The caller's node id.
     pub node: u64,
     /// Version of the records on its connection.
     pub records: RecordVersion,
@@ -25,17 +25,17 @@ pub struct Caller {
 
 /// Handles the calls of other nodes.
 pub trait Handler: Send + Sync + 'static {
-    /// Welcomes a caller with this version of the protocol.
+    /// Accepts or rejects a caller. `version` is the negotiated protocol version.
     fn greet(&self, hello: &Hello, version: u16) -> Result<Welcome, Denied>;
 
-    /// Checks that a welcomed node may make this call now. A connection may outlive its node's
-    /// membership.
+    /// Checks that a connected node may make this call now: it may have been removed from the
+    /// cluster since it connected.
     fn admits(&self, from: u64, method: Method) -> Result<(), Denied>;
 
     /// The wall clock of this node, in microseconds since 1970.
     fn clock(&self) -> i64;
 
-    /// Answers one call, with a record of the caller's version.
+    /// Carries out a call and returns the answer, a record in the caller's version.
     fn call(
         &self,
         caller: Caller,
@@ -43,8 +43,8 @@ pub trait Handler: Send + Sync + 'static {
         body: Bytes,
     ) -> BoxFuture<'_, Result<Vec<u8>, Denied>>;
 
-    /// Queues a write that another node forwards, or refuses it. Returns the remaining work if it
-    /// takes longer than the reader of the connection may take.
+    /// Queues a write that another node has forwarded, or refuses it. Returns the remaining work as
+    /// a future if it would delay further calls of the connection.
     fn write(
         self: Arc<Self>,
         from: u64,
@@ -52,14 +52,14 @@ pub trait Handler: Send + Sync + 'static {
         forwarder: Forwarder,
     ) -> Option<BoxFuture<'static, ()>>;
 
-    /// The number of the stream that an append belongs to; `None` for one that is handled alone.
+    /// The number of the stream that an append belongs to; `None` if it belongs to no stream.
     ///
     /// # Errors
     /// The append cannot be decoded.
     fn stream_of(&self, append: &Bytes) -> Result<Option<u64>, WireError>;
 
-    /// Notes that a node sends log entries of a newer binary: this node must not continue without
-    /// them.
+    /// Reports that node `by` has sent log entries of a newer binary: this node cannot continue
+    /// without them.
     fn report_unreadable_call(&self, by: u64, error: &WireError);
 
     /// Handles the appends of one stream in order, until the stream ends.
@@ -70,7 +70,7 @@ pub trait Handler: Send + Sync + 'static {
     ) -> BoxFuture<'_, ()>;
 }
 
-/// One append of a stream, and where its answer goes.
+/// An append that has arrived, and the handle for its answer.
 pub struct StreamedAppend {
     pub(super) body: Bytes,
     pub(super) stream: Option<u64>,
@@ -79,7 +79,7 @@ pub struct StreamedAppend {
 }
 
 impl StreamedAppend {
-    /// Whether it is not part of a stream. Only heartbeats are sent this way.
+    /// Whether it belongs to no stream. Only heartbeats are sent without a stream.
     pub fn is_alone(&self) -> bool {
         self.stream.is_none()
     }
@@ -89,12 +89,12 @@ impl StreamedAppend {
         self.body.clone()
     }
 
-    /// Where its answer goes.
+    /// The handle for its answer.
     pub fn into_reply(self) -> Reply {
         self.reply
     }
 
-    /// Answers that it cannot be decoded.
+    /// Answers that the append cannot be decoded.
     pub fn unreadable(self, error: WireError) {
         self.connection.unreadable(error, self.reply);
     }
@@ -111,8 +111,8 @@ pub(super) struct Connection {
 }
 
 impl Connection {
-    /// Answers log entries that cannot be decoded: they are lost for this node, unless they are
-    /// sent again.
+    /// Answers log entries that cannot be decoded. If they were damaged, closes the connection, so
+    /// that they are sent again.
     pub(super) fn unreadable(&self, error: WireError, reply: Reply) {
         let peer = self.caller.node;
         let is_newer = matches!(error, WireError::Newer(_));
@@ -128,7 +128,7 @@ impl Connection {
         }
     }
 
-    /// Rejects a call. The connection of a removed node ends.
+    /// Rejects a call. If the caller was removed from the cluster, closes the connection.
     pub(super) fn refuse(&self, denied: Denied, reply: Reply) {
         let (peer, reason) = (self.caller.node, denied.to_string());
         if self.logged.is_due(peer, &reason) {

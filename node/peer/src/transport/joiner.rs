@@ -1,4 +1,4 @@
-//! Reassembles messages from the frames that arrive.
+//! Reassembles messages from the frames of a connection.
 
 use std::io;
 
@@ -7,15 +7,17 @@ use bytes::BytesMut;
 use super::frame::{FRAME_BYTES_MAX, Frame, INTRODUCTION_BYTES_MAX, Kind, invalid};
 use super::packing::unpack;
 
-/// Joins the pieces of messages, and unpacks messages.
+/// Joins the pieces of messages, and decompresses messages.
 pub(crate) struct Joiner {
+    /// The call number of an incomplete message, and the pieces that have arrived.
     begun: Option<(u64, BytesMut)>,
-    /// Introductions must be short, whole and plain: the other side may not be a member.
+    /// Whether the connection is an introduction: its messages must be short and may be neither in
+    /// pieces nor compressed, because the other side may not be a member.
     is_introduction: bool,
 }
 
 impl Joiner {
-    /// For a connection that is an introduction, or for one of a member.
+    /// `is_introduction` distinguishes introductions from connections of members.
     pub(crate) fn new(is_introduction: bool) -> Self {
         Self {
             begun: None,
@@ -38,11 +40,11 @@ impl Joiner {
         Ok(None)
     }
 
-    /// Takes the next frame; returns the message that it completes.
+    /// Adds the next frame. Returns the message that it completes, if any.
     fn take(&mut self, frame: Frame) -> io::Result<Option<Frame>> {
         if self.is_introduction && matches!(frame.kind, Kind::Piece | Kind::Packed) {
             return Err(invalid(format!(
-                "a {:?} in an introduction, whose messages must be whole and plain",
+                "a {:?} in an introduction, whose messages may be neither in pieces nor compressed",
                 frame.kind
             )));
         }
@@ -73,7 +75,7 @@ impl Joiner {
         }
         if bytes.len() + frame.body.len() > FRAME_BYTES_MAX {
             return Err(invalid(format!(
-                "pieces of more than {FRAME_BYTES_MAX} bytes"
+                "pieces of a message of more than {FRAME_BYTES_MAX} bytes"
             )));
         }
         bytes.extend_from_slice(&frame.body);

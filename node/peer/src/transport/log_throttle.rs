@@ -1,4 +1,4 @@
-//! Limits the logging of repeated reasons.
+//! Limits how often the same message is logged.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -16,10 +16,11 @@ pub(crate) struct LogThrottle {
 }
 
 impl LogThrottle {
-    /// Callers choose their numbers, so remember only a few.
+    /// Maximum number of remembered messages: callers choose the node id that they claim, so an
+    /// unlimited map could fill the memory.
     const REMEMBERED: usize = 64;
 
-    /// Whether this message about a node should be logged now.
+    /// Whether the message `what` about a node should be logged now.
     pub(crate) fn is_due(&self, node: u64, what: &str) -> bool {
         let mut last = self.last.lock();
         let is_old = |(logged, at): &(String, Instant)| logged == what && at.elapsed() < PAUSE;

@@ -1,8 +1,9 @@
-//! The numbers of calls, and the connections that they use.
+//! The methods of calls, and the connections that they use.
 
 use serde::Deserialize;
 
-/// Separate connections by purpose, so that bulk data does not delay urgent messages.
+/// The purpose of a connection. Each purpose has its own connection, so that bulk data does not
+/// delay urgent messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Lane {
     /// Votes, heartbeats and read indexes.
@@ -31,29 +32,29 @@ pub enum Method {
     Snapshot = 5,
     /// A write for the leader.
     Write = 6,
-    /// The leader's confirmed read index.
+    /// The read index of the leader, which confirms first that it still leads.
     ReadIndex = 7,
-    /// An operator's request for the leader.
+    /// A change of the membership, which only the leader can carry out.
     Admin = 8,
     /// Asks a node to introduce itself.
     Probe = 9,
     /// Invites a node to join this cluster.
     Invite = 10,
-    /// The digest of the state after an entry.
+    /// Returns the digest of the state after an entry.
     Checkpoint = 11,
-    /// Whether the node's disk is nearly full.
+    /// Returns whether the node's disk is nearly full.
     IsShort = 12,
-    /// The last start of a node in which it has written.
+    /// Returns the number of the last start of a node in which that node has written.
     LastStart = 13,
-    /// An operator's request for one node, received by another.
+    /// An operator's request for one node that another node has received.
     Operate = 14,
-    /// Whether the node is willing to lead.
+    /// Returns why the node must not become the leader, if there is a reason.
     MayLead = 15,
-    /// A node with a token asks for admission.
+    /// A node with a token asks to join the cluster.
     Join = 16,
-    /// The vote that the node has made.
+    /// Returns the node's current vote.
     HeldVote = 17,
-    /// As the leader, the commit index and the voters.
+    /// Returns the leader's commit index and the voters that must confirm it.
     ReadPoint = 18,
 }
 
@@ -69,14 +70,14 @@ impl Method {
         }
     }
 
-    /// Whether the call carries out an operator's request on this node or in the cluster. Raft's
-    /// own calls and queries are also accepted from nodes that this node does not know yet: it may
-    /// lag behind in the membership.
+    /// Whether the call carries out an operator's request on this node or in the cluster. Only
+    /// known members may make such a call. Raft's own calls and queries are also accepted from
+    /// nodes that this node does not know yet, because its membership may be out of date.
     pub fn is_order(self) -> bool {
         matches!(self, Self::Admin | Self::Operate)
     }
 
-    /// Whether nodes that do not belong to one cluster yet may make this call.
+    /// Whether a node that does not belong to the cluster of this node may make this call.
     pub(crate) fn is_introduction(self) -> bool {
         matches!(
             self,

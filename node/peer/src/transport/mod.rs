@@ -1,7 +1,7 @@
 //! Calls between nodes: framed, multiplexed, versioned, each with a deadline.
 //!
-//! The transport knows bytes, the numbers of calls and their deadlines. The meaning of the bytes
-//! is the business of [`crate::raft`] and of the [`handler::Handler`].
+//! The transport handles bytes, call numbers and deadlines. [`crate::raft`] and the
+//! [`handler::Handler`] interpret the bytes.
 
 mod calls;
 pub mod channel;

@@ -1,5 +1,5 @@
-//! Compresses long messages between regions with LZ4, if that makes them shorter. Both sides
-//! announce their regions in their hello.
+//! Compresses long messages between regions with LZ4, if that makes them shorter. The two sides
+//! announce their regions in the hello and the welcome.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -12,11 +12,14 @@ use parking_lot::Mutex;
 
 use super::frame::{FRAME_BYTES_MAX, Frame, Kind, invalid, numbered};
 
-/// Shorter bodies contain too little repetition, in bytes.
+/// Minimum length of a body that is compressed, in bytes. Shorter bodies contain too little
+/// repetition.
 const WORTHWHILE_BYTES: usize = 256;
-/// Head of a packed message: the kind of the message and the length of its body.
+/// Length of the head of a packed message, in bytes: the kind of the message and the length of its
+/// body.
 const HEAD: usize = 1 + 4;
-/// Maximum compression ratio of LZ4: a message that claims more is invalid, and gets no memory.
+/// Maximum compression ratio of LZ4. A message that claims a higher ratio is invalid, and no memory
+/// is allocated for it.
 const RATIO_MAX: usize = 255;
 
 /// Compresses a message, if that makes it shorter by at least an eighth.
@@ -36,12 +39,12 @@ pub(super) fn pack(frame: Frame) -> Frame {
     let mut head = &mut packed[..HEAD];
     head.put_u8(frame.kind as u8);
     head.put_u32(
-        u32::try_from(length).expect("bodies are limited far below what a length can say"),
+        u32::try_from(length).expect("the maximum length of a message fits in 32 bits"),
     );
     Frame::new(Kind::Packed, frame.call, packed)
 }
 
-/// Decompresses a message; an error if it is damaged or too long.
+/// Decompresses a message. Fails if it is damaged or too long.
 pub(super) fn unpack(mut frame: Frame) -> io::Result<Frame> {
     if frame.body.len() < HEAD {
         return Err(invalid("a packed message that ends early"));
@@ -60,7 +63,7 @@ pub(super) fn unpack(mut frame: Frame) -> io::Result<Frame> {
     }
 }
 
-/// Bytes of the messages sent to one node.
+/// Counts the bytes of the messages sent to one node.
 #[derive(Debug, Default)]
 pub struct Sent {
     /// Sum of the bytes before packing.
@@ -76,7 +79,7 @@ impl Sent {
         self.packed.fetch_add(packed as u64, Ordering::Relaxed);
     }
 
-    /// Both sums: before packing, and as sent.
+    /// Sum of the bytes before packing, and sum of the bytes as sent.
     pub fn bytes(&self) -> (u64, u64) {
         let [plain, packed] = [&self.plain, &self.packed].map(|one| one.load(Ordering::Relaxed));
         (plain, packed)

@@ -26,16 +26,16 @@ use super::log_throttle::LogThrottle;
 use super::wire_io::{outbox, read_frame, read_some, write_frame, write_frames};
 use crate::tls::{Admitted, Gate, PeerCertificate, Refused};
 
-/// Deadline of an unauthenticated peer's hello.
+/// Time within which an unauthenticated peer must send its hello.
 const HELLO: Duration = Duration::from_secs(5);
 /// Maximum number of open connections whose hello has not been answered.
 const UNWELCOMED_MAX: usize = 64;
-/// Deadline of an introduction: a joining node waits this long for its answer. The call itself must
-/// arrive within [`HELLO`].
+/// Maximum duration of an introduction: a joining node waits this long for its answer. The call
+/// must arrive within [`HELLO`].
 const INTRODUCTION: Duration = Duration::from_secs(35);
 /// Maximum number of open introductions, and of concurrent calls on all of them.
 const INTRODUCTIONS_MAX: usize = 64;
-/// Maximum number of open connections of members: each member opens a few.
+/// Maximum number of open connections of members, each of which opens a few.
 const MEMBERS_MAX: usize = 512;
 
 /// A connection whose hello was answered.
@@ -52,11 +52,11 @@ struct GreetedConnection {
 struct Reception {
     gate: Gate,
     handler: Arc<dyn Handler>,
-    /// The open connections, by authentication.
+    /// The open connections whose hello has not been answered.
     unwelcomed: Arc<NewestConnections>,
     introductions: Arc<NewestConnections>,
     members: Arc<NewestConnections>,
-    /// Remaining concurrent calls on introductions.
+    /// Limits the number of concurrent calls of all introductions.
     introduction_calls: Arc<Semaphore>,
     logged: Arc<LogThrottle>,
     damage: Arc<Damage>,
@@ -133,7 +133,7 @@ impl Reception {
             .inspect_err(|error| self.damage.note(from, error))
     }
 
-    /// Secures a connection and answers its hello; `None` if it is rejected.
+    /// Authenticates a connection and answers its hello. Returns `None` if it is rejected.
     async fn meet(
         &self,
         stream: BoxStream,
@@ -146,7 +146,7 @@ impl Reception {
                 ..
             }) => (stream, certificate),
             Err(Refused { reason, plain }) => {
-                // A peer rejected here is unauthenticated, whatever its number.
+                // A peer that is rejected here is unauthenticated, so its node id is unknown.
                 if self.logged.is_due(0, &reason) {
                     tracing::warn!(%address, reason, "rejected a connection to the port for \
                         other nodes");
@@ -198,8 +198,8 @@ impl Reception {
         let version = hello.newest.min(*VERSIONS.end());
         if version < *VERSIONS.start() || version < hello.oldest {
             return Err(Denied::Refused(format!(
-                "node {} supports versions {} to {} of the protocol, this node {} to {}: upgrade \
-                one step at a time",
+                "node {} supports protocol versions {} to {}, but this node supports {} to {}: \
+                upgrade one step at a time",
                 hello.from,
                 hello.oldest,
                 hello.newest,
@@ -220,7 +220,7 @@ impl Reception {
         let (stop, all_written) = (stopped.clone().drop_guard(), written.clone());
         self.tasks.spawn(async move {
             let writing = write_frames(write, queued, piece_bytes, Some, || ());
-            // The reading side notices a broken connection, too.
+            // A write error is ignored: the reading side detects a broken connection, too.
             let _ = stopped.run_until_cancelled(writing).await;
             written.cancel();
         });
@@ -257,14 +257,14 @@ impl Reception {
             alive = Instant::now();
         }
         drop(calls);
-        // Queued answers are still sent, if the caller reads them.
+        // Waits until the queued answers are sent, if the caller still reads them.
         let _ = timeout(HELLO, all_written.cancelled()).await;
         drop(stop);
         Ok(())
     }
 }
 
-/// Answers the hello of a node that does not use TLS, and nothing else.
+/// Refuses the hello of a node that does not use TLS; other messages are not answered.
 async fn answer_plain(mut stream: BoxStream) -> io::Result<()> {
     let mut buffer = BytesMut::new();
     let first = read_frame(&mut stream, &mut buffer, UNWELCOMED_BYTES_MAX).await?;

@@ -1,4 +1,4 @@
-//! Answers to the calls of other nodes.
+//! Sends answers to the calls of other nodes.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,12 +13,12 @@ use super::denied::Denied;
 use super::frame::{Frame, Kind, UNANSWERED};
 use super::wire_io::Outbox;
 
-/// Maximum number of concurrent calls on one connection, where a write counts until it is proposed;
-/// further calls are not read yet.
+/// Maximum number of concurrent calls on one connection; further calls are not read until one ends.
+/// A write counts until it is proposed.
 pub(super) const CALLS_MAX: usize = 8192;
 
-/// Sends the answer to one call. If dropped unanswered, it tells the caller that the call was given
-/// up.
+/// Sends the answer to one call. If it is dropped without an answer, it answers with
+/// [`Denied::GivenUp`].
 pub struct Reply {
     /// Version of the records on its connection.
     pub records: RecordVersion,
@@ -38,12 +38,12 @@ impl Reply {
         }
     }
 
-    /// Sends the answer, a record.
+    /// Sends the answer: an encoded record, or an error.
     pub fn send(mut self, answer: Result<Vec<u8>, Denied>) {
         self.answer(answer);
     }
 
-    /// Leaves the call unanswered.
+    /// Drops this without an answer.
     fn leave(mut self) {
         self.outbox = Weak::new();
     }
@@ -60,7 +60,7 @@ impl Reply {
                 Frame::new(Kind::Failure, self.call, failure)
             }
         };
-        // A caller that has hung up needs no answer.
+        // If the connection is closed, the answer is lost, and the caller does not wait for it.
         outbox.send(frame);
     }
 }
@@ -71,13 +71,13 @@ impl Drop for Reply {
     }
 }
 
-/// Answers the node that forwarded a write, only if the write is refused. If dropped, it answers
-/// like [`Reply`]. It does not keep the connection open: a caller that closed it waits for no
-/// answer.
+/// Answers the node that forwarded a write. A committed write gets no answer. If this is dropped,
+/// it answers like [`Reply`]. It does not keep the connection open: a caller that has closed the
+/// connection does not wait for the answer.
 pub struct Forwarder {
     reply: Reply,
     given_up: Arc<GivenUp>,
-    /// The permit of its connection for a call, held until the write is proposed.
+    /// A permit of the connection for one concurrent call, held until the write is proposed.
     permit: Option<OwnedSemaphorePermit>,
 }
 
@@ -100,32 +100,32 @@ impl Forwarder {
         self.given_up.has(self.reply.call)
     }
 
-    /// Notes that the write is proposed: further calls of the connection need not wait until it is
-    /// committed.
+    /// Reports that the write is proposed: it no longer counts as a concurrent call of its
+    /// connection.
     pub fn proposed(&mut self) {
         self.permit = None;
     }
 
-    /// Answers with the reason, a record, for which the write is refused.
+    /// Answers that the write is refused, with the reason as a record.
     pub fn refuse<T: Serialize + ?Sized>(self, refused: Result<&T, Denied>) {
         let records = self.reply.records;
         let refused = refused.map(|refused| record::encode(records, refused));
         self.reply.send(refused);
     }
 
-    /// Notes that the write is committed, without an answer: the node sees it in the log.
+    /// Ends the call without an answer: the write is committed, and its sender finds it in the log.
     pub fn committed(self) {
         self.reply.leave();
     }
 }
 
-/// The writes of one connection that their caller has given up.
+/// The writes of one connection whose callers no longer wait.
 #[derive(Default)]
 pub(super) struct GivenUp {
     /// Whether the connection has ended.
     all: AtomicBool,
-    /// The latest given-up calls, at most [`CALLS_MAX`]: some were proposed before, some never
-    /// arrived.
+    /// The call numbers of the latest cancelled writes, at most [`CALLS_MAX`]. A number stays here
+    /// if its write was proposed before the cancellation, or never arrived.
     calls: Mutex<BTreeSet<u64>>,
 }
 
@@ -138,7 +138,7 @@ impl GivenUp {
         }
     }
 
-    /// Notes that the connection has ended.
+    /// Records that the connection has ended.
     pub(super) fn note_all(&self) {
         self.all.store(true, Ordering::Relaxed);
     }

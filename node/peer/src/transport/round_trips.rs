@@ -1,5 +1,5 @@
-//! Round trips to other nodes, and their wall clocks, measured by pings on the connection for
-//! heartbeats: there the pings wait behind nothing on this side, and the other side answers at
+//! Round trips to other nodes, and the wall clocks of these nodes. Both are measured by pings on
+//! the connection for heartbeats, where pings need not wait for other messages and are answered at
 //! once.
 
 use std::collections::BTreeMap;
@@ -15,12 +15,12 @@ const WEIGHT: u32 = 8;
 /// How long a reported clock remains valid. Voters are pinged every two seconds.
 const CLOCK_RECENT: Duration = Duration::from_secs(10);
 
-/// The round trip to another node. It stays known while nothing arrives.
+/// The round trip to another node. It does not expire if the node stops answering.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RoundTrip {
-    /// The shortest of the last minute or two: the effect of the distance.
+    /// The shortest round trip of the last one to two minutes, which depends on the distance only.
     pub least: Duration,
-    /// The smoothed mean, including queues on the path.
+    /// The smoothed mean, including delays in queues on the path.
     pub mean: Duration,
 }
 
@@ -35,12 +35,14 @@ struct PeerMeasurements {
     least: Duration,
     least_before: Duration,
     since: Instant,
-    /// The wall clock of the node, in microseconds since 1970, and when it showed that time.
+    /// The wall clock of the node, in microseconds since 1970, and the local time at which it was
+    /// read.
     clock: Option<(i64, Instant)>,
 }
 
 impl RoundTrips {
-    /// Notes a measurement that has just ended, and the other clock at its middle.
+    /// Records a measurement that has just ended. `shown` is the clock of the other node, which was
+    /// read about half a round trip ago.
     pub(super) fn note(&self, node: u64, took: Duration, shown: Option<i64>) {
         let now = Instant::now();
         let mut measured = self.measured.lock();
@@ -117,8 +119,8 @@ mod tests {
         ways.note(2, ms(180), None);
         let way = ways.all()[&2];
         assert_eq!((way.least, way.mean), (ms(100), ms(110)));
-        // The path has become longer: the minimum follows once the short measurements are minutes
-        // old.
+        // The path has become longer: the minimum follows when the short measurements are older
+        // than one to two minutes.
         for (pause, least) in [(RECENT / 2, ms(100)), (RECENT, ms(100)), (RECENT, ms(150))] {
             advance(pause).await;
             ways.note(2, ms(150), None);

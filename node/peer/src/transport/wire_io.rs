@@ -1,4 +1,5 @@
-//! Frames over a byte stream: one task writes queued frames together; readers parse incrementally.
+//! Frames over a byte stream. One task writes the queued frames of a connection, several at once;
+//! readers parse frames as bytes arrive.
 
 use std::future::poll_fn;
 use std::io;
@@ -34,7 +35,7 @@ struct QueueState {
 }
 
 impl QueueState {
-    /// Notes that a frame is being written.
+    /// Records that the writing of a frame has begun.
     fn has_begun(&self, frame: &Frame) {
         self.bytes
             .fetch_sub(frame.queued_bytes(), Ordering::Relaxed);
@@ -67,7 +68,7 @@ pub(super) fn outbox() -> (Arc<Outbox>, Queued) {
 }
 
 impl Outbox {
-    /// Queues a frame, behind all others unless it is urgent; false if writing has ended.
+    /// Queues a frame, behind all others unless it is urgent. Returns false if writing has ended.
     pub(super) fn send(&self, frame: Frame) -> bool {
         let bytes = frame.queued_bytes();
         self.waiting.bytes.fetch_add(bytes, Ordering::Relaxed);
@@ -77,12 +78,12 @@ impl Outbox {
         self.frames.send((frame, Instant::now())).is_ok()
     }
 
-    /// Bytes of memory that queued frames take.
+    /// Bytes of memory that the queued frames need.
     pub(super) fn waiting_bytes(&self) -> usize {
         self.waiting.bytes.load(Ordering::Relaxed)
     }
 
-    /// How long the frame that is being written has waited.
+    /// How long ago the frame that is being written was queued; zero if no frame is being written.
     pub(super) fn delay(&self) -> Duration {
         let since = *self.waiting.since.lock();
         since.map_or(Duration::ZERO, |since| since.elapsed())
@@ -90,9 +91,9 @@ impl Outbox {
 }
 
 /// Writes queued frames until all handles of the outbox are dropped or the stream closes. Messages
-/// longer than `piece_bytes` are sent in pieces. `progress` is called when a full path accepts
-/// bytes again: on a slow path it may take long until the other side has something to send. When a
-/// frame's turn comes, the result of `prepare` is sent, if there is one.
+/// longer than `piece_bytes` are sent in pieces. Just before a frame is sent, `prepare` converts
+/// it, or drops it by returning `None`. `progress` is called when a full path accepts bytes again:
+/// on a slow path, this shows that the connection is alive long before the other side answers.
 pub(super) async fn write_frames<W: AsyncWrite + Unpin>(
     mut stream: W,
     mut queued: Queued,
@@ -160,7 +161,7 @@ async fn write_out<W: AsyncWrite + Unpin>(
     Ok(())
 }
 
-/// Writes one frame at once.
+/// Writes one frame and flushes the stream.
 pub(crate) async fn write_frame<W: AsyncWrite + Unpin>(
     stream: &mut W,
     frame: &Frame,
@@ -221,7 +222,7 @@ mod tests {
             write_frames(near, queued, PIECE_BYTES, Some, note).await
         });
         assert!(outbox.send(Frame::new(Kind::Request, 1, vec![7; 40 * PIECE_BYTES])));
-        // The path is full, and most of the message still waits.
+        // The path is full, and most of the message is not sent yet.
         tokio::time::sleep(Duration::from_millis(50)).await;
         assert!(outbox.delay() > Duration::ZERO);
         outbox.send(Frame::new(Kind::Ping, 0, Bytes::new()));
@@ -236,7 +237,7 @@ mod tests {
         }
         writing.await.unwrap().unwrap();
         let ping = kinds.iter().position(|kind| *kind == Kind::Ping).unwrap();
-        assert!(ping < 5, "it came as frame {ping}");
+        assert!(ping < 5, "the ping is frame {ping}");
         assert_eq!(kinds.last(), Some(&Kind::Request));
         assert!(progress.load(Ordering::Relaxed));
     }

@@ -22,11 +22,10 @@ use crate::tls::Link;
 use crate::tls::fixtures::Authority;
 
 const PATIENCE: Duration = Duration::from_secs(10);
-/// A write whose outcome the caller sees by itself.
+/// The body of a write that is committed: the caller finds its outcome in the log.
 const SEEN: &[u8] = b"seen";
 
-/// A node that accepts all entries that it can decode, and keeps all writes that are not
-/// committed.
+/// A node that accepts all entries that it can decode, and keeps all writes that are not committed.
 #[derive(Default)]
 struct Follower {
     unreadable_calls: Mutex<Vec<(u64, WireError)>>,
@@ -38,7 +37,7 @@ struct Follower {
 }
 
 impl Follower {
-    /// The kept writes whose callers wait.
+    /// Number of the kept writes whose callers still wait.
     fn writes_under_way(&self) -> usize {
         let mut writes = self.writes.lock();
         writes.retain(|forwarder| !forwarder.has_given_up());
@@ -156,7 +155,8 @@ async fn welcomed(stream: DuplexStream, silence: Duration, tasks: &Tasks) -> Cha
     opened.unwrap().0
 }
 
-/// Sends these bytes: the connection ends, or they are answered. A panic would fail the test.
+/// Sends these bytes to a node, which answers them or closes the connection. A panic would fail the
+/// test.
 async fn sent(bytes: &[u8], welcomed_first: bool) {
     let tasks = Tasks::here();
     let follower: Arc<Follower> = Arc::default();
@@ -275,7 +275,7 @@ async fn certificate_is_valid_for_its_own_node_only() {
     tasks.stop().await;
 }
 
-/// Transfers this many bytes per second, and buffers few.
+/// Transfers `bytes_per_s` bytes per second, with a small buffer.
 async fn thin_path(
     mut from: impl AsyncRead + Unpin,
     mut to: impl AsyncWrite + Unpin,
@@ -343,7 +343,7 @@ async fn write_that_is_refused_or_dropped_is_answered() {
     let channel = connect(&follower, &tasks).await;
     let mut refused = channel.begin(Method::Write, &[]).unwrap();
     let mut dropped = channel.begin(Method::Write, &[]).unwrap();
-    // Everything sent before this answer has been queued.
+    // When this call is answered, the calls before it have been queued.
     channel.call(Method::Probe, &[], PATIENCE).await.unwrap();
     let mut writes = std::mem::take(&mut *follower.writes.lock()).into_iter();
     let first = writes.next().unwrap();
@@ -366,7 +366,7 @@ async fn write_with_a_known_outcome_is_neither_answered_nor_given_up() {
     };
     let seen = channel.call_unless(Method::Write, &[], PATIENCE, known);
     assert!(matches!(seen.await, Ok(Either::Left(()))));
-    // Everything sent before this answer has arrived.
+    // When this call is answered, the calls before it have arrived.
     channel.call(Method::Probe, &[], PATIENCE).await.unwrap();
     assert!(committed.wait().now_or_never().is_none());
     assert_eq!(follower.writes_under_way(), 1);
@@ -390,13 +390,13 @@ async fn silent_unauthenticated_connections_do_not_block_members() {
     for _ in 0..3 * UNWELCOMED_MAX {
         silent.push(TokioNet.connect(&address).await.unwrap());
     }
-    // The oldest connections had to be closed, long before the deadline of their hello.
+    // The oldest connections must be closed long before the deadline of their hello.
     let begun = Instant::now();
     let mut byte = [0];
     for gone in silent.iter_mut().take(UNWELCOMED_MAX) {
         assert!(!matches!(gone.read(&mut byte).await, Ok(1..)));
     }
-    assert!(begun.elapsed() < HELLO / 2, "they kept their places");
+    assert!(begun.elapsed() < HELLO / 2, "they are closed too late");
 
     let stream = TokioNet.connect(&address).await.unwrap();
     let hello = hello();
@@ -454,7 +454,7 @@ async fn damaged_frame_closes_the_connection_unread() {
         let mut damaged = call.clone();
         damaged[bit / 8] ^= 1 << (bit % 8);
         near.write_all(&damaged).await.unwrap();
-        // The other side closes the connection after nothing but the welcome.
+        // The other side sends the welcome only and closes the connection.
         let mut answers = Vec::new();
         let ended = timeout(PATIENCE, near.read_to_end(&mut answers)).await;
         ended.expect("the connection is kept").unwrap();
@@ -467,7 +467,7 @@ async fn damaged_frame_closes_the_connection_unread() {
     let damaged = follower.damage.frames();
     assert!(damaged > call.len() as u64, "{damaged}");
 
-    // A damaged hello, and a damaged answer.
+    // A damaged hello.
     *hello_frame.last_mut().unwrap() ^= 1;
     let (mut near, far) = tokio::io::duplex(1 << 16);
     receive(&follower, far, &tasks);
@@ -475,6 +475,7 @@ async fn damaged_frame_closes_the_connection_unread() {
     assert_eq!(near.read_to_end(&mut Vec::new()).await.unwrap(), 0);
     assert_eq!(follower.damage.frames(), damaged + 1);
 
+    // A damaged answer.
     let (near, mut far) = tokio::io::duplex(1 << 16);
     let welcome = record::encode_named(&welcome());
     write_frame(&mut far, &Frame::new(Kind::Welcome, 0, welcome))
@@ -651,6 +652,6 @@ async fn damaged_entry_closes_the_connection_and_is_sent_again() {
     assert_eq!(send(&channel, &good).await, Ok(INDEX));
     assert!(
         follower.unreadable_calls.lock().is_empty(),
-        "it can read the rest"
+        "damage is not a call of a newer binary"
     );
 }

@@ -221,9 +221,9 @@ async fn readyz(State(checks): State<HealthChecks>) -> Response {
     let standing = match checks.readiness(Duration::MAX).await {
         Ok(PromiseStatus::Confirmed) => String::new(),
         Ok(PromiseStatus::Waiting(reason)) => format!("requests wait for a leader: {reason}\n"),
-        Ok(PromiseStatus::CutOff(reason)) => format!(
-            "cut off from the leader ({reason}): reads are local, and writes are refused\n"
-        ),
+        Ok(PromiseStatus::CutOff(reason)) => {
+            format!("cut off from the leader ({reason}): reads are local, and writes are refused\n")
+        }
         Err(reason) => {
             return (StatusCode::SERVICE_UNAVAILABLE, format!("{reason}\n")).into_response();
         }

@@ -12,9 +12,7 @@ use rustix::process::{geteuid, umask};
 #[derive(Debug, thiserror::Error)]
 pub enum Exposed {
     /// Other users have access to it.
-    #[error(
-        "{path} is accessible to other users (mode {mode:04o}); run `chmod {right} {path}`"
-    )]
+    #[error("{path} is accessible to other users (mode {mode:04o}); run `chmod {right} {path}`")]
     Mode {
         /// The directory or file.
         path: PathBuf,

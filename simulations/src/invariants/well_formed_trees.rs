@@ -70,7 +70,10 @@ fn spans(tree: &Tree) -> Result<(), String> {
     let mut ends: Vec<u32> = (1..).take(tree.nodes.len()).collect();
     for (index, node) in tree.nodes.iter().enumerate().rev() {
         if node.subtree_end != ends[index] {
-            return Err(format!("the subtree of {} ends at the wrong node", node.uuid));
+            return Err(format!(
+                "the subtree of {} ends at the wrong node",
+                node.uuid
+            ));
         }
         if let Some(parent) = node.parent {
             let end = ends[index].max(ends[parent as usize]);

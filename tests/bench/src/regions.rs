@@ -239,7 +239,9 @@ async fn losses(
 
 /// Measures the gain of compression on thin links.
 async fn thin(options: &Options, bits_per_s: u32) -> anyhow::Result<()> {
-    println!("| clients | writes/s | bytes per write to other regions | bytes before compression |");
+    println!(
+        "| clients | writes/s | bytes per write to other regions | bytes before compression |"
+    );
     println!("|---:|---:|---:|---:|");
     let sites = Sites::start(options.longest(), Some(bits_per_s)).await?;
     boundless(&sites.cluster.client()).await?;

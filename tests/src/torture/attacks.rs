@@ -74,11 +74,14 @@ pub(super) const ATTACKS: &[Attack] = &[
         let body = inventories(10_000, 248);
         again(target, until, 2, move || put(&path, body.clone()))
     }),
-    ("more inventories than a request may have", |target, until| {
-        let path = format!("/resource_providers/{}/inventories", target.provider);
-        let body = inventories(400_000, 1);
-        again(target, until, 2, move || put(&path, body.clone()))
-    }),
+    (
+        "more inventories than a request may have",
+        |target, until| {
+            let path = format!("/resource_providers/{}/inventories", target.provider);
+            let body = inventories(400_000, 1);
+            again(target, until, 2, move || put(&path, body.clone()))
+        },
+    ),
     ("many aggregates", |target, until| {
         let path = format!("/resource_providers/{}/aggregates", target.provider);
         // Each request has other aggregates; this version needs no generation, so each is applied.

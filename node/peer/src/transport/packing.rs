@@ -38,9 +38,7 @@ pub(super) fn pack(frame: Frame) -> Frame {
     packed.truncate(HEAD + bytes);
     let mut head = &mut packed[..HEAD];
     head.put_u8(frame.kind as u8);
-    head.put_u32(
-        u32::try_from(length).expect("the maximum length of a message fits in 32 bits"),
-    );
+    head.put_u32(u32::try_from(length).expect("the maximum length of a message fits in 32 bits"));
     Frame::new(Kind::Packed, frame.call, packed)
 }
 

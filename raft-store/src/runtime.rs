@@ -13,7 +13,7 @@ use tokio::task::{JoinError, JoinHandle};
 /// Shorter sleeps end at once: tokio rounds up to whole milliseconds, and openraft sleeps for one
 /// microsecond before it reports a sync.
 const SLEEP_MIN: Duration = Duration::from_micros(50);
-/// Subtracted from the current time to get a deadline that has certainly expired, whatever the
+/// Subtracted from the current time to get a deadline that has certainly expired, for any
 /// resolution of the clock.
 const LONG_AGO: Duration = Duration::from_secs(1);
 /// Maximum number of consecutive sleeps until the same deadline that end at once. openraft's tick

@@ -266,8 +266,8 @@ fn a_lost_or_older_count_of_starts_is_noticed() {
     assert!(words.contains("has started 1 times"), "{words}");
 }
 
-/// The previous start of the node has written an outcome with the same number. That outcome must be
-/// deleted, although the new one is never written: a start rejects rows that do not match the
+/// The previous start of the node has written an outcome with the same number. The write must
+/// delete it, although the new outcome is never written: a start rejects rows that do not match the
 /// digest.
 #[test]
 fn outcome_put_and_deleted_between_writes_keeps_rows_correct() {

@@ -54,7 +54,7 @@ pub enum WireError {
         newest = RecordVersion::NEWEST
     )]
     Newer(u8),
-    /// The version byte is valid, but the rest is not such a record.
+    /// The version byte is valid, but the rest is not a record of the expected type.
     #[error("a damaged record: {0}")]
     Damaged(String),
 }

@@ -214,8 +214,8 @@ impl Shared {
         let Some(applied) = applied else {
             return Ok(());
         };
-        // Of several changes of a row, the first is kept: its `is_new` shows whether the row may be
-        // on disk.
+        // If a row has several changes, the first is kept: its `is_new` shows whether the row may
+        // be on disk.
         rows.sort_by(|one, other| one.row().cmp(&other.row()));
         rows.dedup_by(|next, first| next.row() == first.row());
         let version = applied.record_version();

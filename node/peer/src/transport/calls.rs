@@ -34,7 +34,7 @@ pub(super) struct Calls {
     streams: BTreeMap<u64, mpsc::UnboundedSender<StreamedAppend>>,
     /// Limits the number of concurrent calls.
     permits: Arc<Semaphore>,
-    /// The writes whose callers no longer wait. Such a write is not proposed any more.
+    /// The writes whose callers no longer wait. If a write is not proposed yet, it never will be.
     given_up: Arc<GivenUp>,
     tasks: Tasks,
 }

@@ -55,7 +55,7 @@ impl Denied {
         }
     }
 
-    /// Converts an error of openraft, which always means that Raft has stopped.
+    /// Converts an error of the Raft library, which always means that Raft has stopped.
     pub fn stopped(error: impl Error + Send + Sync + 'static) -> Self {
         Self::Stopped(Box::new(error))
     }

@@ -56,11 +56,8 @@ async fn main() -> ExitCode {
 async fn run(command: Command) -> anyhow::Result<()> {
     if !matches!(command.part, Part::Bare(_)) {
         let cores = std::thread::available_parallelism().map_or(0, std::num::NonZero::get);
-        let load = std::fs::read_to_string("/proc/loadavg")
-            .unwrap_or_default()
-            .split(' ')
-            .next()
-            .unwrap_or("?");
+        let load = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
+        let load = load.split(' ').next().unwrap_or("?");
         println!("{cores} cores, load {load} before the start\n");
         cores::move_to(&cores::of_services()?)?;
     }

@@ -88,8 +88,8 @@ ensure_build_packages() {
     fi
     drop_useless_libclang_path
     lack=$(libclang_lack "$root")
-    # Elsewhere than on Debian the headers may lie where this does not look; then they are no reason
-    # to end.
+    # On systems other than Debian the headers may be in a directory that this check does not know,
+    # so there the build continues without them.
     if [ -n "$lack" ] && { [ -z "$(find_libclang "$root")" ] || command -v apt-get >/dev/null; }; then
         packages+=(libclang-dev)
         printf '    libclang reads the header of RocksDB to make its Rust bindings; %s\n' "$lack" >&2

@@ -3,13 +3,13 @@
 //! ```text
 //! backup-INDEX   a backup; gets this name after it is written, synced and verified
 //! log-FIRST      committed entries from FIRST on, in files of several megabytes:
-//!                magic "PLACELOG", a frame with the header, then batches: a frame with the time
-//!                by the clock of the archiving node, and one frame per entry.
+//!                magic "PLACELOG", a frame with the header, then batches. A batch is a frame
+//!                with the current time of the archiving node and one frame per entry.
 //! ```
 //!
-//! A node archives its applied entries every second, so these times show whether the timestamps
-//! that leaders assigned were correct. Modification times of the files would not show it, because a
-//! copy of a file gets a new one.
+//! A node archives its applied entries every second, so the times of the batches show whether the
+//! timestamps that leaders assigned were correct. The modification times of the files do not show
+//! this, because a copy of a file gets a new one.
 //!
 //! A log file with a truncated or damaged frame ends before that frame. If the next file does not
 //! continue there, the log has a gap, and no restore continues past it.
@@ -46,7 +46,8 @@ const HEADER: u8 = 1;
 const ENTRY: u8 = 2;
 const KEPT_AT: u8 = 3;
 
-/// If the format changes, this record gets the next version.
+/// The first record of a log file. If the format of the file changes, this record gets the next
+/// version.
 #[derive(Debug, Serialize, Deserialize)]
 struct Header {
     cluster: Uuid,
@@ -114,8 +115,8 @@ impl BackupDir {
         }
     }
 
-    /// Writes a backup of a state and verifies it, and only then removes all but the newest `keep`
-    /// backups, with the log that only the removed ones needed.
+    /// Writes and verifies a backup of a state. If both succeed, removes all but the newest `keep`
+    /// backups, and the log files that only the removed backups needed.
     ///
     /// # Errors
     /// [`SnapshotError`] if it cannot be written or does not verify. Earlier backups stay.
@@ -132,8 +133,8 @@ impl BackupDir {
         Ok(info)
     }
 
-    /// Removes files that the newest `keep` backups do not need. Two tasks write backups and the
-    /// log concurrently, so a file may already be removed.
+    /// Removes files that the newest `keep` backups do not need. One task writes backups and
+    /// another archives the log, so the other task may have removed a file already.
     fn remove_superfluous(&self, keep: usize) -> io::Result<()> {
         for file in kept_files::superfluous(&self.files()?, keep) {
             files::if_there(fs::remove_file(self.dir.join(file.name)))?;
@@ -151,7 +152,7 @@ impl BackupDir {
         Ok(info)
     }
 
-    /// The finished files, in descending order of index.
+    /// The finished backups and log files, in descending order of index.
     ///
     /// # Errors
     /// File system errors.
@@ -169,14 +170,15 @@ impl BackupDir {
         Ok(found)
     }
 
-    /// Opens the archived log to continue it at its end.
+    /// Opens the archived log for appending.
     ///
     /// # Errors
     /// File system errors, or the newest file is not part of this log.
     pub fn log(&self) -> io::Result<LogArchive> {
         let next = match named(&self.dir, LOG)?.last() {
             Some((first, path)) => {
-                // If a process was killed, or its sync failed, its last writes may not be on disk.
+                // The last writes of a process that was killed, or whose sync failed, may not be on
+                // disk.
                 files::sync(&File::open(path)?)?;
                 files::sync_dir(&self.dir)?;
                 let found = read_log(path).and_then(|found| found.of_history(&self.identity));
@@ -189,7 +191,8 @@ impl BackupDir {
             None => 0,
         };
         let missed_from = match named(&self.dir, BACKUP)?.last() {
-            // Entries before the backup are optional; only a gap after it is reported.
+            // Without an archived log, the newest backup contains all earlier entries. Only a gap
+            // after it is reported.
             Some((covered, _)) if next == 0 => covered + 1,
             _ => next,
         };
@@ -208,7 +211,8 @@ pub struct LogArchive {
     dir: BackupDir,
     file: Option<SyncedFile>,
     next: u64,
-    /// The backups and the archived log cover every entry before this one; 0 if both are empty.
+    /// Each earlier entry is in a backup or in the archived log, or was reported as missing. 0 if
+    /// there are no backups and no archived log.
     missed_from: u64,
 }
 
@@ -218,8 +222,9 @@ impl LogArchive {
         self.next
     }
 
-    /// Continues at entry `first`, in a new file if it is beyond [`LogArchive::next`]. Returns the
-    /// first and last index of the gap that this leaves.
+    /// Continues at entry `first`, in a new file if it is greater than [`LogArchive::next`].
+    /// Returns the first and last index of the missing entries before `first`, unless they were
+    /// reported before.
     pub fn continue_at(&mut self, first: u64) -> Option<(u64, u64)> {
         if first > self.next {
             self.file = None;
@@ -245,7 +250,7 @@ impl LogArchive {
             return Ok(());
         };
         let file_bytes = runtime::limits().archive_file;
-        // After an error the content of the file is unknown.
+        // After an error the content of the file is unknown, so the next call begins a new one.
         let file = match self.file.take() {
             Some(file) if first.log_id.index == self.next && file.length < file_bytes => file,
             _ => self.begin(first.log_id.index, version)?,
@@ -272,7 +277,8 @@ impl LogArchive {
         file.write_all(MAGIC)?;
         write_record(&mut file, version, HEADER, &header)?;
         files::sync_dir(&dir.dir)?;
-        // A file ends where the next one begins, so only now can a backup be known to cover it.
+        // A log file ends where the next one begins. So only now is it known whether a backup
+        // covers the previous file.
         dir.remove_superfluous(usize::MAX)?;
         Ok(file)
     }
@@ -431,7 +437,7 @@ impl Replayed {
 pub(crate) struct Stamps {
     /// The timestamp that is furthest ahead of its archiving time, and by how much.
     pub(crate) ahead: Option<(Stamp, i64)>,
-    /// The run of entries that took longest, by the clock of the archiving node.
+    /// The run that lasted longest, by the clock of the archiving node.
     pub(crate) still: Option<Run>,
     run: Option<Run>,
     /// Index of the last entry noted; two files may contain the same entry.
@@ -451,9 +457,10 @@ pub(crate) struct Run {
 }
 
 impl Run {
-    /// Duration in microseconds by the clock of the archiving node; 0 if the archiving time
-    /// advanced less than twice. Entries that were proposed together form a run, too. If the node
-    /// archived them in two batches with a downtime in between, the archiving time advances once.
+    /// Duration in microseconds by the clock of the archiving node. The result is 0 if the
+    /// archiving time advanced less than twice: entries that were proposed together form a run,
+    /// too, and if the node archived them in two batches with a downtime in between, the time
+    /// advances once.
     pub(crate) fn lasted(&self) -> i64 {
         match self.times {
             0 | 1 => 0,
@@ -556,7 +563,7 @@ pub(crate) fn newest_before(dir: &Path, until: Until) -> Result<ReadBackup, Arch
 }
 
 /// Applies the archived log of a directory to a state by the normal rules, up to `until`. Counts
-/// the entries after it.
+/// the entries after `until`.
 pub(crate) fn replay(
     dir: &Path,
     of: &Identity,
@@ -573,12 +580,13 @@ pub(crate) fn replay(
             continue;
         }
         let found = match read_log(path).and_then(|found| found.of_history(of)) {
-            // Entries beyond the end are only counted.
+            // The requested end is reached, and later entries are only counted. So an unusable file
+            // does not matter.
             Err(_) if replayed.left_out.is_some() => continue,
             read => read.map_err(|error| ArchiveError::file(path, error))?,
         };
         for ArchivedEntry { entry, kept_at, .. } in found.entries {
-            // Includes entries that the backup covers: their timestamps decide whether the backup
+            // Also notes entries that the backup covers: their timestamps decide whether the backup
             // precedes the requested moment.
             replayed.stamps.note(&entry, kept_at);
             let next = applied.index().map_or(0, |last| last + 1);
@@ -640,7 +648,7 @@ pub(crate) fn replay(
     Ok(replayed)
 }
 
-/// A log file, up to its end or its first damaged frame.
+/// The content of a log file, up to its end or its first damaged frame.
 #[derive(Default)]
 struct LogFile {
     header: Option<Header>,
@@ -652,7 +660,7 @@ struct LogFile {
 /// An entry of the archived log.
 struct ArchivedEntry {
     entry: Entry,
-    /// Length of its record.
+    /// Length of its record in bytes.
     bytes: usize,
     /// Time of its batch, by the clock of the archiving node.
     kept_at: Timestamp,

@@ -38,7 +38,8 @@ impl Base {
         let identity = data_dir::identity(dir)?.ok_or_else(missing)?;
         check_owner(options, identity)?;
         data_dir::check_left(dir)?;
-        // A node that has started before may have voted, and its vote is in its log.
+        // A node that has started before may have voted. Its vote is in its log, so the log must
+        // exist.
         let log = dir.join(LOG_DIR);
         if data_dir::boots(dir)? > 0 && !rocks::database_exists(&log) {
             return Err(OpenError::LogGone(log, identity));

@@ -110,7 +110,8 @@ pub fn begin_restore(dir: &Path) -> Result<()> {
 /// Removes the record of [`begin_restore`].
 pub(crate) fn end_restore(dir: &Path) -> Result<()> {
     let path = dir.join(RESTORING);
-    // If a loss of power restores the file, it has no effect: the directory has an owner by then.
+    // If the file is back after a power loss, it has no effect: the file is checked only in a
+    // directory without an owner, and by now the directory has one.
     let removed = files::if_there(fs::remove_file(&path));
     (removed.map(drop)).map_err(|error| OpenError::io("remove", &path, error))
 }
@@ -346,7 +347,8 @@ fn held(dir: &Path, file: File, lock: fn(&File) -> Result<(), TryLockError>) -> 
 
 fn in_use_by(dir: &Path, mut lock: File) -> OpenError {
     let mut holder = String::new();
-    // The process id is only part of the message: the holder may not have written it yet.
+    // The process id is optional in the message: the process with the lock may not have written it
+    // yet.
     let _ = lock.read_to_string(&mut holder);
     let holder = match holder.trim() {
         "" => String::new(),

@@ -55,8 +55,8 @@ impl SpaceCheck {
         }
     }
 
-    /// The approximate length of a snapshot of the state, in bytes. The database is larger than the
-    /// state, because it contains the ledger.
+    /// The approximate length of a snapshot of the state, in bytes. The size of the database would
+    /// be too large, because it includes the ledger.
     pub fn snapshot_bytes(&self) -> u64 {
         self.views.current().digest().bytes
     }

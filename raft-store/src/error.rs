@@ -81,9 +81,9 @@ pub enum OpenError {
     Damaged(PathBuf, String),
     /// The node has started before, but its log is missing.
     #[error(
-        "{0} is gone, but node {node} of cluster {cluster} has started before: without its log it no longer \
-         knows how it voted and what it acknowledged, and by voting again it could lose committed \
-         writes. Put the whole data directory back as it was; if that is impossible, {JOIN_AGAIN}",
+        "{0} is gone, but node {node} of cluster {cluster} has started before. Without its log the node \
+         does not know how it voted and what it acknowledged; if it voted again, committed writes could be \
+         lost. Put the whole data directory back as it was; if that is impossible, {JOIN_AGAIN}",
         node = .1.node, cluster = .1.cluster
     )]
     LogGone(PathBuf, Identity),
@@ -97,16 +97,16 @@ pub enum OpenError {
     /// The file `reached`, which records the last synced position of the log, is missing or
     /// damaged, so the node cannot check whether the log is complete.
     #[error(
-        "{0} is {1}: it records the last synced position of the log, and without it a log that has lost \
+        "{0} is {1}. This file records the last synced position of the log; without it a log that has lost \
          acknowledged writes or a vote looks complete. Put the whole data directory back as it was when the node last ran; if \
-         that is impossible, {JOIN_AGAIN}. If the rest of the directory is certainly unchanged, or no other \
-         node remains, accept the log unchecked: printf unknown > {0}"
+         that is impossible, {JOIN_AGAIN}. If the rest of the directory is certainly the same as when the node \
+         last ran, or no other node remains, accept the log unchecked: printf unknown > {0}"
     )]
     ReachedLost(PathBuf, &'static str),
     /// The start count is missing, or older than the node's other data.
     #[error(
         "{0} records that node {node} of cluster {cluster} has started {1} times, but its data is of a \
-         later start: this file, or another part of the directory, is missing or older than the \
+         later start. This file, or another part of the directory, is missing or older than the \
          rest. Put the whole data directory back as it was when the node last ran; if that is \
          impossible, {JOIN_AGAIN}",
         node = .2.node, cluster = .2.cluster
@@ -151,7 +151,7 @@ impl OpenError {
     }
 }
 
-/// Converts the text of an error of the disk or of RocksDB into an error for openraft. Derives the
+/// Converts the text of a disk error or a RocksDB error into an error for openraft. Derives the
 /// kind from the text if possible.
 pub(crate) fn io_error(words: impl Into<String>) -> io::Error {
     let words = words.into();

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use placement_base::platform::{PowerFails, here};
 
-/// Maps a missing file to `None`.
+/// Maps the error "not found" to `None`.
 pub(crate) fn if_there<T>(done: io::Result<T>) -> io::Result<Option<T>> {
     match done {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),

@@ -9,8 +9,8 @@ use tokio::sync::watch;
 use crate::error::io_error;
 use placement_base::platform::here;
 
-/// The first failure of this node's storage. A failure is final: the node must be restarted after
-/// the cause is removed. Clones share it.
+/// The first failure of this node's storage. A failure is final: an operator must fix the cause and
+/// restart the node. Clones share the failure.
 #[derive(Debug, Clone, Default)]
 pub struct Health(Arc<watch::Sender<Option<Arc<str>>>>);
 
@@ -42,8 +42,8 @@ impl Health {
     }
 }
 
-/// The first failure of a part of the storage. It blocks later writes: no write may follow a lost
-/// one.
+/// The first failure of a part of the storage. All later writes fail, because no write may follow a
+/// lost write.
 #[derive(Debug)]
 pub(crate) struct Failure {
     part: &'static str,
@@ -76,8 +76,8 @@ impl Failure {
         // each run.
         let dir = here(|platform| platform.shown(&self.dir));
         let words = format!(
-            "the {} in {} cannot be {action}: {error}; this node is quarantined until the cause is \
-             removed and it is started again",
+            "the {} in {} cannot be {action}: {error}; this node is quarantined. Fix the \
+             cause, then restart the node",
             self.part,
             dir.display()
         );

@@ -21,8 +21,8 @@ impl Identity {
     pub fn for_new_cluster(cluster: Uuid, node: u64) -> Self {
         Self {
             cluster,
-            // The upper 32 bits of the cluster id: session tokens contain the epoch, so tokens of
-            // different clusters differ and are short.
+            // The upper 32 bits of the cluster id. Session tokens contain the epoch, so tokens of
+            // different clusters differ, and they stay short.
             epoch: cluster.as_u64_pair().0 >> 32,
             node,
         }

@@ -25,7 +25,7 @@ use crate::wire::{WireLogId, WireMembership, WireVote};
 pub struct Inspection {
     /// Path of the directory.
     pub dir: PathBuf,
-    /// The node that owns it; `None` if no node does, or the file cannot be read.
+    /// The node that owns it; `None` if no node does, or if the file `identity` cannot be read.
     pub identity: Option<Identity>,
     /// Number of starts of the node.
     pub boots: u64,
@@ -69,7 +69,7 @@ pub struct LogPart {
     pub vote: Option<WireVote>,
     /// Number of readable entries.
     pub entries: u64,
-    /// Length of their rows in bytes.
+    /// Total length of their rows in bytes.
     pub bytes: u64,
     /// The last membership in the log, and the index of its entry.
     pub membership: Option<(u64, WireMembership)>,
@@ -103,7 +103,7 @@ impl Inspection {
         self.or_wrong(part, read).unwrap_or_default()
     }
 
-    /// Opens the database in a directory. A missing one is a problem unless the node has never
+    /// Opens the database in a directory. A missing database is a problem unless the node has never
     /// started.
     fn database<T>(&mut self, name: &str, open: impl FnOnce() -> Result<T>) -> Option<T> {
         if rocks::database_exists(&self.dir.join(name)) {

@@ -3,7 +3,7 @@
 pub(crate) const BACKUP: &str = "backup-";
 pub(crate) const LOG: &str = "log-";
 
-/// A complete file in a backup directory, or its copy in another place.
+/// A complete file in a backup directory, or its copy in a bucket.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KeptFile {
     /// Whether it is a backup; otherwise it is a log file.

@@ -4,10 +4,10 @@
 //! * [`inspect()`] reads the data directory of a stopped node and changes nothing.
 //! * [`recover()`] turns a node into the only member of a new cluster after its own cluster lost
 //!   the majority.
-//! * [`skip_entry`] replaces an entry that no node can apply by a blank one while the node is
-//!   stopped.
-//! * [`write_backup`] writes a state as a backup, also a state that was built outside a cluster
-//!   ([`imported`]); a new cluster can start from it ([`Backup`]).
+//! * [`skip_entry`] replaces an entry that no node can apply by a blank entry, in the log of a
+//!   stopped node.
+//! * [`write_backup`] writes a state as a backup; [`imported`] makes a backup of a state that was
+//!   built outside a cluster. A new cluster can start from a [`Backup`].
 //! * [`LogStore`] is the Raft log: one thread batches and syncs appends.
 //! * [`StateMachine`] applies commands by the rules of `placement-model`, keeps the rows in RocksDB
 //!   and the whole state in memory, and builds and installs snapshots.

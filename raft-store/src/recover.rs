@@ -75,8 +75,9 @@ pub fn plan_recovery(options: &StoreOptions) -> Result<Plan, RecoverError> {
 }
 
 fn plan(found: &Inspection) -> Result<Plan, String> {
-    // The node rebuilds its own snapshots from the state. It cannot replace a received snapshot,
-    // because the log that the snapshot covers may have been purged.
+    // Damaged snapshots of the node's own state are ignored, because the node can write them again.
+    // It cannot replace a received snapshot, because the log that the snapshot covers may have been
+    // purged.
     let mut problems = (found.problems.iter()).filter(|one| {
         !one.part.starts_with("snapshots/") || one.part.starts_with("snapshots/received-")
     });
@@ -97,7 +98,8 @@ fn plan(found: &Inspection) -> Result<Plan, String> {
     else {
         return Err("this node has never taken part in a cluster".to_owned());
     };
-    // The last membership in the log may remove this node without being committed.
+    // The last membership in the log may be uncommitted. If it does not contain this node, the
+    // membership in the state is used.
     let in_log = log.membership.as_ref().map(|(_, members)| members);
     let knows_me = |members: &&WireMembership| members.members.contains_key(&identity.node);
     let known = in_log.into_iter().chain([&state.membership]).find(knows_me);

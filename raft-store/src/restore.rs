@@ -176,8 +176,8 @@ impl Backup {
                 };
                 Some(Change::PutJoin(node, over))
             }
-            // The retired node ids belong to nodes that cannot reach this cluster, and its log
-            // begins empty, so no late command can use them.
+            // The retired node ids can be used again. The nodes that had them cannot reach this
+            // cluster, and its log begins empty, so no late command of theirs arrives.
             Change::PutSession(node, _) if cluster.is_retired(node) => {
                 Some(Change::PutSession(node, NEVER_STARTED))
             }
@@ -208,7 +208,8 @@ impl Backup {
             NewCluster::Drawn(half) => half,
             NewCluster::Named(named) => named.as_u64_pair().1,
         };
-        // A UUID's variant takes two bits of the second half, its version four of the first.
+        // The variant of a UUID overwrites two bits of the second half, its version four bits of
+        // the first half.
         let (_, drawn) = from_halves(0, drawn).as_u64_pair();
         let beginning = (&self.info, members, drawn);
         let hash = xxh3_64(&wire::encode(RecordVersion::FIRST, &beginning));

@@ -21,8 +21,8 @@ const DATABASES: i32 = 2;
 /// Options of a database and of each of its column families, with write buffers of `buffer_bytes`;
 /// `special` adds further options as text.
 pub(crate) fn options(buffer_bytes: usize, cache: &Cache, special: &str) -> Options {
-    // A store that is closed keeps exactly the data that it would keep if it were killed: unsynced
-    // data is not needed, so it is not flushed. These options have no setters.
+    // Closing a store does not flush unsynced data, which is not needed. So a closed store has the
+    // same data on disk as a killed one. These options have no setters.
     let of_the_machine = here(|platform| platform.rocksdb_options());
     let text = format!("avoid_flush_during_shutdown=true;{special}{of_the_machine}");
     let options = Options::default().get_options_from_string(text);
@@ -53,7 +53,8 @@ fn table_options(cache: &Cache) -> BlockBasedOptions {
     table
 }
 
-/// Whether a database exists: `CURRENT` is the last file written when one is created.
+/// Whether a database exists: `CURRENT` is the last file that is written when a database is
+/// created.
 pub(crate) fn database_exists(dir: &Path) -> bool {
     dir.join("CURRENT").exists()
 }

@@ -10,19 +10,19 @@ use openraft_rt_tokio::{TokioInstant as Instant, TokioRuntime};
 use placement_base::runtime::{RuntimeRng, blocking, spawn};
 use tokio::task::{JoinError, JoinHandle};
 
-/// Shorter sleeps end at once: tokio rounds up to whole milliseconds, and openraft sleeps for one
-/// microsecond before it reports a sync.
+/// Shorter sleeps end immediately: tokio rounds up to whole milliseconds, and openraft sleeps for
+/// one microsecond before it reports a sync.
 const SLEEP_MIN: Duration = Duration::from_micros(50);
 /// Subtracted from the current time to get a deadline that has certainly expired, for any
 /// resolution of the clock.
 const LONG_AGO: Duration = Duration::from_secs(1);
-/// Maximum number of consecutive sleeps until the same deadline that end at once. openraft's tick
-/// repeats the same deadline shortly before its next beat, until the time has passed. Simulated
-/// time passes only while all tasks wait, so further sleeps really wait.
+/// Maximum number of consecutive sleeps until the same deadline that end immediately. openraft's
+/// tick repeats the same deadline shortly before its next beat, until the time has passed.
+/// Simulated time passes only while all tasks wait, so further sleeps really wait.
 const AT_ONCE_MOST: u32 = 100;
 
 thread_local! {
-    /// The last deadline and how often it was requested in a row.
+    /// The last requested deadline, and the number of consecutive requests for it.
     static ASKED: Cell<Option<(Instant, u32)>> = const { Cell::new(None) };
 }
 

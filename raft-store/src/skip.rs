@@ -2,8 +2,8 @@
 //! every node.
 //!
 //! One node cannot check that the operator does this on all nodes, so the operator is responsible
-//! for it. The call rejects entries that must not be skipped on any node: entries that the state
-//! contains already, entries of another term, and entries without a command.
+//! for it. The call rejects entries that must never be skipped: entries that the state already
+//! contains, entries of another term, and entries without a command.
 
 use std::path::Path;
 
@@ -62,7 +62,7 @@ pub fn skip_entry(
     };
     let id = entry.log_id;
     if id.committed_leader_id().term != term {
-        return refused(format!("entry {index} is {id}, not of term {term}"));
+        return refused(format!("entry {index} has the log id {id}, which is not of term {term}"));
     }
     let command = match &entry.payload {
         Payload::Normal(logged) => logged.to_string(),

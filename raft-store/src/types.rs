@@ -45,8 +45,8 @@ impl Member {
     }
 }
 
-/// Maximum length of the names of nodes, regions and zones, in bytes: each response has some of
-/// them in a header.
+/// Maximum length of the names of nodes, regions and zones, in bytes. It is short because each
+/// response has some of these names in a header.
 pub const LABEL_MAX: usize = 64;
 
 /// Whether a text is a valid or empty name of a node, region or zone.
@@ -88,7 +88,7 @@ impl FromStr for NodeName {
     }
 }
 
-/// The location of a node. Each name is empty if not configured.
+/// The location of a node. A name is empty if it is not configured.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
 pub struct Site {
     /// Region: fails independently of other regions.
@@ -97,7 +97,7 @@ pub struct Site {
     pub zone: String,
 }
 
-/// Formats as `REGION/ZONE`, or as the only configured name.
+/// Formats as `REGION/ZONE`, or as the only name that is configured.
 impl fmt::Display for Site {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (self.region.as_str(), self.zone.as_str()) {

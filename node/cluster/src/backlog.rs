@@ -1,7 +1,7 @@
-//! Limits the number of unanswered writes: each node counts the writes of its clients, the leader
-//! the writes of all nodes. When more writes wait than can be answered soon, further ones are
-//! rejected at once: a write whose client gives up while it is queued is wasted work and delays the
-//! writes behind it.
+//! Limits the number of unanswered writes. Each node counts the writes of its clients; the leader
+//! also counts the writes of all nodes. When more writes wait than can be answered soon, further
+//! writes are rejected immediately: if a client times out while its write is queued, the write is
+//! wasted work and delays the writes after it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,16 +11,16 @@ use tokio::time::Instant;
 
 use crate::settings::Settings;
 
-/// The completion rate is measured only while more writes than this wait. This many may always
-/// wait, however slow the node is, because they fit into one batch.
+/// The completion rate is measured only while more writes than this wait. This many writes may
+/// always wait, however slow the node is, because they fit into one batch.
 const CROWD: usize = 64;
-/// Writes that may wait while the completion rate is unknown.
+/// Number of writes that may wait while the completion rate is unknown.
 const BURST: usize = 1024;
-/// For this many seconds a lower rate does not replace a measured one, so that a short outage does
-/// not make a node reject the clients that wait for the outage to end. A rate that is not measured
-/// again for twice this time is forgotten.
+/// For this many seconds a measured rate is not replaced by a lower one. So after a short outage
+/// the node does not reject the clients that waited for the outage to end. A rate is forgotten if
+/// no measurement confirms it for twice this time.
 const REMEMBERED_S: u64 = 10;
-/// Minimum duration of a measurement; shorter ones are too inaccurate.
+/// Minimum duration of a measurement; shorter measurements are too inaccurate.
 const MEANINGFUL: Duration = Duration::from_millis(250);
 
 /// Admission control for writes that wait for their outcome.
@@ -39,15 +39,17 @@ struct QueueUsage {
     bytes: usize,
     /// The current second, counted from `begun`.
     second: u64,
-    /// When the measurement began within this second, and the number of writes completed since
-    /// then.
+    /// Set while a measurement is running: when it began, within this second, and the number of
+    /// writes completed since then.
     crowded: Option<(Duration, usize)>,
-    /// Writes completed per second under load: the highest rate, and the second of its measurement.
+    /// Highest rate of completed writes per second under load, and the second in which it was
+    /// measured.
     per_second: Option<(usize, u64)>,
 }
 
 impl QueueUsage {
-    /// Advances the current second, and begins a measurement if more than `CROWD` writes wait.
+    /// If a second has passed, ends its measurement, records the rate, and forgets a rate that is
+    /// too old. Begins a measurement if more than `CROWD` writes wait and none is running.
     fn look(&mut self, now: Duration) {
         const SECOND: Duration = Duration::from_secs(1);
         let second = now.as_secs();
@@ -73,7 +75,7 @@ impl QueueUsage {
     }
 }
 
-/// One admitted write; dropping it frees its place.
+/// Permission for one write to wait. Dropping it lets another write wait.
 pub(crate) struct Permit {
     backlog: Backlog,
     bytes: usize,
@@ -91,8 +93,8 @@ impl Backlog {
         }
     }
 
-    /// A permit for a write with a record of `bytes` bytes, or the reason for the rejection. An
-    /// empty backlog admits any write.
+    /// Returns a permit for a write with a record of `bytes` bytes, or the reason for the
+    /// rejection. If no other write waits, any write is admitted.
     pub(crate) fn permit(&self, bytes: usize) -> Result<Permit, String> {
         let mut taken = self.lock();
         let most = match taken.per_second {
@@ -128,7 +130,7 @@ impl Backlog {
 }
 
 impl Permit {
-    /// Counts the write as completed, and frees its place.
+    /// Counts the write as completed, and lets another write wait.
     pub(crate) fn answered(self) {
         let mut taken = self.backlog.lock();
         if let Some((_, carried_out)) = &mut taken.crowded {

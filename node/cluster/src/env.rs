@@ -1,6 +1,6 @@
-//! The injected dependencies of a node: network, clock, ids, long computations, and how the store
-//! is opened. The binary passes real implementations, the simulations simulated ones; the node
-//! cannot tell them apart.
+//! The injected dependencies of a node: network, clock, ids, long computations, and the options of
+//! the store. The binary passes real implementations and the simulations pass simulated ones; the
+//! node cannot distinguish them.
 
 use std::sync::Arc;
 
@@ -16,19 +16,20 @@ use placement_base::world::{Clock, Offload, RealWorld, UuidSource};
 pub struct Env {
     /// Opens listeners and connections.
     pub net: Arc<dyn Net>,
-    /// The wall clock, whose time the leader stamps on commands. Timers are tokio's.
+    /// The wall clock, from which the leader takes the timestamps of commands. Timers use tokio's
+    /// clock.
     pub clock: Arc<dyn Clock>,
     /// Source of random UUIDs.
     pub ids: Arc<dyn UuidSource>,
-    /// The runtime that serves HTTP, so that requests share no thread with Raft; `None`: the
-    /// runtime on which the node is started, which runs everything else.
+    /// The runtime that serves HTTP, so that requests share no thread with Raft. `None`: HTTP runs
+    /// on the same runtime as everything else.
     pub requests: Option<Handle>,
     /// Runs long searches, off the threads that serve requests.
     pub offload: Arc<dyn Offload>,
     /// How the store is opened: disk access, and the rules by which commands are applied. The
     /// directory and the node's number come from the configuration.
     pub storage: StoreOptions,
-    /// The standard resource classes and traits of this binary. Tests pass those of a newer one.
+    /// The standard resource classes and traits of this binary. Tests pass those of a newer binary.
     pub standards: SyncStandards,
     /// Whether HTTP responses carry a `Date` header, which is read from the system's clock.
     pub http_date: bool,

@@ -25,7 +25,7 @@ pub enum StartError {
     /// The data directory cannot be opened.
     #[error(transparent)]
     Store(#[from] placement_raft_store::OpenError),
-    /// The cluster remembers a later start of this node than its data directory does.
+    /// The cluster has recorded a later start of this node than the data directory has.
     #[error(
         "{}: {reason}. Put the data directory back as it was when the node last ran; if that is \
          impossible, {}",
@@ -34,7 +34,7 @@ pub enum StartError {
     OlderCopy {
         /// The node's data directory.
         dir: std::path::PathBuf,
-        /// The starts that the node and the cluster remember.
+        /// The number of starts that the node and the cluster have recorded, as text.
         reason: String,
     },
     /// A listener could not be bound.
@@ -50,7 +50,7 @@ pub enum StartError {
     /// Raft could not be started on the data directory.
     #[error("cannot start replication: {0}")]
     Raft(String),
-    /// The node was invited to a cluster but is a member of another one.
+    /// The node was invited to a cluster but is already a member of another one.
     #[error("node {node} already belongs to cluster {cluster}")]
     Joined {
         /// Number of the invited node.

@@ -1,4 +1,4 @@
-//! The upper bound of the age of this node's state, measured on this node's clock alone.
+//! Measures how old this node's state may be, using only this node's clock.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -9,8 +9,8 @@ use tokio::time::Instant;
 
 use placement_base::world::Clock;
 
-/// A moment from which age is counted. The age includes the time for which the machine was
-/// suspended, although its timers stood still.
+/// A moment from which an age is measured. The age includes time during which the machine was
+/// suspended, although timers stop then.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Moment {
     pub(crate) at: Instant,

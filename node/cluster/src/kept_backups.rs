@@ -1,4 +1,4 @@
-//! State of this node's scheduled backups.
+//! The state of this node's scheduled backups.
 
 use std::collections::BTreeMap;
 use std::fmt::Display;
@@ -8,11 +8,11 @@ use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-/// A backup is overdue after this many intervals without a successful one: a single attempt may
-/// fail or take long.
+/// A backup is overdue if none has succeeded for this many intervals: a single attempt may fail or
+/// take long.
 const OVERDUE_AFTER: u32 = 2;
 
-/// A part of the backups of a node.
+/// A part of a node's backups, which can fail independently of the others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum BackupPart {
     /// Backups of the whole state.
@@ -41,7 +41,7 @@ pub struct Numbers {
     pub failures: u64,
     /// Gaps in the archived log.
     pub gaps: u64,
-    /// When the bucket last had a copy of everything, in seconds since 1970.
+    /// When the bucket last had a copy of every file, in seconds since 1970.
     pub copied: Option<u64>,
     /// Failed attempts to copy to the bucket.
     pub copy_failures: u64,
@@ -52,12 +52,12 @@ struct BackupState {
     numbers: Numbers,
     /// `None` if this node makes no backups.
     schedule: Option<Schedule>,
-    /// Why a part fails at the moment.
+    /// For each part that currently fails, the reason.
     problems: BTreeMap<BackupPart, String>,
-    /// When the bucket last had a copy of everything; until the first time, when copying began.
+    /// When the bucket last had a copy of every file or, if it never had, when copying began.
     /// `None` if this node makes no copies.
     copied: Option<Instant>,
-    /// The first and the last entry that are neither in the archived log nor in a backup.
+    /// The first and the last missing entry of the archived log that no backup covers.
     gap: Option<(u64, u64)>,
 }
 
@@ -65,8 +65,8 @@ struct BackupState {
 #[derive(Debug)]
 struct Schedule {
     every: Duration,
-    /// A moment, and the age that the last good backup had then. Without a backup: when the
-    /// schedule began, and zero.
+    /// A moment, and the age of the last good backup at that moment. If there is no backup: when
+    /// the schedule began, and zero.
     seen: (Instant, Duration),
     has_one: bool,
 }
@@ -86,38 +86,38 @@ impl KeptBackups {
         self.standing.lock().numbers
     }
 
-    /// Whether the last good backup is missing or older than it should be.
+    /// Whether there is no good backup, or the last one is too old.
     pub fn is_overdue(&self) -> bool {
         let standing = self.standing.lock();
         standing.schedule.as_ref().is_some_and(Schedule::is_overdue)
     }
 
-    /// The problems of backups on this node, as text.
+    /// The current problems of this node's backups, as text.
     pub fn problem(&self) -> Option<String> {
         let standing = self.standing.lock();
         let mut words = Vec::new();
         if let Some(schedule) = standing.schedule.as_ref().filter(|one| one.is_overdue()) {
             let (age, every) = (schedule.age().as_secs(), schedule.every.as_secs());
             words.push(if schedule.has_one {
-                format!("the last good backup is {age} s old; backups are due every {every} s")
+                format!("the last good backup is {age} s old; one is due every {every} s")
             } else {
-                format!("no backup was made for {age} s; backups are due every {every} s")
+                format!("no good backup has been made for {age} s; one is due every {every} s")
             });
         }
         words.extend(standing.problems.values().cloned());
         if let Some(age) = standing.copies_overdue() {
             let age = age.as_secs();
-            words.push(format!("the bucket has lacked recent copies for {age} s"));
+            words.push(format!("no complete copy has been made in the bucket for {age} s"));
         }
         if let Some((from, to)) = standing.gap {
             words.push(format!(
-                "the archived log lacks entries {from} to {to}, and no backup was made since"
+                "the archived log lacks entries {from} to {to}, and no later backup exists yet"
             ));
         }
         (!words.is_empty()).then(|| words.join("; "))
     }
 
-    /// From now on a backup is due every `every`.
+    /// Begins the schedule: from now on a backup is due every `every`.
     pub(super) fn begin(&self, every: Duration) {
         self.standing.lock().schedule = Some(Schedule {
             every,
@@ -139,12 +139,12 @@ impl KeptBackups {
         self.standing.lock().problems.remove(&part);
     }
 
-    /// From now on the bucket should have copies.
+    /// Records that from now on the bucket should have copies.
     pub(super) fn begin_copies(&self) {
         self.standing.lock().copied = Some(Instant::now());
     }
 
-    /// Notes that the bucket has a copy of everything.
+    /// Records that the bucket has a copy of every file.
     pub(super) fn all_copied(&self, at: SystemTime) {
         let mut standing = self.standing.lock();
         standing.numbers.copied = Some(seconds(at));
@@ -155,7 +155,7 @@ impl KeptBackups {
         self.standing.lock().numbers.logged = index;
     }
 
-    /// Notes a gap in the archived log: the next backup is made at once.
+    /// Records a gap in the archived log. The next backup is then made immediately.
     pub(super) fn misses(&self, from: u64, to: u64) {
         let mut standing = self.standing.lock();
         standing.numbers.failures += 1;
@@ -164,12 +164,12 @@ impl KeptBackups {
         self.due.notify_one();
     }
 
-    /// Waits until a backup should be made at once.
+    /// Waits until a backup should be made immediately.
     pub(super) async fn wait_until_due(&self) {
         self.due.notified().await;
     }
 
-    /// Notes a good backup of an earlier run, `age` old.
+    /// Records a good backup that was made before this start and is `age` old.
     pub(super) fn found(&self, at: SystemTime, age: Duration) {
         let mut standing = self.standing.lock();
         standing.numbers.last = Some(seconds(at));
@@ -179,7 +179,7 @@ impl KeptBackups {
         }
     }
 
-    /// Notes a good backup made now, of the state after entry `index`.
+    /// Records a good backup made now, of the state after entry `index`.
     pub(super) fn backup_made(&self, at: SystemTime, index: u64) {
         self.found(at, Duration::ZERO);
         self.succeeded(BackupPart::Backups);
@@ -216,7 +216,7 @@ mod tests {
         assert_eq!((kept.is_overdue(), kept.problem()), (false, None));
         tokio::time::advance(Duration::from_secs(1)).await;
         let words = kept.problem().unwrap();
-        assert!(words.contains("no backup was made for 121 s"), "{words}");
+        assert!(words.contains("no good backup has been made for 121 s"), "{words}");
 
         kept.found(UNIX_EPOCH, Duration::from_secs(100));
         assert!(!kept.is_overdue());

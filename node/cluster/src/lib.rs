@@ -1,14 +1,16 @@
-//! This node as a member of its cluster, from the ground up: its state (`replica`), the paths of
-//! writes and reads (`write`, `read`), a running member (`running`, held in its `slot`), leadership
-//! (`leadership`), membership (`members`), maintenance (`upkeep`), startup (`start`), and the
-//! interfaces to the REST API and to other nodes (`backend`, `peer_service`).
+//! This node as a member of its cluster. From the lowest to the highest layer: the state of the
+//! node (`replica`), the paths of writes and reads (`write`, `read`), a running member (`running`,
+//! held in its `slot`), leadership (`leadership`), membership (`members`), maintenance (`upkeep`),
+//! startup (`start`), and the interfaces to the REST API and to other nodes (`backend`,
+//! `peer_service`).
 //!
 //! # Background tasks
 //!
-//! `Node::start` starts them, or `start/member.rs` once the node is a member; they end with the
-//! node. If a *vital* task ends, the node reports it in `/readyz` and leaves the cluster until it
-//! is restarted. If any other task ends, its work is not done until a restart. All run on Raft's
-//! runtime, except those marked HTTP. A panic ends the process.
+//! `Node::start` starts some of them, and `start/member.rs` the others when the node is a member.
+//! They end with the node. If a *vital* task ends, the node reports it in `/readyz` and is
+//! quarantined until it is restarted. If any other task ends, its work is not done until the node
+//! is restarted. All tasks run on Raft's runtime, except those marked HTTP. A panic ends the
+//! process.
 //!
 //! Always running:
 //!
@@ -20,7 +22,7 @@
 //!
 //! - `watch` in `placement_peer::tls`, every 5 s: reloads changed certificates.
 //! - `look_at_policy` in `node.rs`, one per policy, every second: reloads changed policy files.
-//! - `probe` in `node.rs`, every second: asks the leader for its commit index, if no read did.
+//! - `probe` in `node.rs`, every second: asks the leader for its commit index, unless a read did.
 //! - `form` in `start/bootstrap.rs`, every 200 ms until formed: forms the cluster of the initial
 //!   members.
 //! - `join` in `start/joining.rs`, every 1 to 10 s until joined: asks for admission with a token.
@@ -52,8 +54,8 @@
 //!   snapshots to members that lag too far behind.
 //! - `make` in `upkeep/backups.rs`, with `[backup] directory`, every `[backup] every_s`: makes a
 //!   backup.
-//! - `keep_log` in `upkeep/backups.rs`, with `[backup] directory`, every second: archives the log
-//!   since the last backup.
+//! - `keep_log` in `upkeep/backups.rs`, with `[backup] directory`, every second: archives the
+//!   applied log entries.
 //! - `run` in `upkeep/mirror.rs`, with `[backup_s3]`, HTTP, every 10 s: copies backups and log to
 //!   the bucket.
 //!
@@ -61,8 +63,8 @@
 //!
 //! - `Proposer::run` in `write/proposals.rs`, on each batch of writes, vital: as the leader, stamps
 //!   and proposes.
-//! - `confirm_reads` in `read/index.rs`, on each round of reads, vital: obtains the read index from
-//!   the leader.
+//! - `confirm_reads` in `read/index.rs`, for each group of waiting reads, vital: obtains the read
+//!   index from the leader.
 //! - `watch` in `leadership/watch.rs`, when the leader changes, vital: logs and counts the change.
 //! - `follow_members` in `leadership/watch.rs`, when the membership changes, vital: updates the
 //!   addresses of connections.

@@ -42,8 +42,8 @@ pub(crate) struct LogEnds {
     pub(crate) committed: Option<LogId>,
 }
 
-/// RocksDB overwrites obsolete write-ahead log files: a sync of such a file is faster, because only
-/// a growing file also changes file system metadata. A file is obsolete when all column families
+/// RocksDB reuses obsolete write-ahead log files. A sync of an overwritten file is faster, because
+/// file system metadata changes only if a file grows. A file is obsolete when all column families
 /// are flushed, so they are flushed together.
 fn options(store: &StoreOptions, cache: &Cache) -> Options {
     let mut options = rocks::options(store.log_buffer_bytes, cache, "recycle_log_file_num=2;");

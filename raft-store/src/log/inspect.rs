@@ -11,7 +11,7 @@ use crate::types::Entry;
 pub struct LogLine {
     /// Index of the entry.
     pub index: u64,
-    /// Length of its row.
+    /// Length of its row in bytes.
     pub bytes: usize,
     /// The entry, or why it cannot be read.
     pub entry: Result<Entry, String>,

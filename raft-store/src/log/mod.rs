@@ -64,8 +64,8 @@ impl LogStore {
             && led.leader_id.term > 0
             && ends.vote < Some(led)
         {
-            // The start has installed a snapshot that was received before a crash, so openraft has
-            // not saved the vote of its leader.
+            // This start has installed a snapshot that was received before a crash, and openraft
+            // had not yet saved a vote for the leader of the last entry in it.
             database.write_synced(|batch| database.put_vote(batch, version, &led))?;
             ends.vote = Some(led);
         }
@@ -87,7 +87,7 @@ impl LogStore {
                 "a crash undid a truncation of the log; the state is ahead of the log, so the log \
                  now begins after the state"
             );
-            // As for each truncation, the synced position in `reached` is lowered first.
+            // The synced position in `reached` is lowered first, as before each truncation.
             found.last = None;
             ReachedFile::begin(&options.dir, found)?;
             database.begin_behind(version, &applied)?;
@@ -134,7 +134,7 @@ impl LogStore {
         Arc::downgrade(&self.shared.database.rocks.db)
     }
 
-    /// A reader independent of openraft's. Keeps the database open.
+    /// A reader of the log in addition to those of openraft. It keeps the database open.
     pub fn reader(&self) -> LogReader {
         LogReader {
             shared: Arc::clone(&self.shared),
@@ -199,8 +199,8 @@ fn is_overtaken(database: &LogDatabase, ends: &LogEnds, applied: LogId) -> Resul
 }
 
 impl LogReader {
-    /// The next entries from `start` to before `end`: about 1 MiB, but at least one entry. They
-    /// begin after `start` if the log does.
+    /// The next entries of `start..end`: about 1 MiB, but at least one entry. If the log begins
+    /// after `start`, the result begins with the first entry of the log.
     ///
     /// # Errors
     /// The log cannot be read; the storage has failed.
@@ -208,7 +208,7 @@ impl LogReader {
         self.read((start, end), STEP_BYTES)
     }
 
-    /// The existing entries of the range, up to `bytes_max` bytes but at least one.
+    /// The existing entries of the range, up to `bytes_max` bytes but at least one entry.
     fn read(&self, range: (u64, u64), bytes_max: usize) -> io::Result<Vec<Entry>> {
         let tail = self.shared.tail();
         let start = range.0.max(tail.first_index());

@@ -1,11 +1,11 @@
-//! The file `reached`: it notes the last synced position of the log. The note distinguishes a log
-//! that has lost synced entries from a log whose incomplete, unsynced end was truncated. RocksDB
-//! opens both without an error.
+//! The file `reached`, which notes the last synced position of the log. RocksDB opens a log that
+//! has lost synced entries without an error, just like a log whose incomplete, unsynced end was
+//! truncated. The note distinguishes the two.
 //!
 //! The note is never ahead of the log: it is raised after a sync, and lowered durably before a
 //! truncation is written, so no crash causes a false alarm. The file is overwritten in place after
-//! each sync of the log, but synced itself only when the store closes. After a `kill -9` the note
-//! is exact, after a loss of power it may be a few seconds old.
+//! each sync of the log, but is itself synced only when the store closes. After a `kill -9` the
+//! note is exact; after a loss of power it may be a few seconds old.
 
 use std::fs::File;
 use std::io;

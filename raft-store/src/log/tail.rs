@@ -48,8 +48,8 @@ impl Tail {
         }
     }
 
-    /// The commit index, if it is not yet in RocksDB and not beyond `last`; then it counts as
-    /// written.
+    /// Returns the commit index to write, and counts it as written. `None` if it is already in
+    /// RocksDB or beyond `last`.
     pub(super) fn take_committed(&mut self, last: Option<LogId>) -> Option<LogId> {
         let last = last?.index;
         let committed = self.committed.filter(|id| id.index <= last)?;
@@ -57,7 +57,7 @@ impl Tail {
         is_new.then_some(committed)
     }
 
-    /// The first index that may exist.
+    /// The index after the last purged entry.
     pub(super) fn first_index(&self) -> u64 {
         next_index(self.purged.as_ref())
     }

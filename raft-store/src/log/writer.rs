@@ -93,7 +93,7 @@ impl Shared {
         Ok(())
     }
 
-    /// Writes the commit index when no batch follows. If this fails, the next start replays more
+    /// Writes the commit index before the store closes. If this fails, the next start replays more
     /// entries.
     fn write_committed(&self, last: Option<LogId>) {
         let mut batch = WriteBatch::default();
@@ -102,8 +102,8 @@ impl Shared {
         }
     }
 
-    /// Adds the commit index to a batch, unless it is beyond `last`, the last written entry: later
-    /// entries may be lost. Returns whether it was added.
+    /// Adds the commit index to a batch, unless it is beyond `last`, the last written entry:
+    /// entries after `last` may still be lost. Returns whether it was added.
     fn add_committed(&self, batch: &mut WriteBatch, last: Option<LogId>) -> bool {
         let committed = self.tail().take_committed(last);
         if let Some(committed) = committed {
@@ -273,9 +273,9 @@ impl BatchWaiters {
         }
     }
 
-    /// Callers wait only for entries and votes. A crash may lose the rest: a purge is repeated, a
-    /// truncation is synced with the append that follows it, and an old commit index only makes the
-    /// replay at the next start longer.
+    /// Only appends and votes have waiting callers. A crash may lose the other jobs: a purge is
+    /// repeated, a truncation is synced with the append that follows it, and an old commit index
+    /// only makes the replay at the next start longer.
     fn needs_sync(&self) -> bool {
         !self.appends.is_empty() || !self.votes.is_empty()
     }

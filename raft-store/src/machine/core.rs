@@ -40,12 +40,13 @@ thread_local! {
     static APPLYING: Cell<Option<LogId>> = const { Cell::new(None) };
 }
 
-/// The entry that this thread is applying. In a panic hook: the entry that caused the panic.
+/// The entry that this thread is applying. A panic hook calls this to find the entry that caused
+/// the panic.
 pub fn applying() -> Option<LogId> {
     APPLYING.get()
 }
 
-/// Changes of the entries of a batch.
+/// Changed rows and ledger entries of a batch.
 #[derive(Default)]
 struct Changes {
     rows: Vec<ChangedRow>,
@@ -126,8 +127,8 @@ impl Core {
         self.publisher.publish(next);
     }
 
-    /// Whether applying these entries takes hardly longer than handing them to another thread: they
-    /// are a few claims.
+    /// Whether the entries are a few claims, which can be applied in hardly more time than it takes
+    /// to hand them to another thread.
     pub(super) fn is_cheap(&self, entries: &[EntryResponder<TypeConfig>]) -> bool {
         let current = self.current();
         let (mut bytes, mut steps) = (runtime::limits().apply_inline, CHEAP_STEPS);
@@ -305,7 +306,7 @@ impl Core {
     pub(super) fn cover(&self) -> io::Result<Arc<AppliedState>> {
         let _writing = self.writing.lock();
         let started = Instant::now();
-        // Taken before the flush, which may miss entries applied in the meantime.
+        // Read before the flush, which may not include entries that are applied while it runs.
         let applied = self.current();
         self.counted(self.make_rows_durable())?;
         tracing::info!(
@@ -368,7 +369,7 @@ impl Core {
         self.behind.write()?;
         let _under_way = self.base.counters.disk_wait.begin();
         self.database.sync().map_err(|error| {
-            // After a transient error RocksDB still accepts writes.
+            // If RocksDB still accepts writes, the error was transient.
             match self.database.write(WriteBatch::default()) {
                 Ok(()) => io_error(error),
                 Err(_) => self.failure.fail("flushed", error.as_ref()),

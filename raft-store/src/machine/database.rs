@@ -39,10 +39,9 @@ const TAG_END: [u8; 1] = [u8::MAX];
 const APPLIED: &str = "\0applied";
 const INSTALLING: &str = "\0installing";
 const LEDGER: &str = "\0ledger-packs";
-/// Key prefix of packs of ledger entries, which are keyed by the index of their last entry. The
-/// prefix sorts before all other keys. So the key ranges of newer files do not include the older
-/// packs, which compactions would otherwise rewrite, and versions without a ledger do not read the
-/// packs.
+/// Key prefix of a pack of ledger entries; the index of its last entry follows. The prefix sorts
+/// before all other keys. So a file with newer packs does not overlap files with older packs, and
+/// compactions do not rewrite the older ones. Versions without a ledger do not read the packs.
 const ENTRY: [u8; 2] = [0, 0];
 
 pub(crate) struct StateDatabase {
@@ -51,7 +50,7 @@ pub(crate) struct StateDatabase {
     unflushed: AtomicUsize,
 }
 
-/// The log position of the rows; written in the same batch.
+/// The log position of the rows; written in the same batch as the rows.
 #[derive(Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct AppliedRecord {
     pub(crate) last: Option<WireLogId>,
@@ -203,7 +202,7 @@ impl StateDatabase {
         }
     }
 
-    /// Adds to a batch the log position that the rows have after it.
+    /// Adds to a batch the log position that the rows will have after the batch.
     pub(super) fn put_applied(
         &self,
         batch: &mut WriteBatch,
@@ -219,12 +218,12 @@ impl StateDatabase {
         batch.put_cf(self.family(), APPLIED, wire::encode(version, &record));
     }
 
-    /// The last written ledger record.
+    /// Reads the last written ledger record.
     pub(super) fn ledger<T: DeserializeOwned>(&self) -> Result<Option<T>> {
         self.rocks.record(ROWS, LEDGER)
     }
 
-    /// Adds to a batch the ledger record that is valid after it.
+    /// Adds to a batch the ledger record that will be valid after the batch.
     pub(super) fn put_ledger(
         &self,
         batch: &mut WriteBatch,
@@ -271,7 +270,7 @@ impl StateDatabase {
         iterate(keys, mode).map(|pack| pack.map(|(_, pack)| pack))
     }
 
-    /// Writes a batch to memory, atomically.
+    /// Writes a batch to RocksDB's buffer in memory, atomically. Flushes if the buffer is large.
     pub(super) fn write(&self, batch: WriteBatch) -> Result<(), rocksdb::Error> {
         let mut options = WriteOptions::default();
         options.disable_wal(true);

@@ -41,13 +41,14 @@ impl Drafts {
     /// purge the log.
     ///
     /// # Errors
-    /// As [`Drafts::cover`].
+    /// The errors of [`Drafts::cover`].
     pub async fn flush(&self) -> io::Result<()> {
         let core = self.core()?;
         runtime::blocking(move || core.make_rows_durable()).await
     }
 
-    /// The file of a snapshot to send. A snapshot in memory is written now.
+    /// Returns the file of a snapshot to send. If the snapshot is only in memory, writes the file
+    /// first.
     ///
     /// # Errors
     /// File system errors.

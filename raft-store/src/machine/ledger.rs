@@ -1,7 +1,7 @@
-//! The ledger: the changes of each log entry after a floor ([`LedgerEntry`]). A node records the
-//! changes of the entries that it applies: in memory, and later on disk in the batch that writes
-//! the rows. So a crash leaves neither gaps nor duplicates: unflushed entries are applied and
-//! recorded again.
+//! The ledger: the changes ([`LedgerEntry`]) of each log entry after the *floor*, the last entry
+//! whose changes are not retained. A node records the changes of the entries that it applies: first
+//! in memory, later on disk, in the batch that writes the rows. So a crash leaves neither gaps nor
+//! duplicates: unflushed entries are applied and recorded again.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Weak};
@@ -22,7 +22,7 @@ use crate::wire::{RecordVersion, WireError};
 /// Number of pieces of a full ledger. The oldest entries are dropped one piece at a time.
 const PIECES: u64 = 16;
 
-/// The floor of a new node.
+/// The floor of a node that has applied nothing.
 const NEW: Floor = Floor {
     index: 0,
     at: Timestamp(i64::MIN),
@@ -38,7 +38,7 @@ fn empty_floor(applied: &AppliedState) -> Floor {
 /// Why ledger entries cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum LedgerError {
-    /// Some entries are below the floor.
+    /// Some requested entries are no longer retained.
     #[error("the changes up to entry {} are no longer in the ledger", .0.index)]
     Gone(Floor),
     /// An entry does not read back as written.
@@ -56,8 +56,8 @@ pub enum LedgerError {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct LedgerRecord {
     pub(crate) floor: Floor,
-    /// The last applied entry when the record was written. If the rows have another last entry, a
-    /// version without a ledger has written them.
+    /// The last applied entry when the record was written. If the rows have another last entry,
+    /// a version of placementd without a ledger has written them.
     pub(crate) up_to: Option<u64>,
     /// The pieces after the floor: last entry and length in bytes of each.
     pub(crate) pieces: VecDeque<(Floor, u64)>,
@@ -97,21 +97,22 @@ impl LedgerRecord {
 
 /// State shared by readers and the writer.
 struct LedgerState {
-    /// Its floor is raised before the entries below the floor are removed from the database.
+    /// The floor in the record is raised before the entries up to the floor are removed from the
+    /// database.
     record: LedgerRecord,
     /// Packs that may not be in the database yet, in log order.
     tail: VecDeque<Arc<Pack>>,
 }
 
 impl LedgerState {
-    /// Number of packs in the tail that this state covers.
+    /// Number of packs in the tail whose entries `applied` contains.
     fn up_to(&self, applied: &AppliedState) -> usize {
         let index = applied.index();
         (self.tail).partition_point(|pack| Some(pack.last.index) <= index)
     }
 }
 
-/// The open database of a ledger. A reader holds it while it reads.
+/// The open database of a ledger. A reader keeps it open while it reads.
 struct OpenLedger {
     database: Arc<StateDatabase>,
     /// Declared last, so that it is dropped last: it holds the lock of the directory until the
@@ -160,7 +161,7 @@ impl LedgerWriter {
         }
     }
 
-    /// Adds new packs before the state that contains them is published.
+    /// Adds new packs. Must be called before the state that contains their entries is published.
     pub(super) fn note(&self, packs: Vec<Pack>) {
         self.kept
             .lock()
@@ -168,8 +169,8 @@ impl LedgerWriter {
             .extend(packs.into_iter().map(Arc::new));
     }
 
-    /// Adds the packs up to the written state to a batch. Raises the floor above entries that are
-    /// too old, and adds their removal to the batch.
+    /// Adds the packs whose entries `applied` contains to a batch. If the ledger is then too large,
+    /// raises the floor and adds the removal of the oldest entries to the batch.
     pub(super) fn put(
         &self,
         batch: &mut WriteBatch,
@@ -298,7 +299,7 @@ impl OpenLedger {
 }
 
 impl Ledger {
-    /// The floor of the ledger. It contains all later entries that this node has applied.
+    /// The floor. The ledger contains all later entries that this node has applied.
     pub fn floor(&self) -> Floor {
         if mutant!("floor-forgotten") {
             return NEW;
@@ -340,7 +341,7 @@ impl Ledger {
         if from <= in_database {
             has_all = page.take(opened.entries(from, in_database, false))?;
         }
-        // If entries were dropped during the read, the floor is above them by now.
+        // If entries were dropped during the read, the floor has already been raised.
         self.check(after)?;
         if has_all {
             page.take(between(

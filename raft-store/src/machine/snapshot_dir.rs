@@ -1,5 +1,5 @@
-//! The directory of snapshots: the snapshot being sent, and received snapshots. A start uses only
-//! complete received snapshots that were not installed.
+//! The directory of snapshots. It contains the snapshot that is being sent, and received snapshots.
+//! A start uses only complete received snapshots that were not installed.
 
 use std::fs::{self, File};
 use std::io::{self, BufWriter};
@@ -24,7 +24,7 @@ use crate::synced_file::SyncedFile;
 use crate::types::{LogId, SnapshotMeta};
 use placement_base::coverage::RarePath;
 
-/// Name prefix of a snapshot to send; the covered entry follows.
+/// Name prefix of a snapshot to send; the id of the last covered entry follows.
 const SNAPSHOT: &str = "snapshot-";
 /// Name prefix of a received and verified snapshot until it is installed. openraft purges the log
 /// that the snapshot covers before the installation, so the next start must find the file.
@@ -38,11 +38,11 @@ pub struct SnapshotDir {
 
 struct Inner {
     dir: PathBuf,
-    /// Kept open, so that a lack of file descriptors cannot interrupt a snapshot.
+    /// Kept open, so that a snapshot does not fail if the process has no file descriptors left.
     handle: File,
     identity: Identity,
     written: Mutex<Option<WrittenSnapshot>>,
-    /// The log may be purged up to this entry; snapshots that cover less are useless.
+    /// The log may be purged up to this entry; snapshots that end before it are useless.
     cut: Mutex<Option<LogId>>,
     /// Number of receivers so far; part of their file names.
     receivers: AtomicU64,
@@ -50,7 +50,7 @@ struct Inner {
 }
 
 impl SnapshotDir {
-    /// Removes unfinished files. Finished ones stay until [`SnapshotDir::clear`].
+    /// Removes unfinished files. Finished files stay until [`SnapshotDir::clear`].
     pub(crate) fn open(base: &Base) -> Result<Self> {
         let dir = base.options.dir.join(SNAPSHOT_DIR);
         let handle = fs::create_dir_all(&dir)
@@ -122,15 +122,15 @@ impl SnapshotDir {
         SnapshotReceiver::create(&self.inner.dir, number)
     }
 
-    /// The written snapshot, if the log still contains the entries after it.
+    /// The written snapshot, unless the log after it may have been purged.
     pub(super) fn written(&self) -> Option<WrittenSnapshot> {
         let written = self.inner.written.lock().clone();
         let cut = *self.inner.cut.lock();
         written.filter(|written| written.meta.last_log_id >= cut)
     }
 
-    /// Records that the log may be purged up to `last`, and removes the written snapshot. A
-    /// snapshot of an older state that is still being written is sent once and not offered again.
+    /// Records that the log may be purged up to `last`, and removes the written snapshot. If a
+    /// snapshot of an older state is still being written, it is sent once and then not used again.
     pub(super) fn cut_up_to(&self, last: Option<LogId>) {
         let mut cut = self.inner.cut.lock();
         *cut = last.max(*cut);
@@ -173,8 +173,8 @@ impl SnapshotDir {
     /// and covers what its sender announced. The installation does not read the returned file
     /// again. If the node crashes before the installation, the next start installs the file.
     ///
-    /// A snapshot that is rejected here is sent again. If the state machine rejected it, the node
-    /// would stop, because openraft treats every error of the state machine as a broken disk.
+    /// A snapshot that is rejected here is sent again. If the state machine rejected it later, the
+    /// node would stop, because openraft treats every error of the state machine as a broken disk.
     ///
     /// # Errors
     /// [`SnapshotError`]; the file is removed.
@@ -224,7 +224,8 @@ impl SnapshotDir {
         applied_state(header, state)
     }
 
-    /// Renames a received file so that the next start finds it, unless it already has such a name.
+    /// Renames a received file so that the next start finds it. Does nothing if it has such a name
+    /// already.
     pub(super) fn keep(&self, file: &SnapshotFile) -> io::Result<SnapshotFile> {
         if is_received(file.path()) {
             return Ok(file.renamed(file.path()));

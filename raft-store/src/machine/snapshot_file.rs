@@ -51,9 +51,9 @@ pub struct SnapshotFile {
     pub(super) path: PathBuf,
     file: Arc<File>,
     length: u64,
-    /// The content, if the file was verified.
+    /// The content of the file, if it was verified.
     pub(super) verified: Option<Arc<AppliedState>>,
-    /// Removes a received file that is never installed.
+    /// Removes the file when dropped, if the file was received and is not installed.
     _draft: Option<Arc<Draft>>,
 }
 
@@ -75,7 +75,7 @@ impl SnapshotFile {
         })
     }
 
-    /// The same file after a rename.
+    /// The same file under its new path.
     pub(super) fn renamed(&self, path: &Path) -> Self {
         Self {
             path: path.to_owned(),
@@ -85,7 +85,7 @@ impl SnapshotFile {
         }
     }
 
-    /// Reads the file from its beginning, even if a newer one has replaced it.
+    /// Reads the file from its beginning, even if a newer file has replaced it in the directory.
     pub(super) fn reader(&self) -> impl Read + Send + use<> {
         let from_start = FromStart {
             file: Arc::clone(&self.file),
@@ -145,7 +145,7 @@ pub struct SnapshotReceiver {
 }
 
 impl SnapshotReceiver {
-    /// `number` distinguishes the receivers of one start of the node.
+    /// `number` distinguishes the receivers that were created since the node started.
     pub(super) fn create(dir: &Path, number: u64) -> io::Result<Self> {
         let path = dir.join(format!("{INCOMING}{number}"));
         Ok(Self {
@@ -168,7 +168,7 @@ impl SnapshotReceiver {
     }
 
     /// Syncs the complete file. [`SnapshotDir::verify`](super::SnapshotDir::verify) verifies its
-    /// content; without that, the installation does.
+    /// content; if it is not called, the installation does so.
     ///
     /// # Errors
     /// File system errors.

@@ -32,7 +32,7 @@ const HEADER: u8 = 1;
 const ROWS: u8 = 2;
 const FOOTER: u8 = 3;
 
-/// A longer frame is treated as damage.
+/// Longer frames are rejected as damaged.
 const FRAME_BYTES_MAX: usize = 64 << 20;
 
 /// The header of a snapshot. Each change of the format increments the version of this record, so
@@ -116,7 +116,7 @@ pub enum SnapshotError {
 }
 
 impl SnapshotError {
-    /// Whether a newer binary could read it.
+    /// Whether a newer version of placementd could read the file.
     pub fn is_newer(&self) -> bool {
         matches!(self, Self::NewerRecord(_) | Self::NewerLevel(_))
     }

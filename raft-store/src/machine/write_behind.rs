@@ -44,8 +44,8 @@ struct FlushThresholds {
 pub(super) struct ChangedRow {
     partition: PartitionId,
     key: RowKey,
-    /// Whether the row certainly did not exist before the change. True for the outcome of a write,
-    /// which is put only once.
+    /// Whether the row certainly did not exist before the change. This holds for the outcome of a
+    /// write, which is put only once.
     is_new: bool,
 }
 
@@ -187,8 +187,8 @@ impl WriteBehind {
     }
 }
 
-/// Writes the pending rows whenever it is woken. If the store closes before that, the next start
-/// applies their entries again.
+/// Writes the pending rows whenever it is woken. If the store closes before they are written, the
+/// next start applies their entries again.
 async fn write_when_due(shared: Weak<Shared>, mut woken: mpsc::UnboundedReceiver<()>) {
     while woken.recv().await.is_some() {
         runtime::scheduled().await;

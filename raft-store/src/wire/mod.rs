@@ -4,11 +4,11 @@
 //! versions, so its types are first converted to structs of this project.
 //!
 //! Encoded data must stay readable forever. So variants are only appended, and fields are only
-//! added at the end of a struct, with a default. Trailing fields with their default are omitted: a
-//! binary that does not know a field rejects the record as damaged. So code sets a new field to
-//! another value only from a new feature level of the cluster on ([`placement_model::Level`]). A
-//! change that older binaries would misread needs a new feature level, too, and the next version
-//! byte.
+//! added at the end of a struct, with a default. Trailing fields with their default value are
+//! omitted. If a record contains a field that a binary does not know, the binary rejects the record
+//! as damaged. So a new field gets another value only once the cluster has a feature level at which
+//! every node knows the field ([`placement_model::Level`]). If older binaries would misread a
+//! change, it needs a new feature level, too, and the next version byte.
 
 mod raft;
 

@@ -106,7 +106,7 @@ impl TryFrom<WireMembership> for Membership {
 /// A membership with the log entry that set it.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct WireStoredMembership {
-    /// The entry; `None` before the first one.
+    /// The log entry; `None` before the first membership.
     pub set_by: Option<WireLogId>,
     /// The membership set by that entry.
     pub membership: WireMembership,
@@ -189,7 +189,7 @@ pub enum WirePayload {
 pub struct WireCommand {
     /// Timestamp that the leader assigned.
     pub at: Timestamp,
-    /// Id of the write, with the node that received it.
+    /// Id of the write, which contains the number of the node that received it.
     pub write_id: Option<WriteId>,
     /// The record of the [`Command`](placement_model::Command), as the receiving node encoded it.
     pub command: Blob,

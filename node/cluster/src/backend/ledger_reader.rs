@@ -32,7 +32,7 @@ impl LedgerReader {
 impl LedgerBackend for LedgerReader {
     fn floor(&self) -> Floor {
         let floor = self.0.get().map(|running| running.replica.ledger.floor());
-        // Without a cluster the ledger is empty.
+        // Without a cluster nothing is retained.
         floor.unwrap_or(Floor {
             index: u64::MAX,
             at: Timestamp(i64::MAX),
@@ -58,7 +58,7 @@ impl LedgerBackend for LedgerReader {
 
     fn applied_after(&self, index: u64) -> BoxFuture<'_, ()> {
         Box::pin(async move {
-            // Without a cluster there is no state to wait for, so the caller's wait ends at once.
+            // Without a cluster no state will follow, so the wait ends immediately.
             if let Some(running) = self.0.get() {
                 let mut applied = running.replica.views.subscribe();
                 let _ = applied.wait_for(|applied| *applied > Some(index)).await;

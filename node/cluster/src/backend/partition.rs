@@ -1,10 +1,10 @@
 //! Reads and writes of one partition, isolated from the others.
 //!
-//! A request belongs to the partition to which its name or route led when the request arrived. A
-//! write carries the id of that partition and the number of its route changes so far. If the
-//! partition was deleted or its routes changed before the write is applied, apply refuses the
-//! write: the request may belong to another partition, and this node may not have applied that
-//! change yet.
+//! A request belongs to the partition that its name or route selected when the request arrived. A
+//! write carries the id of that partition, and the number of changes of the partition's routes so
+//! far. If the partition was deleted or its routes changed before the write is applied, apply
+//! refuses the write: the request may now belong to another partition, and this node may not have
+//! applied the change yet.
 
 use std::sync::Arc;
 
@@ -19,13 +19,13 @@ use placement_base::backend::{
     AppliedWrite, Consistency, Position, ReadBackend, Unavailable, View, WriteBackend,
 };
 
-/// One partition as its API sees it.
+/// One partition, as the handlers of its API use it.
 pub struct PartitionBackend {
-    /// `None`: whichever partition has the name at the moment.
+    /// `None`: the partition that currently has the name.
     pub id: Option<PartitionId>,
     pub name: PartitionName,
-    /// The route that led requests here; `None`: they arrive through the partition's own listener
-    /// or from this process.
+    /// The route by which the requests arrive. `None`: they arrive through the partition's own
+    /// listener or from this process.
     pub by: Option<RoutedBy>,
     /// Reads of the whole node, not only of this partition.
     pub read: Arc<dyn ReadBackend>,
@@ -52,9 +52,10 @@ impl PartitionBackend {
         command: Command,
         request_id: String,
     ) -> Result<AppliedWrite, Unavailable> {
-        // This is the node's local view; apply checks again.
+        // This view may be older than the state to which the write is applied, so apply checks
+        // again.
         let view = match self.seen(Consistency::Local).await {
-            // This node may lag behind the node that created the partition.
+            // The partition may have been created a moment ago by another node.
             Err(Unavailable::NoPartition(_)) => self.seen(Consistency::Linearizable).await?,
             seen => seen?,
         };

@@ -1,12 +1,13 @@
 //! Reads: what each consistency level promises, and how this node keeps the promise.
 //!
-//! * linearizable: obtains the read index (`read/index.rs`), then waits until this
-//!   node has applied up to it.
-//! * session: waits until this node has applied the client's token.
-//! * bounded: answers at once if the state was complete recently enough, else as linearizable.
+//! * linearizable: obtains the read index (`read/index.rs`), then waits until this node has applied
+//!   the log up to it.
+//! * session: waits until this node has applied the log up to the index in the client's token.
+//! * bounded: answers immediately if the state was complete recently enough. Otherwise reads as
+//!   linearizable.
 //! * local: answers with the current state of this node.
-//! * bounded or local: as bounded, but as local while this node cannot reach the leader. The first
-//!   read that fails to reach it waits a little longer than an election takes.
+//! * bounded or local: reads as bounded, or as local while this node cannot reach the leader. The
+//!   first read that finds the leader unreachable waits a little longer than an election takes.
 //!
 //! No read is answered before the state contains all standard names of this binary
 //! ([`crate::standards`]).
@@ -70,7 +71,7 @@ impl ReadBackend for Reads {
     }
 }
 
-/// Waits until this node has applied a client's token.
+/// Waits until this node has applied the log up to the index in a client's token.
 async fn reach(
     replica: &Replica,
     token: PlacementIndex,

@@ -1,4 +1,5 @@
-//! Writes: commits a command and returns the state of this node that contains it.
+//! Writes: a command is committed, and the caller gets a state of this node that includes its
+//! effect.
 
 use std::sync::Arc;
 
@@ -13,15 +14,15 @@ use crate::backlog::Backlog;
 use crate::slot::Slot;
 use placement_base::backend::{AppliedWrite, Unavailable, WriteBackend};
 
-/// Writes of one node: commands of the whole cluster, and, through
-/// [`PartitionBackend`](super::partition::PartitionBackend), those of each partition.
+/// Writes of one node: commands for the whole cluster, and commands for one partition, which arrive
+/// through [`PartitionBackend`](super::partition::PartitionBackend).
 pub struct Writes {
     slot: Arc<Slot>,
     backlog: Backlog,
 }
 
 impl Writes {
-    /// `backlog` bounds the writes that wait here.
+    /// `backlog` limits the number of writes that wait here.
     pub fn new(slot: Arc<Slot>, backlog: Backlog) -> Self {
         Self { slot, backlog }
     }
@@ -33,7 +34,7 @@ impl Writes {
         command: Command,
         request_id: String,
     ) -> Result<AppliedWrite, Unavailable> {
-        // The size of the record is not known yet; the leader's backlog counts it.
+        // The size of the encoded command is not known yet. The backlog of the leader counts it.
         let permit = self.backlog.permit(0).map_err(busy)?;
         let deadline = Instant::now() + self.slot.wait();
         let node = self.slot.running(deadline).await?;

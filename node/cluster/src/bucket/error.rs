@@ -5,7 +5,7 @@ use std::error::Error;
 
 use http::StatusCode;
 
-/// Longest shown part of a store's message.
+/// Maximum number of characters shown of a store's message.
 const MESSAGE_CHARS: usize = 200;
 
 /// An operation on a bucket failed.
@@ -15,7 +15,7 @@ pub struct BucketError(pub(crate) String);
 
 impl From<object_store::Error> for BucketError {
     fn from(error: object_store::Error) -> Self {
-        // The outer errors repeat the request.
+        // The outer errors also contain the request.
         let mut cause: &dyn Error = &error;
         while let Some(inner) = cause.source() {
             cause = inner;
@@ -30,7 +30,7 @@ impl From<std::io::Error> for BucketError {
     }
 }
 
-/// `None` for success and for a missing object.
+/// Returns the error in a response; `None` for success and for a missing object.
 pub(super) fn refusal(status: StatusCode, body: &[u8]) -> Option<BucketError> {
     if status.is_success() {
         return None;

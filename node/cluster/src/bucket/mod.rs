@@ -1,11 +1,10 @@
 //! An S3 bucket with copies of the nodes' backup directories.
 //!
 //! ```text
-//! PREFIX/CLUSTER_ID/node-N/NAME   a file of that directory, under its name there
+//! PREFIX/CLUSTER_ID/node-N/NAME   a copy of the file NAME in the backup directory of node N
 //! ```
-//!
 //! Files are uploaded in parts, one at a time. The store compares the SHA-256 of each part with the
-//! one in the signed request. An object is either complete or absent.
+//! SHA-256 in the signed request. An object is either complete or absent.
 
 mod credentials;
 mod error;
@@ -40,12 +39,12 @@ pub use settings::BackupS3Section;
 
 /// Bytes of one part. S3 accepts parts of at least 5 MiB, and at most 10,000 parts.
 const PIECE_BYTES: usize = 8 << 20;
-/// Longest accepted response: a part, or a page of a list.
+/// Maximum length of a response: a part, or a page of a list.
 const ANSWER_BYTES_MAX: usize = 2 * PIECE_BYTES;
 /// Deadline of one request, which carries at most 8 MiB.
 const REQUEST_MAX: Duration = Duration::from_secs(60);
 
-/// A bucket, or the part of it below a prefix.
+/// A bucket, or the objects below a prefix in it.
 #[derive(Debug)]
 pub struct Bucket {
     store: AmazonS3,
@@ -60,12 +59,12 @@ pub struct Stored {
     pub length: u64,
     /// When it was written, in seconds since 1970.
     pub written: i64,
-    /// Changes with each write.
+    /// Version of the object, which changes with each write (ETag).
     version: Option<String>,
 }
 
 impl Bucket {
-    /// Reads the credentials and certificates, without a request to the store. Blocks.
+    /// Reads the credentials and certificates; sends no request to the store. Blocks.
     pub fn open(settings: &BackupS3Section, net: Arc<dyn Net>) -> Result<Self, BucketError> {
         let credentials = credentials::read(settings.credentials_file.as_deref())?;
         let tls =
@@ -103,7 +102,7 @@ impl Bucket {
         key
     }
 
-    /// The directories with objects, each `CLUSTER_ID/node-N`.
+    /// The directories that contain objects, each as `CLUSTER_ID/node-N`.
     pub async fn places(&self) -> Result<Vec<String>, BucketError> {
         let mut places = Vec::new();
         let clusters = self.store.list_with_delimiter(Some(&self.prefix)).await?;
@@ -124,7 +123,7 @@ impl Bucket {
         Ok(found.into_iter().map(Stored::from_meta).collect())
     }
 
-    /// The object of this name.
+    /// Metadata of the object with this name.
     pub async fn head(&self, place: &str, name: &str) -> Result<Stored, BucketError> {
         Ok(Stored::from_meta(
             self.store.head(&self.key(place, name)).await?,
@@ -148,7 +147,8 @@ impl Bucket {
         let mut upload = self.store.put_multipart(&key).await?;
         let done = put_pieces(&mut *upload, file, length).await;
         if done.is_err() {
-            // If the abort fails too, the store's lifecycle rules may delete the parts.
+            // If the abort fails too, the parts remain until a lifecycle rule of the store deletes
+            // them.
             let _ = upload.abort().await;
         }
         done
@@ -178,7 +178,7 @@ impl Bucket {
         Ok(true)
     }
 
-    /// Downloads an object. Fails if it changes in the meantime.
+    /// Downloads an object. Fails if the object changes during the download.
     pub async fn fetch(
         &self,
         place: &str,
@@ -241,7 +241,7 @@ async fn put_pieces(
     Ok(())
 }
 
-/// The part of a file of this length that begins at `at`.
+/// Reads up to [`PIECE_BYTES`] from `at` of a file of `length` bytes.
 async fn read(file: &Arc<File>, at: u64, length: u64) -> io::Result<Bytes> {
     let file = file.clone();
     let length = (length - at).min(PIECE_BYTES as u64);
@@ -253,7 +253,7 @@ async fn read(file: &Arc<File>, at: u64, length: u64) -> io::Result<Bytes> {
     .await
 }
 
-/// Opens a file to copy. `None`: the file no longer exists.
+/// Opens a file in order to copy it. `None`: the file no longer exists.
 pub(crate) async fn open_to_read(path: &Path) -> io::Result<Option<Arc<File>>> {
     let path = path.to_owned();
     match runtime::blocking(move || File::open(path)).await {

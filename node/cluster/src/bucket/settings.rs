@@ -10,14 +10,13 @@ settings! {
     /// they cannot be set in the configuration.
     BackupS3Section {
         /// Bucket of an S3 store (Ceph's RGW, MinIO, AWS) to which `[backup] directory` is copied,
-        /// or `BUCKET/PATH`; each cluster and node has a path of its own below it. The bucket must
-        /// exist. Empty: nothing is copied.
+        /// as `BUCKET` or `BUCKET/PATH`. Each cluster and node has a path of its own below it. The
+        /// bucket must exist. Empty: nothing is copied.
         bucket: String = String::new(),
         /// URL of the store, e.g. `https://rgw.example:7480`. Empty: AWS, in `region`. With `http:`
         /// anyone on the network path can read the backups.
         endpoint: String = String::new(),
-        /// Region for which requests are signed, as the store requires; the default suits most
-        /// stores.
+        /// Region for which requests are signed. Most stores accept the default.
         region: String = "us-east-1".to_owned(),
         /// PEM file with the certificate authorities that may sign the store's certificate; unset:
         /// the authorities that this machine trusts.

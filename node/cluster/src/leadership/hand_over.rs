@@ -11,8 +11,9 @@ use crate::replica::Replica;
 /// Pause before a failed attempt is repeated.
 const PAUSE: Duration = Duration::from_millis(200);
 
-/// If this node leads, hands leadership to `to`, or to the voter with most of the log, as soon as
-/// that voter is reachable and has caught up. Returns the new leader. Gives up after `patience`.
+/// If this node leads, hands leadership to `to` or, if `to` is `None`, to the voter that has the
+/// most log entries, as soon as that voter is reachable and has caught up. Returns the new leader.
+/// Gives up after `patience`.
 pub(crate) async fn hand_over(
     replica: &Replica,
     to: Option<u64>,
@@ -38,7 +39,7 @@ pub(crate) async fn hand_over(
                 let attempt = (Instant::now() + PAUSE * 5).min(deadline);
                 replica.other_leader(Some(replica.me), attempt).await;
             }
-            // A new leader does not know yet how much of the log the others have.
+            // A new leader does not know yet how much of the log the other nodes have.
             None => sleep_until((Instant::now() + PAUSE).min(deadline)).await,
         }
         match replica.leader() {
@@ -57,7 +58,7 @@ pub(crate) async fn hand_over(
     }
 }
 
-/// Like `hand_over`, but only logs a failure: the leader continues.
+/// Like `hand_over`, but only logs a failure: this node then remains the leader.
 pub(crate) async fn try_to_hand_over(replica: &Replica, to: Option<u64>, patience: Duration) {
     if let Err(reason) = hand_over(replica, to, patience).await {
         tracing::warn!(reason, "leadership was not handed over");

@@ -1,6 +1,6 @@
 //! Moves leadership to preferred sites. If the configuration prefers some sites, leadership moves
-//! to the best of them with a voter that is reachable, has caught up and is willing. Otherwise it
-//! stays where it is: the cluster never waits for a preferred site.
+//! to the best of them that has a voter which is reachable, has caught up and accepts leadership.
+//! Otherwise leadership does not move: the cluster never waits for a preferred site.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,15 +19,15 @@ use placement_peer::transport::method::Method;
 const EVERY: Duration = Duration::from_secs(1);
 /// Deadline for another node's answer.
 const CALL: Duration = Duration::from_secs(1);
-/// If leadership returns to a node within this many times the wait before its last hand-over,
+/// If a node that handed leadership over becomes the leader again within this many times its wait,
 /// leadership is moving back and forth, for example between nodes that prefer different sites. The
-/// node then waits twice as long.
+/// node then doubles its wait.
 const FLUTTER: u32 = 4;
-/// Upper bound of that wait.
+/// Maximum wait.
 const SETTLE_MAX: Duration = Duration::from_mins(10);
 
 /// Position of a site in `preference`, whose items name a region or `REGION/ZONE`. Sites that are
-/// not listed rank last.
+/// not listed come last.
 fn rank(preference: &[String], site: &Site) -> usize {
     let fits = |wanted: &String| match wanted.split_once('/') {
         Some((region, zone)) => region == site.region && zone == site.zone,
@@ -45,7 +45,8 @@ pub(crate) async fn why_not(slot: &Slot, node: &Running) -> Option<String> {
     (node.is_disk_nearly_full().await).then(|| "its disk is nearly full".to_owned())
 }
 
-/// Hands leadership to a better site whenever this node leads and a better one is available.
+/// Hands leadership to a better site whenever this node leads and a voter at a better site can take
+/// over.
 pub async fn follow(slot: Arc<Slot>, preference: Vec<String>) {
     let mut led: Option<(u64, Instant)> = None;
     let mut settle = None;
@@ -76,30 +77,31 @@ pub async fn follow(slot: Arc<Slot>, preference: Vec<String>) {
             continue;
         }
         let than = match why_not(&slot, &node).await {
-            // The site from this node's own configuration; the membership may still contain an
-            // older one.
+            // Uses the site in this node's own configuration, because the membership may still
+            // contain the previous one.
             None => rank(&preference, &node.replica.config.node.site()),
-            // Any other site is better.
+            // This node should not lead, so every other site is better.
             Some(_) => usize::MAX,
         };
         let Some((to, site)) = better(&node, &preference, than).await else {
             continue;
         };
         if !node.replica.leads() || node.replica.vote().0.leader_id.term != term {
-            // Leadership changed while the others were asked, and may have returned in a new term.
+            // Leadership changed while the other nodes were asked. It may have returned to this
+            // node in a new term.
             continue;
         }
         RarePath::BetterSite.ran();
         tracing::info!(to, %site, "handing leadership over to a preferred site");
         handed_over = Some(Instant::now());
         try_to_hand_over(&node.replica, Some(to), wait).await;
-        // Whether this failed or not, wait again before the next attempt.
+        // Waits again before the next attempt, whether or not this one succeeded.
         led = None;
     }
 }
 
-/// Hands leadership over, within `patience`, if this node leads and another voter can take over.
-/// Returns the leader.
+/// Hands leadership over, within `patience`, if this node leads and is not the only voter. Returns
+/// the leader.
 pub async fn step_aside(node: &Running, patience: Duration) -> Result<Option<u64>, String> {
     let replica = &node.replica;
     if replica.leads() && replica.voters().len() > 1 {

@@ -1,6 +1,7 @@
 //! Measures round trips to the other members. Each node pings each voter, so that the round trips
-//! between any two possible leaders are known. There may be too many learners for each to ping the
-//! others; the leader measures them over its existing connections.
+//! between any two possible leaders are known. Learners may be too numerous for each node to ping
+//! them; only nodes that are connected to a learner, such as the leader, measure the round trip to
+//! it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,13 +16,13 @@ use placement_peer::transport::round_trips::RoundTrips;
 
 /// Interval between measurements of the same voter.
 const EVERY: Duration = Duration::from_secs(2);
-/// Connections to voters with longer round trips are opened before they are needed: opening takes
-/// several round trips, and a change of leadership should not wait for them.
+/// Connections to voters with longer round trips are opened before they are needed: opening a
+/// connection takes several round trips, and a change of leadership should not wait for that.
 const FAR: Duration = Duration::from_millis(10);
 
-/// A warning if the election timeouts are too short for the measured round trips to the voters. It
-/// is only a hint, because a measurement may be wrong. Round trips to learners do not affect
-/// elections.
+/// Returns a warning if the election timeouts are too short for the measured round trips to the
+/// voters. Round trips to learners do not affect elections. The warning is only a hint, because a
+/// measurement may be wrong.
 pub fn too_long(replica: &Replica, ways: &RoundTrips) -> Option<String> {
     let voters = replica.voters();
     if !voters.contains(&replica.me) {
@@ -42,7 +43,7 @@ pub fn too_long(replica: &Replica, ways: &RoundTrips) -> Option<String> {
     })
 }
 
-/// Measures as long as this node runs.
+/// Measures round trips and checks the clocks while this node runs.
 pub(crate) async fn measure(node: Arc<Running>, tasks: Tasks) {
     let Running { replica, peers, .. } = &*node;
     let (mut has_warned, mut wrong_clock) = (false, None);
@@ -70,14 +71,14 @@ pub(crate) async fn measure(node: Arc<Running>, tasks: Tasks) {
                 continue;
             }
             let (peers, address) = (peers.clone(), member.peer);
-            // A voter may become the leader, which sends the log; any member forwards writes to a
-            // new leader.
+            // Opens the connections that are needed when leadership changes: a voter may become the
+            // leader, which sends the log, and any member forwards writes to the new leader.
             let lanes: &[Lane] = if voters.contains(&replica.me) {
                 &[Lane::Log, Lane::Forward]
             } else {
                 &[Lane::Forward]
             };
-            // In a task of its own, so that an unreachable node does not delay the others.
+            // Runs as a separate task, so that an unreachable node does not delay the others.
             tasks.spawn(async move {
                 let Ok(channel) = peers.channel(id, &address, Lane::Control).await else {
                     return;
@@ -86,7 +87,7 @@ pub(crate) async fn measure(node: Arc<Running>, tasks: Tasks) {
                 let way = peers.round_trips.to(id);
                 if way.is_some_and(|way| way.least >= FAR) {
                     for lane in lanes {
-                        // On failure the connection is opened when it is needed.
+                        // If this fails, the connection is opened when it is needed.
                         let _ = peers.channel(id, &address, *lane).await;
                     }
                 }

@@ -1,4 +1,5 @@
-//! Reactions to leadership changes, and conditions under which a node must not lead any longer.
+//! Reactions to changes of the leader and the members, to failures of this node, and to peers that
+//! are reachable again.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -25,7 +26,7 @@ pub(crate) async fn watch(replica: Arc<Replica>) {
     }
 }
 
-/// Keeps the peers' addresses up to date when members move: openraft does not, once it has a
+/// Updates the addresses of the peers when members move. openraft does not do so once it has a
 /// connection to a member.
 pub(crate) async fn follow_members(replica: Arc<Replica>, peers: Arc<Peers>) {
     let mut changes = replica.leadership_changes();
@@ -44,18 +45,22 @@ pub(crate) async fn quarantine_on_task_end(replica: Arc<Replica>, tasks: Tasks) 
     ));
 }
 
-/// When the store fails or cannot read what it receives: leaves the cluster, so that another node
-/// leads. The state in memory remains readable.
+/// Waits until the store fails or cannot read what it receives, and then stops Raft on this node,
+/// so that another node leads. The state in memory remains readable.
 pub(crate) async fn quarantine_on_failure(replica: Arc<Replica>) {
     let failure = replica.health.clone().failed().await;
-    tracing::error!(%failure, "this node leaves the cluster; restart it once the cause is removed");
+    tracing::error!(
+        %failure,
+        "this node is quarantined: its replication stops, but it stays a member; fix the cause, \
+         then restart the node"
+    );
     if let Err(error) = replica.raft.shutdown().await {
         tracing::error!(%error, "replication did not stop cleanly");
     }
 }
 
-/// Makes a leader send entries to a peer as soon as the peer is reachable again, which a heartbeat
-/// usually detects. Otherwise the entries wait for openraft's next attempt, a second later.
+/// As the leader: sends entries to a peer as soon as the peer is reachable again, which a heartbeat
+/// usually detects. Otherwise the entries would wait for openraft's next attempt, one second later.
 pub(crate) async fn send_to_those_found(replica: Arc<Replica>, peers: Arc<Peers>) {
     let mut changes = peers.lost();
     let mut lost = changes.borrow_and_update().clone();
@@ -64,7 +69,7 @@ pub(crate) async fn send_to_those_found(replica: Arc<Replica>, peers: Arc<Peers>
         let is_found = |peer: &u64| !now.contains_key(peer);
         let found: Vec<u64> = lost.into_keys().filter(is_found).collect();
         lost = now;
-        // An empty list would mean all peers. The call fails only once Raft has ended.
+        // An empty list would mean all peers. The call fails only if Raft has ended.
         if !found.is_empty() && replica.raft.trigger().reset_backoff(found).await.is_err() {
             return;
         }

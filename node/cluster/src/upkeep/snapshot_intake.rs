@@ -1,5 +1,5 @@
-//! Receives snapshots. After an interrupted transfer the received part is retained, and the next
-//! transfer resumes there.
+//! Receives snapshots. If a transfer is interrupted, the received part is retained, and the next
+//! transfer continues after it.
 
 use std::io;
 use std::sync::Arc;
@@ -23,10 +23,10 @@ const KEPT: Duration = Duration::from_secs(10 * 60);
 /// Interval between checks for incomplete snapshots.
 const EVERY: Duration = Duration::from_secs(60);
 
-/// Receives one snapshot at a time. A new one replaces an incomplete one.
+/// Receives one snapshot at a time. A new snapshot replaces an incomplete one.
 #[derive(Clone, Default)]
 pub(crate) struct SnapshotIntake {
-    // Locked only on blocking threads, so that a call that is cancelled halfway does not lose the
+    // Locked only on blocking threads. So a call that is cancelled halfway does not lose the
     // received part.
     incoming: Arc<Mutex<Option<Incoming>>>,
 }
@@ -78,7 +78,7 @@ impl SnapshotIntake {
         runtime::blocking(move || with(&mut incoming.lock())).await
     }
 
-    /// Drops incomplete snapshots of which nothing more arrives; runs forever.
+    /// Drops an incomplete snapshot if no more parts of it arrive; runs forever.
     pub(crate) async fn clean(self) {
         loop {
             sleep(EVERY).await;
@@ -100,13 +100,13 @@ fn take(
 ) -> Result<SnapshotReply, Denied> {
     check_end(&call)?;
     let is_held = incoming.as_ref().is_some_and(|one| one.matches_call(&call));
-    // The first call of a transfer has no data, so a late part of another snapshot cannot discard
-    // this one.
+    // Only the first call of a transfer begins a snapshot, and it has no data. So a late part of
+    // another snapshot cannot discard this one.
     let begins = call.offset == 0 && call.data.0.is_empty();
     if !is_held && !begins {
         return Err(another());
     }
-    // Drop another snapshot first: the disk may not hold both.
+    // Drop the other snapshot first: the disk may not have room for both.
     let mut one = match incoming.take().filter(|_| is_held) {
         Some(held) => held,
         None => match begin(node, from, &call) {
@@ -128,14 +128,15 @@ fn take(
     Ok(SnapshotReply::From { offset })
 }
 
-/// A snapshot longer than announced could never be completed.
+/// Rejects a part that extends beyond the announced length: the snapshot could never be completed.
 fn check_end(call: &SnapshotCall) -> Result<(), Denied> {
     let SnapshotCall { bytes, offset, .. } = call;
     let end = offset.checked_add(call.data.0.len() as u64);
     if end.is_some_and(|end| end <= *bytes) {
         return Ok(());
     }
-    let reason = format!("the part at byte {offset} ends beyond its {bytes} bytes");
+    let reason =
+        format!("the part at byte {offset} extends beyond the announced length of {bytes} bytes");
     Err(Denied::Snapshot(reason))
 }
 

@@ -1,12 +1,12 @@
-//! Compacts the log: on each node at log indexes of its own, and when an operator requests it.
+//! Compacts the log, on each node at different log indexes, and when an operator requests it.
 //!
 //! The node first makes the rows of the applied entries durable, which writes only the changed
-//! rows. The durable rows are this node's snapshot, so the entries before it can be removed from
-//! the log. openraft does not trigger this, because it stops a node when a snapshot fails; here a
+//! rows. The durable rows are this node's snapshot, so the log entries up to there can be removed.
+//! openraft does not start this by itself, because it stops a node if a snapshot fails. Here, a
 //! full disk or a lack of file descriptors only delays the removal.
 //!
-//! A node that needs entries which the log no longer has must receive the whole state. So the log
-//! of a large state is cut only once it has half the size of the state.
+//! A node that needs entries which the log no longer has must receive the whole state. So if the
+//! state is large, entries are removed only when the log is at least half as long as the state.
 
 use std::io;
 use std::sync::Arc;
@@ -31,27 +31,27 @@ const SENDING: Duration = Duration::from_secs(1);
 /// Estimated size of a log entry, in bytes.
 const ENTRY_BYTES: u64 = 256;
 
-/// Makes the rows durable at each log index at which this node is due, and cuts the log before them
-/// if it is long enough.
+/// Makes the rows durable each time the applied log reaches the next due index of this node. If the
+/// log is long enough, also removes the entries that the rows contain.
 pub(crate) async fn watch(node: Arc<Running>) {
     let mut retries = Retries::default();
-    // Index up to which this task has made the rows durable; openraft does not know of flushes
-    // without a snapshot.
+    // Index up to which this task has made the rows durable. openraft learns of it only if a
+    // snapshot was made as well.
     let mut flushed = 0;
     loop {
-        // The due index depends on the members. They are read only after the first wait, because a
-        // new node does not know them before.
+        // The due index depends on the members. They are read after the first wait, because a new
+        // node does not know them earlier.
         for due in [Running::is_due_after, Running::is_due_at] {
             if (node.replica.views.wait_applied(due(&node, flushed)).await).is_err() {
                 return;
             }
         }
-        // A snapshot received in the meantime has moved the due index.
+        // If a snapshot was received in the meantime, the due index is now higher.
         let applied = node.replica.views.applied_index();
         if applied < Some(node.is_due_at(flushed)) {
             continue;
         }
-        // A node that is receiving a snapshot needs the log after it.
+        // A node that is receiving a snapshot will need the log after the snapshot.
         while node.sending.under_way().is_some() {
             sleep(SENDING).await;
             if node.sending.under_way().is_none() {
@@ -82,10 +82,12 @@ pub(crate) async fn watch(node: Arc<Running>) {
 }
 
 /// As the leader: sends a snapshot to a member that lacks more entries than the log should retain.
+/// Runs forever.
 ///
-/// While entries are sent to a member, openraft removes none that the member has not acknowledged,
-/// so with a member that is slower than the writes the log would grow without bound. Once the
-/// append stream to it is closed, the log is cut and the member receives the state.
+/// While entries are sent to a member, openraft removes no entries that the member has not
+/// acknowledged. With a member that cannot keep up with the writes, the log would grow without
+/// bound. Closing the append stream to it lets openraft remove the entries, and the member receives
+/// the state.
 pub(crate) async fn end_streams_of_those_behind(node: Arc<Running>) {
     loop {
         sleep(SENDING).await;
@@ -110,13 +112,14 @@ pub(crate) async fn end_streams_of_those_behind(node: Arc<Running>) {
     }
 }
 
-/// Whether `entries` log entries outweigh a snapshot of `bytes` bytes.
+/// Whether a log of `entries` entries is so long that it should be cut, given a snapshot of `bytes`
+/// bytes.
 fn outweighs(entries: u64, bytes: u64) -> bool {
     bytes <= runtime::limits().light_snapshot || entries.saturating_mul(ENTRY_BYTES) >= bytes / 2
 }
 
-/// The log index at which a node next makes its rows durable, if those up to `covered` are durable.
-/// `place` is the node's position among the `places` members.
+/// The log index at which a node next makes its rows durable, if the rows up to `covered` are
+/// durable. `place` is the node's position among the `places` members.
 ///
 /// The log is divided into rounds of `after` entries. In each round every node is due at an index
 /// of its own, so that the nodes are not all busy at once. An index less than half a round after
@@ -140,9 +143,9 @@ struct LogBounds {
 }
 
 impl LogBounds {
-    /// Index of the snapshot at which the log was last cut, which retained `log_keep` entries
-    /// before it. `covered` is not that index: each start sets it to the applied index without
-    /// cutting the log, so that the log of a node that restarts often would never be cut.
+    /// Index of the snapshot at which the log was last cut; the cut retained `log_keep` entries
+    /// before it. `covered` cannot be used instead: each start sets it to the applied index without
+    /// cutting the log, so on a node that restarts often the log would never be cut.
     fn cut_behind(&self) -> u64 {
         let cut = self.purged.map_or(0, |purged| purged + self.log_keep);
         cut.min(self.covered.unwrap_or_default())
@@ -165,7 +168,8 @@ impl Running {
         })
     }
 
-    /// The member that prevents the log from being cut, and the number of entries that it lacks.
+    /// The member that prevents openraft from cutting the log, and the number of entries that it
+    /// lacks.
     fn keeps_the_log(&self) -> Option<(u64, u64)> {
         let raft = &self.replica.config.raft;
         let ends = self.ends();
@@ -202,7 +206,7 @@ impl Running {
         due_at(covered, replica.config.raft.snapshot_after, (place, places))
     }
 
-    /// Makes the rows durable, and makes openraft cut the log before them.
+    /// Makes the rows durable, and then makes openraft remove the log entries that they contain.
     async fn cover(&self) -> io::Result<()> {
         // Check the free space first: after a failed flush, RocksDB accepts no more writes.
         self.room.check(0).await?;
@@ -211,7 +215,7 @@ impl Running {
         trigger.snapshot().await.map_err(io::Error::other)
     }
 
-    /// Makes the rows durable, so that the next start applies less of the log again.
+    /// Makes the rows durable, so that the next start has fewer log entries to apply again.
     async fn make_rows_durable(&self) -> io::Result<()> {
         self.room.check(0).await?;
         self.drafts.flush().await

@@ -15,17 +15,18 @@ use tokio::time::{Instant, sleep_until};
 use super::messages::{SnapshotCall, SnapshotReply};
 use placement_raft_store::disk_space::SpaceCheck;
 
-/// A transfer without progress for this long counts as ended.
+/// A transfer that makes no progress for this long is treated as ended.
 const STALLED: Duration = Duration::from_secs(30);
-/// Maximum time for which a transfer may delay purging the log and building snapshots.
+/// Maximum time for which a transfer may delay the purge of the log and the building of newer
+/// snapshots.
 const KEEPS_WAITING: Duration = Duration::from_secs(30 * 60);
 /// First pause before a snapshot is offered again to a node that cannot accept it.
 const AGAIN_MIN: Duration = Duration::from_secs(2);
 /// Maximum pause before a snapshot is offered again to a node that cannot accept it.
 const AGAIN_MAX: Duration = Duration::from_secs(60);
 
-/// The snapshots that this node sends to others. While it sends one, it builds no newer snapshot
-/// and keeps the log after the one that it sends.
+/// The snapshots that this node sends to others. While it sends a snapshot, it builds no newer one
+/// and retains the log entries after the snapshot.
 pub struct Sending {
     drafts: Drafts,
     room: SpaceCheck,
@@ -36,18 +37,18 @@ pub struct Sending {
 
 /// A node that needs a snapshot.
 struct Recipient {
-    /// The last log entry that its snapshot covers.
+    /// The last log entry that the snapshot to send covers.
     covers: Option<LogId>,
     begun: Instant,
-    /// When the last part has arrived there or, before that, when the node was first called; `None`
-    /// if it does not accept the snapshot or cannot be reached.
+    /// When the last part arrived at the node or, before the first part, when the node was first
+    /// called. `None` if the node does not accept the snapshot or cannot be reached.
     moved: Option<Instant>,
-    /// Whether a part has arrived there.
+    /// Whether a part has arrived at the node.
     has_some: bool,
     /// Whether this node is writing the snapshot to a file, or the other node is verifying and
     /// installing it.
     at_work: bool,
-    /// When to offer the snapshot again, if the node cannot accept it now.
+    /// Set while the node cannot accept the snapshot.
     put_off: Option<PutOff>,
 }
 
@@ -173,8 +174,8 @@ impl Sending {
         self.drafts.write_down(snapshot).await
     }
 
-    /// Records the snapshot for a node. Returns until when the caller must wait before it calls the
-    /// node; `None` if it need not wait.
+    /// Records the snapshot for a node. Returns the time until which the caller must wait before it
+    /// calls the node; `None` if it need not wait.
     fn begin(&self, to: u64, covers: Option<LogId>) -> Option<Instant> {
         let mut recipients = self.recipients.lock();
         let recipient = (recipients.entry(to)).or_insert_with(|| Recipient::new(covers, None));
@@ -202,8 +203,8 @@ impl Sending {
         });
     }
 
-    /// Pauses the transfer to a node, longer each time. The reason is logged once; for example, one
-    /// of the two disks has no room.
+    /// Pauses the transfer to a node, each time for longer. Logs the reason the first time. For
+    /// example, one of the two disks is full.
     fn put_off<E>(&self, to: u64, reason: String) -> Unsent<E> {
         if let Some(recipient) = self.recipients.lock().get_mut(&to) {
             let pause = match &recipient.put_off {
@@ -227,8 +228,8 @@ impl Sending {
         Unsent::Again(reason)
     }
 
-    /// Checks, after the receiver has found the snapshot damaged, whether it is damaged on this
-    /// node's disk.
+    /// After the receiver has found the snapshot damaged: checks whether it is damaged on this
+    /// node's disk, too.
     async fn look_at_own<E>(&self, to: u64, reason: String) -> Unsent<E> {
         match self.drafts.repair().await {
             Ok(true) => {
@@ -264,15 +265,16 @@ impl Recipient {
         }
     }
 
-    /// Restarts the time for the first call to the node: writing the snapshot may have taken long.
+    /// Restarts the time limit for the first call to the node: writing the snapshot to a file may
+    /// have taken long.
     fn asked(&mut self) {
         if !self.has_some {
             self.moved = self.moved.map(|_| Instant::now());
         }
     }
 
-    /// Ends the transfer if the node has not received a part: an unreachable node must not delay
-    /// purging the log.
+    /// Ends the transfer if the node has received no part yet: an unreachable node must not delay
+    /// the purge of the log.
     fn unanswered(&mut self) {
         if !self.has_some {
             self.moved = None;

@@ -197,7 +197,7 @@ impl Cluster {
         Some(self.partition(partition)?.row(key))
     }
 
-    /// Whether all derived data equals a recount from the rows.
+    /// Whether all derived data equals the same data computed again from the rows.
     pub fn agrees_with_recount(&self) -> bool {
         self.states().all(|(_, state)| state.agrees_with_recount())
     }

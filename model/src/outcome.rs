@@ -197,11 +197,11 @@ pub enum Refusal {
     /// Another partition has this route or an overlapping one.
     #[error("{0} already belongs to partition {1}")]
     RouteTaken(Route, PartitionName),
-    /// If any partition is routed by hosts, the default partition needs hosts of its own.
+    /// If any partition has hosts, the default partition needs hosts of its own.
     #[error("the default partition has no host of its own, so no request would be routed to it")]
     DefaultWithoutHost,
     /// The default partition accepts no path prefix; `[api] prefix` of each node sets its path.
-    #[error("the default partition is routed by hosts; its path is [api] prefix of each node")]
+    #[error("the default partition can have no prefix; each node's [api] prefix sets its path")]
     DefaultPrefix,
     /// The routes of the partition changed after the node routed the write.
     #[error("the routes of partition {0} have changed in the meantime")]

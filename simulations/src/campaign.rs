@@ -230,7 +230,7 @@ impl fmt::Display for Summary {
 }
 
 /// Start of a range of seeds that never ran before, derived from `name` (a commit). It is far above
-/// the seeds that campaigns count up to from 1.
+/// the seeds of other campaigns, which count from 1.
 pub fn fresh(name: &str) -> Seed {
     Seed((1 << 32) + xxh3_64(name.as_bytes()) % (1 << 32))
 }

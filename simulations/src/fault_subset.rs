@@ -10,7 +10,7 @@ use crate::faults::Planned;
 /// Restricts a run to some of its faults.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Args)]
 pub struct FaultSubset {
-    /// Run only these faults, by their numbers in `explain`: `2,5`, or `none`
+    /// Run only the faults with these numbers in `explain`, such as `2,5`, or `none`
     #[arg(long)]
     pub only_faults: Option<Numbers>,
 }

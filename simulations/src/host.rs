@@ -49,8 +49,8 @@ pub struct Host {
     /// Mount point of the disk; contains the data directory.
     top: TempDir,
     disk: SimulatedDisk,
-    /// The disk has lost data that the node had stored: the node may refuse to start, and then
-    /// stays down.
+    /// Whether the disk has lost data that the node had stored. Then the node may refuse to start,
+    /// and in that case stays down.
     is_rotten: Cell<bool>,
     /// The error with which the node refused to start.
     refused: RefCell<Option<String>>,
@@ -397,8 +397,8 @@ impl Host {
         self.disk.lost_vote()
     }
 
-    /// Whether everything that the node derives from its rows equals a recount. True if it does not
-    /// run.
+    /// Whether everything that the node derives from its rows equals the same data computed again
+    /// from the rows. True if the node does not run.
     pub fn agrees_with_recount(&self) -> bool {
         let running = self.running.borrow();
         let views = running.as_ref().and_then(Node::views);

@@ -19,7 +19,7 @@ use crate::logs::{LogChange, Logs};
 pub struct Ledger {
     /// The log, up to the highest index applied on any node.
     pub log: BTreeMap<u64, Stamped>,
-    /// The partitions that each log entry has visibly changed for clients that follow changes.
+    /// For each log entry, the partitions in which it has made a change that clients can observe.
     changed: BTreeMap<u64, Vec<PartitionId>>,
     /// How often the whole cluster was lost.
     pub(crate) life: usize,

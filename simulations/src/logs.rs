@@ -87,7 +87,7 @@ pub struct Logs {
     nodes: BTreeMap<u64, NodeLog>,
     /// The logs before they were last opened.
     before: BTreeMap<u64, NodeLog>,
-    /// Every entry that a node knew to be committed while it held it.
+    /// Every entry that some node, with the entry in its log, knew to be committed.
     pub committed: BTreeMap<u64, EntryId>,
     /// Voters, by the index of the committed membership entry.
     pub voters: BTreeMap<u64, Voters>,

@@ -67,7 +67,7 @@ struct One {
 
 #[derive(Debug, Args)]
 struct Bug {
-    /// Inject this bug. The seed must catch it by the invariant that belongs to it
+    /// Inject this bug. The run must then violate the invariant that `mutants` lists for the bug
     #[arg(long)]
     mutant: Option<String>,
     /// Run the mutant's scenario without the mutant; no invariant may fail

@@ -10,7 +10,8 @@ use crate::invariants::{no_event_is_repeated, no_event_is_skipped, progress_is_t
 /// Values by kind and key.
 pub(crate) type Values = BTreeMap<String, Value>;
 
-/// Returns the first entry after the first index, up to the second, that changed the partition.
+/// Given two indexes, returns the first entry after the first index and up to the second that
+/// changed the partition.
 pub(crate) type Truth<'a> = &'a dyn Fn(u64, u64) -> Option<u64>;
 
 /// A watcher's copy of one partition.

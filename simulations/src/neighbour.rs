@@ -5,9 +5,9 @@
 //!
 //! Each node also creates a third partition now and then, writes to it, copies the default one into
 //! it, and deletes it. If the clients of the run use the default partition, the node also changes
-//! its routes; these still lead the clients there. A request in flight may then be refused, but is
-//! not executed twice or in another partition. The third partition is checked only by the digest of
-//! its rows.
+//! the routes of that partition; the new routes still lead the clients there. A request in flight
+//! may then be refused, but is not executed twice or in another partition. The third partition is
+//! checked only by the digest of its rows.
 
 use std::rc::Rc;
 use std::sync::Arc;

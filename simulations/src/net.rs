@@ -21,7 +21,8 @@ thread_local! {
     static CONNECTIONS: RefCell<BTreeMap<String, u64>> = const { RefCell::new(BTreeMap::new()) };
 }
 
-/// Most connection attempts by the nodes of this thread to a single address since the last call.
+/// Largest number of connection attempts to one address by the nodes of this thread since the last
+/// call.
 pub fn connections() -> u64 {
     CONNECTIONS.take().into_values().max().unwrap_or_default()
 }

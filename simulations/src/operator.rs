@@ -203,8 +203,8 @@ impl OrderQueue {
         shown.insert(node, token.to_owned());
     }
 
-    /// Tries once to let a node join, as a replacement or as an additional node. If it cannot
-    /// replace the old node, the old node is removed.
+    /// Tries once to let a node join, as a replacement or as an additional node. If the new node
+    /// cannot replace the old one, the old one is removed.
     async fn join(&self, spare: u64, old: Option<u64>, through: u64) -> Option<Done> {
         let tokens = "/v1/join-tokens".to_owned();
         if self.token(spare).is_none() {

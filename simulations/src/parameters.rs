@@ -146,7 +146,7 @@ impl Clouds {
     }
 }
 
-/// Whether one of the clients uses our client library, and how that treats unknown outcomes.
+/// Whether one of the clients uses our client library, and how the library treats unknown outcomes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OurClient {
     /// No client uses it.
@@ -175,9 +175,9 @@ pub struct NodeTuning {
     pub hung_after: Duration,
     /// Size of the log cache in bytes.
     pub log_cache_bytes: usize,
-    /// Changed rows that are applied before they are written.
+    /// Number of applied but unwritten row changes that triggers a write.
     pub rows_behind: usize,
-    /// Bytes of the change ledger in memory before they are written.
+    /// Bytes of applied but unwritten change-ledger entries that trigger a write.
     pub ledger_behind: usize,
     /// Bytes of the change ledger that a node keeps.
     pub ledger_bytes: u64,

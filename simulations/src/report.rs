@@ -21,7 +21,7 @@ pub struct Report {
     pub violations: Vec<String>,
     /// Number and digest of the network packets.
     pub trace: (u64, u128),
-    /// Counts of events, which must show that a run was not empty.
+    /// Counts of events, which show that a run was not empty.
     pub counts: Counts,
     /// Kinds of faults that happened.
     pub kinds: Kinds,
@@ -51,7 +51,7 @@ pub struct Counts {
     pub simulated: Duration,
     /// Log entries that hold commands.
     pub commits: usize,
-    /// Commands of another partition among them.
+    /// Number of these commands that belong to another partition.
     pub neighbours: usize,
     /// Commands applied, summed over all nodes, including repetitions after crashes.
     pub applied: usize,

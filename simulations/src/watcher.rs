@@ -244,8 +244,8 @@ impl Watcher {
         Ok(())
     }
 
-    /// Compares its values with those of other watchers, if nothing has changed between their
-    /// indexes.
+    /// Compares this watcher's values with those of other watchers, if nothing has changed between
+    /// their indexes.
     fn note(&self) -> Result<(), String> {
         let Some(Mirror { values, sent, .. }) = &self.mirror else {
             return Ok(());

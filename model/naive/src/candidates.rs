@@ -209,7 +209,7 @@ fn root_is_right(request: &CandidateRequest, root: &Provider) -> bool {
     request.root_required.iter().all(has) && !request.root_forbidden.iter().any(has)
 }
 
-/// Whether a provider belongs to the anchor's tree, or shares with a member of it.
+/// Whether a provider belongs to the anchor's tree, or is a sharing provider for a member of it.
 pub(crate) fn is_reachable(
     sample_cloud: &SampleCloud,
     anchor: &Provider,
@@ -388,7 +388,7 @@ fn is_in_subtree(sample_cloud: &SampleCloud, head: &str, name: &str) -> bool {
             .is_some_and(|p| is_in_subtree(sample_cloud, head, p))
 }
 
-/// Before 1.29, at most one provider per tree, if any provider has a parent.
+/// Before 1.29, an answer uses at most one provider per tree if any provider has a parent.
 fn one_provider_per_tree(
     sample_cloud: &SampleCloud,
     request: &CandidateRequest,

@@ -1,5 +1,5 @@
 //! The rules of placement, implemented as simply as possible: maps are keyed by names, sums are
-//! recounted each time, and every command is tried on a copy.
+//! computed from scratch each time, and every command is tried on a copy.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

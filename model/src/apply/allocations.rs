@@ -19,8 +19,8 @@ impl Decide for ReplaceAllocations {
 }
 
 impl ReplaceAllocations {
-    /// Whether every consumer is as this command leaves it, under the generation after the one that
-    /// the command expects. False if the command expects no generation.
+    /// Whether every consumer has the content that this command writes, and the generation after
+    /// the one that the command expects. False if the command expects no generation.
     pub fn is_done_in(&self, state: &State) -> bool {
         consumers::keep_last_per_key(&self.consumers, |consumer| &consumer.consumer)
             .into_iter()

@@ -10,7 +10,8 @@ use crate::state::State;
 use crate::state::change::{Change, Changes, ProviderId, ResourceClassId, RowKey};
 use crate::types::Timestamp;
 
-/// Requested providers were looked up before, and providers with allocations cannot be deleted.
+/// The providers of a request are looked up before this check, and a provider with allocations
+/// cannot be deleted.
 const FOUND: &str = "the provider of a claim exists";
 
 /// Units by provider and class.

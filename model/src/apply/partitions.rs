@@ -170,8 +170,8 @@ fn named<'a>(state: &'a State, name: &PartitionName) -> Option<(PartitionId, &'a
     found.map(|(id, row)| (*id, row))
 }
 
-/// Marks the row as deleted, which deletes the partition's content. [`Cluster::apply`] checks
-/// before this that no consumer holds allocations.
+/// Marks the row as deleted, which deletes the partition's content. Before this, [`Cluster::apply`]
+/// checks that no consumer holds allocations.
 impl Decide for DeletePartition {
     fn decide(&self, state: &State, at: Timestamp) -> Decision {
         ensure(!self.name.is_default(), || Refusal::PartitionDefault)?;

@@ -59,7 +59,7 @@ impl<'a> ExistingProvider<'a> {
         tree.expect("a place refers to an existing tree")
     }
 
-    /// Puts the provider's row with the next generation.
+    /// The change that writes the provider's row with the next generation.
     pub(super) fn bump(&self, at: Timestamp) -> Change {
         let mut row = self.tree().row(self.place.node);
         row.generation = row.generation.next();

@@ -64,8 +64,8 @@ impl State {
             let steps = growth.steps(tree, place);
             (steps, self.provider_part(tree, place))
         });
-        // Parents that were created after their children are set once all providers exist. Each of
-        // these steps may move all nodes of a tree.
+        // Parents that were created after their children are set once all providers exist. Setting
+        // one such parent may move all nodes of the tree, so it counts as that many steps.
         let older_children = self.trees().flat_map(|(_, tree)| {
             (0..).zip(&tree.nodes).filter_map(move |(index, node)| {
                 let parent = tree.parent(index).filter(|parent| parent.id > node.id)?;

@@ -64,8 +64,8 @@ impl<'a> TreeFilter<'a> {
     }
 
     /// Starts the iteration at a passing tree that is derived from `seed`; the iteration wraps
-    /// around. Each passing tree is equally likely to be the first. If only few trees pass, a tree
-    /// after a long gap of tree numbers is more likely than others.
+    /// around. Each passing tree is equally likely to be the first, unless only few trees pass:
+    /// then a tree after a long gap of tree numbers is more likely.
     ///
     /// `end` must be larger than any tree number.
     pub(super) fn start_anywhere(&mut self, seed: u64, end: u32) {
@@ -89,7 +89,7 @@ impl<'a> TreeFilter<'a> {
         self.all.iter().all(within) && !self.none.iter().any(|set| set.contains(number))
     }
 
-    /// A random tree of the first chunk with a passing tree, counted from a random chunk.
+    /// A random passing tree of the first chunk that has one, starting from a random chunk.
     fn near(&mut self, seed: u64, end: u32) -> Option<u32> {
         let from = drawn(seed, DRAWS_MAX, end) / CHUNK_TREES;
         let mut found = self.chunk_from(from).or_else(|| self.chunk_from(0))?;

@@ -47,7 +47,7 @@ impl Audit {
     pub fn run(state: &State) -> Self {
         let recount = state.recount().into_iter().map(str::to_owned);
         let wrong = [
-            Finding::from_cases("differs from a recount of the rows", recount),
+            Finding::from_cases("derived data that does not match the rows", recount),
             Finding::from_cases("an id at or above the next free id", beyond(state)),
             Finding::from_cases("an allocation of 0 units", nothing(state)),
         ];

@@ -114,13 +114,13 @@ impl State {
         })
     }
 
-    /// Whether all derived data (trees, indexes, running sums, holders, the digest) equals a
-    /// recount from the rows. Costs as much as loading the state.
+    /// Whether all derived data (trees, indexes, running sums, holders, the digest) equals the same
+    /// data computed again from the rows. Costs as much as loading the state.
     pub fn agrees_with_recount(&self) -> bool {
         self.recount().is_empty()
     }
 
-    /// The parts of the derived data that differ from a recount from the rows.
+    /// The parts of the derived data that differ from the same data computed again from the rows.
     pub(super) fn recount(&self) -> Vec<&'static str> {
         let Ok(again) = Self::load(self.rows()) else {
             return vec!["the rows: some refer to missing rows"];

@@ -110,7 +110,7 @@ fn change<K: Ord + Clone, V: Clone + Default>(
     }
 }
 
-const COUNTED: &str = "the sums contain all allocations of a consumer";
+const COUNTED: &str = "the sums contain the allocations of every consumer";
 
 fn remove_from(sums: &mut Sums, row: &ConsumerRow) {
     let sum = Arc::make_mut(sums.get_mut(&row.consumer_type).expect(COUNTED));

@@ -97,8 +97,8 @@ faults! {
     CutWay(a: u64, b: u64), "cut-way", "messages from node {a} to node {b} are lost";
     /// No message passes between these nodes and the others.
     Split(side: Nodes), "split", "nodes {side} are cut off from the rest";
-    /// The leader and the largest number of followers that makes no majority with it are cut off
-    /// from the rest.
+    /// The leader and as many followers as possible without forming a majority are cut off from the
+    /// rest.
     SplitLeader, "split-leader", "the leader is with a minority";
     /// The other nodes are split in two halves, and this node reaches both.
     Bridge(node: u64), "bridge", "node {node} alone reaches both halves of the rest";

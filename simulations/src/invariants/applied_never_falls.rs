@@ -1,5 +1,5 @@
-//! The applied index of a running node never falls, neither the index that it applies next nor the
-//! index that its readers see (last applied rises monotonically, Raft paper, figure 2). After a
+//! On a running node, neither the index of the entries that it applies nor the applied index that
+//! its readers see ever falls (last applied rises monotonically, Raft paper, figure 2). After a
 //! crash the node may start again at its last snapshot.
 
 use std::collections::BTreeMap;

@@ -1,5 +1,5 @@
-//! A read with `Placement-As-Of` (docs/api.md) shows the state of that moment, as watchers had
-//! followed it.
+//! A read with `Placement-As-Of` (docs/api.md) shows the state of that moment, as the clients that
+//! had followed the events knew it.
 
 /// Name of the invariant in violations.
 pub const NAME: &str = "as-of is what it was";

@@ -2,9 +2,10 @@
 //! promises that an acknowledged write is synced by a majority, in both sets of voters while they
 //! change.
 //!
-//! The check runs when the first node learns of the commit. The voters are those of the last
-//! membership in its log at that index, or of the first membership after it: a membership takes
-//! effect before it is committed, and a second one is not written before then.
+//! The check runs when the first node learns of the commit. The quorum may be of the last
+//! membership that this node knows up to the committed index, or of the first membership after it
+//! in the node's log. The latter may be in effect already, because a membership takes effect before
+//! it is committed; a further one is not written before then.
 
 use super::{LogInvariant, LogObservation};
 use crate::logs::{LogChange, Logs, Voters};

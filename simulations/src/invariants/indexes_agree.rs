@@ -1,6 +1,6 @@
-//! All data derived from the rows (trees, indexes, running sums, allocations by holder) equals a
-//! recount (`State::agrees_with_recount`). Digests do not cover derived data, so each node is
-//! checked: after a start, after a snapshot, and then periodically.
+//! All data derived from the rows (trees, indexes, running sums, allocations by holder) equals the
+//! same data computed again from the rows (`State::agrees_with_recount`). Digests do not cover
+//! derived data, so each node is checked: after a start, after a snapshot, and then periodically.
 
 use std::collections::BTreeMap;
 
@@ -9,10 +9,10 @@ use super::{Applied, Invariant};
 /// Name of the invariant in violations.
 pub const NAME: &str = "indexes agree";
 
-/// Commands between two checks. A recount costs as much as loading the state.
+/// Commands between two checks. A check costs as much as loading the state.
 const EVERY: u64 = 16;
 
-/// Recounts the state of each node periodically.
+/// Checks the derived data of each node periodically.
 #[derive(Debug, Default)]
 pub struct IndexesAgree {
     last: BTreeMap<u64, (u64, u64)>,
@@ -35,7 +35,7 @@ impl Invariant for IndexesAgree {
         if applied.before.agrees_with_recount() {
             Ok(())
         } else {
-            Err("data derived from the rows differs from a recount".to_owned())
+            Err("the data derived from the rows does not match the rows".to_owned())
         }
     }
 }

@@ -43,7 +43,7 @@ pub struct LeaderSettles {
     up: BTreeMap<u64, Duration>,
     /// Current leaders: term, and the time since when each leads.
     leads: BTreeMap<u64, (u64, Duration)>,
-    /// Last log index of the only leader over the last [`ASKS`].
+    /// Last log index of the only leader at each step within the last [`ASKS`].
     log: VecDeque<(Duration, u64)>,
     /// The last leader in the healthy cluster.
     while_healthy: Option<u64>,

@@ -1,6 +1,6 @@
-//! The durable vote of a running node never falls, neither the reported vote nor the vote on disk
-//! (Raft paper, figure 2: currentTerm increases monotonically; openraft orders votes by term, node,
-//! and whether a quorum granted them).
+//! The vote of a running node never falls: neither the vote that the node reports nor the vote that
+//! it writes to disk (Raft paper, figure 2: currentTerm increases monotonically; openraft orders
+//! votes by term, node, and whether a quorum granted them).
 
 use std::collections::BTreeMap;
 

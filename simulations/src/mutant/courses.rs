@@ -52,7 +52,7 @@ pub(super) fn power_cuts_behind_snapshots(seed: Seed) -> (Parameters, Vec<Planne
     (parameters, (1..=20).map(nth).collect())
 }
 
-/// The same run, with this size of each node's change ledger.
+/// The given run, with this size limit of each node's change ledger.
 pub(super) fn ledgers(
     (mut parameters, faults): (Parameters, Vec<Planned>),
     bytes: u64,
@@ -74,7 +74,7 @@ pub(super) fn lost(seed: Seed) -> (Parameters, Vec<Planned>) {
 
 /// One operator demotes node 2 while node 3 is cut off: the leader waits for a majority of the two
 /// remaining voters. Before node 3 returns, the other operator makes node 4 a voter and removes
-/// node 2, on the second attempt if the first reached node 3.
+/// node 2. It tries the removal twice, because it may send the first attempt to node 3.
 pub(super) fn two_operators(seed: Seed) -> (Parameters, Vec<Planned>) {
     let parameters = Parameters {
         nodes: 3,

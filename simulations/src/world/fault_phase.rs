@@ -26,7 +26,7 @@ struct ActiveFault {
     fault: Fault,
     /// End, since the start of the fault phase.
     ends: Duration,
-    /// For faults that alternate or wait for their moment: whether they are active, and when that
+    /// For a fault that alternates or takes effect later: whether it is in effect, and when that
     /// changes.
     is_there: bool,
     changes: Duration,

@@ -84,7 +84,7 @@ pub(crate) struct World {
     has_come_back: bool,
     /// Checks where leadership is and how it moves.
     settles: LeaderSettles,
-    /// Number of the ledger's violations that already have a time.
+    /// Number of the ledger's violations to which the time of detection has been added.
     seen: usize,
     pub(crate) course: RunObservations,
 }
@@ -277,8 +277,8 @@ impl World {
         Ok(())
     }
 
-    /// Compares the data that each node derives from its rows (trees, sums, indexes) with a
-    /// recount.
+    /// Compares the data that each node derives from its rows (trees, sums, indexes) with the same
+    /// data computed again from the rows.
     fn recount(&mut self, when: &str) {
         for host in self
             .hosts

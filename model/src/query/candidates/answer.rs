@@ -46,7 +46,7 @@ impl<'a> Candidate<'a> {
 #[derive(Debug, Default)]
 pub struct Outline<'a> {
     classes: Vec<&'a ResourceClassName>,
-    /// For each part its demands: an index into `classes` and an amount each.
+    /// The demands of each part, each an index into `classes` and an amount.
     taken: Vec<Vec<(usize, u64)>>,
     /// The group suffixes in sorted order, each with its parts.
     groups: Vec<(&'a str, Vec<usize>)>,

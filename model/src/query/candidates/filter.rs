@@ -46,7 +46,7 @@ pub(super) fn roots<'a>(
     filter
 }
 
-/// Requires that a provider of the tree, or a sharing provider that reaches it, can serve the kind.
+/// Requires that a provider of the tree, or a sharing provider for the tree, can serve the kind.
 fn add_kind<'a>(filter: &mut TreeFilter<'a>, plan: &Plan<'a>, kind: &Kind, reached: &TreeSet) {
     let indexes = plan.state.indexes();
     let rule: &Rule<'_> = &plan.rules[kind.rule];

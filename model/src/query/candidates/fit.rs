@@ -29,7 +29,7 @@ impl<'a> TreeSearch<'a> {
         fits.fold(most, u64::min)
     }
 
-    /// Like [`Self::fits`], but 0 for a known nogood.
+    /// Like [`Self::fits`], but 0 if the placement is a known dead end (a nogood).
     pub(super) fn open_fits(&self, plan: &Plan<'a>, kind: usize, slot: SlotIndex) -> u64 {
         if self.is_nogood(kind, slot) {
             0
@@ -67,8 +67,8 @@ impl<'a> TreeSearch<'a> {
             }
             tight |= slots < total;
         }
-        // If each kind has at least as many slots as variables remain, every variable gets a
-        // separate slot. With one remaining kind the count is exact.
+        // If each kind has at least as many slots as variables of all kinds remain, every variable
+        // can get a slot of its own. With only one remaining kind, the counts above are exact.
         !tight
             || kinds_left < 2
             || (plan
@@ -151,8 +151,8 @@ impl Flow {
         }
     }
 
-    /// Adds a kind that sends `demand`, at most `limits` to each slot. Returns false if not all of
-    /// it can be placed.
+    /// Adds a kind that sends `demand`, at most `limits` to each slot. Returns false if a part of
+    /// the demand cannot be placed.
     fn add(&mut self, demand: u64, limits: Vec<u64>) -> bool {
         let kind = self.limits.len();
         self.sent.push(vec![0; limits.len()]);

@@ -81,7 +81,7 @@ pub(super) struct Demand {
 /// A class that several kinds demand.
 pub(super) struct ContendedClass {
     pub(super) class: usize,
-    /// Index and amount of each kind.
+    /// The index of each of these kinds, and the amount that it demands.
     pub(super) kinds: Vec<(usize, u64)>,
 }
 

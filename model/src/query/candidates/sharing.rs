@@ -101,7 +101,7 @@ impl<'a, T> SharingProviders<'a, T> {
             .is_some_and(|id| node.traits.contains(&id))
     }
 
-    /// The sharing providers of other trees that reach this one.
+    /// The sharing providers of other trees that can serve this tree.
     pub(in crate::query) fn reaching(
         &self,
         number: TreeNumber,

@@ -54,9 +54,10 @@ impl<'a> TreeSearch<'a> {
         label
     }
 
-    /// If the shape of the tree matters, two slots are interchangeable if a symmetry of the tree
+    /// Numbers the slots so that interchangeable slots have equal numbers, for plans in which the
+    /// shape of the tree matters. There, two slots are interchangeable if a symmetry of the tree
     /// and its placements maps one to the other: their subtrees are equal and their parents are
-    /// interchangeable. Providers outside the anchor's tree are treated as having no symmetry.
+    /// interchangeable. Slots outside the anchor's tree get no number, as if they had no symmetry.
     fn orbits(&self, plan: &Plan<'a>) -> BTreeMap<SlotIndex, u64> {
         let Some((_, tree)) = self.instance.anchor else {
             return BTreeMap::new();

@@ -31,7 +31,8 @@ pub struct Explanation {
     pub unknown: Vec<AbsentName>,
     /// Names that exist, but that no provider has.
     pub unused: Vec<AbsentName>,
-    /// The atoms in the order of evaluation, with the remaining trees after each.
+    /// The atoms (single conditions) in the order of evaluation, with the remaining trees after
+    /// each.
     pub funnel: Vec<Stage>,
     /// Relaxed requests that have candidates. Each drops or reduces one condition. Empty if the
     /// request itself has candidates.

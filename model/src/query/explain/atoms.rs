@@ -53,7 +53,7 @@ pub struct Atom {
 
 /// The test of an atom.
 pub(super) enum Test<'a> {
-    /// The root must have a trait, or must not have it.
+    /// The root must have the trait (`true`), or must not have it (`false`).
     Root(TraitId, bool),
     Inventory(ResourceClassId),
     MemberOf(&'a BTreeSet<AggregateUuid>),
@@ -99,8 +99,8 @@ pub(super) struct Atoms<'a> {
     /// The conditions in the order of evaluation. The last one is [`Test::Together`].
     pub(super) list: Vec<Condition<'a>>,
     pub(super) parts: Vec<RequestPart>,
-    /// The atoms for required traits of the unnumbered group. It suffices that any of its providers
-    /// meets each atom.
+    /// The atoms for required traits of the unnumbered group. For each of them, it suffices
+    /// that one provider of the group meets it.
     covering: Bits,
 }
 

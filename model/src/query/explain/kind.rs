@@ -24,7 +24,7 @@ pub enum Kind {
     Together,
 }
 
-/// The coarse kind of a condition. Conditions of one level have equal weight.
+/// A coarser classification of conditions, by which the reason is selected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Level {
     /// A host selected by `in_tree`.

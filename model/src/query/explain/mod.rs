@@ -219,7 +219,8 @@ impl Walk {
         self.nearest.truncate(NEAREST);
     }
 
-    /// Records the units that all groups together lack in a tree, per class.
+    /// For each class that several groups request, keeps the smallest shortage so far, or discards
+    /// it if this tree has enough for all groups together.
     fn note_short(&mut self, atoms: &Atoms<'_>, looks: &TreeCheck<'_>) {
         for (class, largest) in self.shared.iter().zip(&mut self.shorts) {
             let Some(so_far) = largest else { continue };

@@ -14,7 +14,7 @@ use crate::types::{AggregateUuid, Given};
 const NEAREST: usize = 3;
 /// Number of unknown names per type for which similar names are searched.
 const MISSPELLED_MAX: usize = 4;
-/// No similar names are searched for names longer than this.
+/// Maximum length of a name for which similar names are searched.
 const COMPARED_MAX_BYTES: usize = 64;
 /// One mistake is tolerated per this many letters. A transposition of two letters is one mistake.
 const LETTERS_PER_MISTAKE: usize = 4;
@@ -96,7 +96,8 @@ fn is_unused<N: Clone + Ord>(table: &NameTable<N>, name: &Given<N>) -> bool {
     table.given(name).is_some_and(|id| table.uses(id) == 0)
 }
 
-/// The names with the fewest spelling mistakes, then the names that begin with `text`.
+/// The names that are most similar to `text`, at most [`NEAREST`]: first the names from which it
+/// differs by the fewest mistakes, then the names that begin with it.
 fn nearest<'a>(text: &str, all: impl Iterator<Item = &'a str>) -> Vec<String> {
     if text.len() > COMPARED_MAX_BYTES {
         return Vec::new();

@@ -1,8 +1,8 @@
 //! Access rules of application credentials: they limit the requests that a token may be used for.
 //!
-//! Source: keystonemiddleware, `auth_token`, `validate_allowed_request`. It also rejects such
-//! tokens if their catalog has no placement service, which does not affect the rules and is not
-//! checked here.
+//! Source: keystonemiddleware, `auth_token`, `validate_allowed_request`. keystonemiddleware also
+//! rejects a token with access rules if the token's catalog has no placement service. This does not
+//! affect the rules and is not checked here.
 
 use serde::Deserialize;
 
@@ -44,8 +44,8 @@ impl AccessRules {
 }
 
 /// Whether a pattern matches the whole path. `*` and `{name}` match one or more bytes without `/`,
-/// and `**` matches any bytes. Takes time proportional to the product of the lengths, since users
-/// write the patterns.
+/// and `**` matches any bytes. For any pattern, the time is at most proportional to the product of
+/// the lengths: users write the patterns, so no pattern may be slow.
 fn fits(path: &[u8], pattern: &str) -> bool {
     // Whether the pattern read so far matches the first `n` bytes of the path, by `n`.
     let mut ends = vec![false; path.len() + 1];

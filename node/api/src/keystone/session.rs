@@ -19,8 +19,8 @@ use placement_outgoing::Outgoing;
 
 const AUTH_TOKEN: HeaderName = HeaderName::from_static("x-auth-token");
 const SUBJECT_TOKEN: HeaderName = HeaderName::from_static("x-subject-token");
-/// Declares that this service enforces access rules of application credentials. Without it,
-/// Keystone does not validate tokens that have some.
+/// Declares that this service enforces access rules of application credentials. Without this
+/// header, Keystone does not validate tokens that have access rules.
 const ACCESS_RULES: HeaderName = HeaderName::from_static("openstack-identity-access-rules");
 /// Timeout of a request to one URL; then the next URL is tried.
 pub(super) const QUESTION_MAX: Duration = Duration::from_secs(5);
@@ -232,7 +232,8 @@ impl Session {
         })
     }
 
-    /// Tries the URLs in turn until Keystone answers without a server error.
+    /// Tries the URLs in turn until Keystone answers. A URL is skipped if it answers with a server
+    /// error, or with a 404 that is not Keystone's.
     async fn ask(
         &self,
         urls: &[String],

@@ -16,8 +16,8 @@ use crate::http::errors::ApiError;
 
 /// Granularity of memory accounting, in bytes.
 const STEP_BYTES: usize = 4 * 1024;
-/// Bytes that each request may use without being counted, so that large requests leave room for
-/// small ones. The number of connections bounds their sum.
+/// Bytes that each request may use uncounted, so that small requests are admitted even when large
+/// ones use the whole budget. The limit on connections bounds the sum of these bytes.
 const FREE_BYTES: usize = 64 * 1024;
 /// Maximum number of users that wait in a [`UserQueue`], and maximum number of requests of one user
 /// that wait for that user's place.
@@ -39,7 +39,7 @@ pub(crate) struct Admission {
     /// Reads of earlier states (`Placement-As-Of`). Their queue is separate, as an explanation of
     /// an earlier state holds its own permit while it reads that state.
     pub(crate) moments: UserQueue,
-    /// What-if requests. The changes and each question take a permit each.
+    /// What-if requests. Applying the changes takes a permit, and so does each question.
     pub(crate) what_ifs: UserQueue,
     /// Reads of the change log for event streams. All streams together run at most half as many at
     /// once as searches.
@@ -204,8 +204,8 @@ pub(crate) struct AdmissionPermit {
 #[derive(Clone)]
 pub(crate) struct UserQueue {
     all: Queue,
-    /// The queue for the place of each user with a request; `None` is the key of callers without a
-    /// user.
+    /// For each user with a request, the queue for that user's place. Requests without a user have
+    /// the key `None`.
     users: Arc<Mutex<HashMap<Option<u64>, Queue>>>,
 }
 

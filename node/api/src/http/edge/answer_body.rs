@@ -1,5 +1,5 @@
-//! The body of an answer. Until the client has received it, it counts towards the limits of its
-//! caller and holds its reserved memory.
+//! The body of an answer. Until the client has received it, the request counts towards its caller's
+//! limits and its memory stays reserved.
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
@@ -17,8 +17,8 @@ use super::callers::Counted;
 pub(super) struct AnswerBody {
     pieces: VecDeque<Bytes>,
     remaining_bytes: u64,
-    /// Each chunk of a long answer holds a clone: the connection's task drops the body when it has
-    /// the last chunk, and keeps that chunk until the client has received it.
+    /// Each chunk of a long answer holds a clone, because the connection's task drops the body
+    /// before the client has received the last chunk.
     _kept: MemoryHold,
 }
 

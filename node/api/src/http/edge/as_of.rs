@@ -64,7 +64,7 @@ fn parse_time(text: &str) -> Option<Timestamp> {
     i64::try_from(micros).ok().map(Timestamp)
 }
 
-/// The state at that point, reconstructed from the same or a later state.
+/// The state at the requested point, reconstructed from `newest`, which must not be earlier.
 ///
 /// # Errors
 /// 410 if some of the later changes are no longer retained; 503 if there are too many of them or

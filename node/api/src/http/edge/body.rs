@@ -13,7 +13,8 @@ use super::admission::Memory;
 use super::settings::{BODY_COST, GRACE, MIN_BYTES_PER_S};
 use crate::http::errors::ApiError;
 
-/// Bytes of an unused body that are read and discarded, so that the connection can be used again.
+/// Maximum length of an unused body that is read and discarded so that the connection can be used
+/// again.
 const DISCARDED_MAX_BYTES: usize = 64 * 1024;
 
 /// A body that is being received.

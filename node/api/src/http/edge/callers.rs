@@ -14,7 +14,7 @@ use super::settings::{ApiSettings, AuthSection};
 use crate::http::errors::ApiError;
 use placement_audit::access::{Peer, address_in, network};
 
-/// Bytes of a user's id that distinguish users. Keystone's ids are shorter.
+/// Number of leading bytes of a user's id that distinguish users. Keystone's ids are shorter.
 const ID_MAX_BYTES: usize = 64;
 
 /// Counts a request for its partition, its address and its user, until dropped.
@@ -125,8 +125,8 @@ impl Exceeded {
     }
 }
 
-/// The callers of one kind with requests in flight. There are at most as many as
-/// connections.
+/// The callers of one kind. A caller has an entry only while its requests are in flight, so the
+/// limit on connections also bounds the number of entries.
 struct Limited<K> {
     /// 0: no limit.
     in_flight_max: usize,

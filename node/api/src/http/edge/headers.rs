@@ -57,7 +57,8 @@ pub(super) fn split_outside_quotes(text: &str, separator: char) -> Vec<&str> {
     .collect()
 }
 
-/// The caller's request id, if it is well-formed. The access log has both ids.
+/// The caller's request id, if it is well-formed. The access log has this id and the id of the
+/// request itself.
 pub(crate) fn callers_request_id(headers: &HeaderMap) -> Option<String> {
     let id = text(headers, REQUEST_ID)?;
     uuid_of_request(&id).map(|_| id.into_owned())

@@ -8,8 +8,8 @@ use placement_model::types::PartitionId;
 use crate::http::errors::ApiError;
 use placement_base::backend::{Floor, LedgerBackend, LedgerUnavailable, PlacementIndex, View};
 
-/// Maximum bytes of entries per forward read. Streams share the entries that one of them reads.
-/// Their JSON is several times as large.
+/// Maximum bytes of entries per forward read. Streams share the entries that one of them reads. The
+/// JSON of these entries is several times as large.
 const STEP_BYTES: usize = 128 * 1024;
 const PAGE_BYTES: usize = 32 * 1024;
 

@@ -33,7 +33,7 @@ impl Patience {
         self
     }
 
-    /// Replaces the deadline by one of `limit` from now on.
+    /// Returns a copy whose deadline is `limit` from now.
     pub(crate) fn renewed(&self, limit: Duration) -> Self {
         Self {
             until: self.now().saturating_add(limit),

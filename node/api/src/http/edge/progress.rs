@@ -83,12 +83,13 @@ impl<'a> Progress<'a> {
         }
     }
 
-    /// The id under which its write is logged: the caller's id or, without one, its own.
+    /// The id under which the request's write is logged: the caller's id or, without one, the id of
+    /// this request.
     pub(super) fn traced_by(&self) -> &String {
         self.global_request_id.as_ref().unwrap_or(&self.request_id)
     }
 
-    /// Its line of the access log.
+    /// The line of the access log for this request.
     pub(super) fn line(&self) -> Line {
         let mut line = Line::begin(self.parts, self.peer, self.client.as_deref());
         line.request_id = Some(self.request_id.clone());
@@ -110,8 +111,8 @@ impl<'a> Progress<'a> {
         }
     }
 
-    /// As [`Progress::keep`], but without waiting for the record: for a request refused before
-    /// authentication.
+    /// Like [`Progress::keep`], but does not wait until the record is stored: for a request refused
+    /// before authentication.
     pub(super) fn put(&mut self, status: StatusCode) {
         if let Some(record) = self.answered(status) {
             self.api.audit.put(record);
@@ -120,14 +121,14 @@ impl<'a> Progress<'a> {
 
     fn answered(&mut self, status: StatusCode) -> Option<Record> {
         self.recorded = true;
-        // A refused page of the web interface has one record of its own.
+        // The web interface writes a record of its own for a refused page.
         let is_page = self.listener == Listener::Web;
         let is_recorded =
             self.is_write() || is_refusal(status) && !is_page || self.notes.lock().is_whole;
         (self.api.audit.is_on() && is_recorded).then(|| self.record(Some(status)))
     }
 
-    /// Whether the request may change the state. The service's own routes change only copies.
+    /// Whether the request may change the state. The service's own routes change only copies of it.
     pub(super) fn is_write(&self) -> bool {
         !self.parts.method.is_safe() && self.route.is_none_or(|route| !is_own(route))
     }
@@ -165,7 +166,7 @@ impl<'a> Progress<'a> {
         }
     }
 
-    /// The record of its search.
+    /// The record of this request's search, for the list of latest searches.
     pub(super) fn searched(&self, searched: &SearchOutcome) -> AnsweredSearch {
         let id = |id: &String| (id.len() <= ID_MAX_BYTES).then(|| id.clone());
         let name = |name: &Option<String>| access::name(name).map(Cow::into_owned);

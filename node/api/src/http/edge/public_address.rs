@@ -35,7 +35,7 @@ impl PublicAddress {
     pub fn elsewhere(&self, prefix: &PathPrefix) -> Self {
         let url = self.url.as_ref().map(|url| PublicUrl {
             origin: url.origin.clone(),
-            // The settings are checked: the path ends with the prefix.
+            // Validation of the settings ensures that this path ends with the prefix.
             path: url.path.with_end(&self.prefix, prefix),
         });
         Self {
@@ -45,7 +45,8 @@ impl PublicAddress {
         }
     }
 
-    /// The host that the client requests, in lower case, without a port and a trailing dot.
+    /// The host that the client requests, in lower case, without its port and without a trailing
+    /// dot.
     pub fn host(&self, request: &Request<impl Sized>) -> Option<String> {
         let host = self.forwarded(request.headers()).host.or_else(|| {
             let host = headers::text(request.headers(), "host").map(Cow::into_owned);

@@ -55,8 +55,8 @@ pub(crate) struct RequestContext {
     /// The body; empty unless the operation needs one.
     pub(crate) body: Bytes,
     pub(crate) services: Services,
-    /// Notes for the response and the records. Only the request's future holds them, so that
-    /// [`Patience`] notices when it is dropped.
+    /// Notes for the response and the records. Only the request's future holds them, so
+    /// [`Patience`] notices when that future is dropped.
     pub(crate) notes: Arc<Mutex<Notes>>,
 }
 
@@ -237,8 +237,7 @@ impl RequestContext {
         self.view_at(self.head.consistency).await
     }
 
-    /// A state with every write acknowledged before now, for answers to writes that show the
-    /// previous state.
+    /// A linearizable state, for a write whose answer depends on the state before it.
     ///
     /// # Errors
     /// 503 if there is no such state.
@@ -314,7 +313,7 @@ impl RequestContext {
         reply_to(self.write(command).await?, write)
     }
 
-    /// Notes for the audit trail that the request succeeded and its write changed nothing.
+    /// Notes for the audit trail that the request succeeded and changed nothing.
     pub(crate) fn note_unchanged(&self) {
         let mut notes = self.notes.lock();
         (notes.written, notes.position) = (Some(audit::Outcome::Unchanged), None);
@@ -349,8 +348,8 @@ impl RequestContext {
         }
     }
 
-    /// A deadline of `limit` after `begun`, a time of the monotonic clock, that also ends when the
-    /// client disconnects.
+    /// A time limit for work: it ends `limit` after `begun` (a time of the monotonic clock) or when
+    /// the client disconnects.
     pub(crate) fn patience(&self, begun: Duration, limit: Duration) -> Patience {
         Patience::after(begun, limit, &self.api().clock).with_client(&self.notes)
     }
@@ -384,7 +383,7 @@ impl RequestContext {
     /// Computes a long list on another thread, after waiting in the queue for lists.
     ///
     /// # Errors
-    /// 503 if the queue is full or the wait too long, and the errors of `make`.
+    /// 503 if the queue is full or the wait is too long, and the errors of `make`.
     pub(crate) async fn listed<T: Send + 'static>(
         &self,
         make: impl FnOnce() -> Result<T, ApiError> + Send + 'static,
@@ -413,8 +412,8 @@ impl RequestContext {
         Ok(())
     }
 
-    /// Parses the body of a write to a provider. A missing provider is reported rather than an
-    /// invalid body.
+    /// Parses the body of a write to a provider. If the body is invalid and the provider is
+    /// missing, the error names the missing provider.
     ///
     /// # Errors
     /// 404 if the provider does not exist, 400 if the body is invalid.
@@ -422,7 +421,8 @@ impl RequestContext {
         self.found_below(provider, self.body().await).await
     }
 
-    /// Returns `parsed`. If it is an error, a missing provider is reported instead.
+    /// Returns `parsed`. If it is an error and the provider is missing, the error names the missing
+    /// provider instead.
     ///
     /// # Errors
     /// 404 if the provider does not exist, or the error of the parser.

@@ -22,9 +22,9 @@ const KEPT_MAX: usize = 4096;
 /// Maximum number of retained explanations, and maximum size of each: 16 MiB in total.
 const EXPLAINED_MAX: usize = 512;
 const EXPLANATION_MAX_BYTES: usize = 32 * 1024;
-/// Explanations of empty answers may use this fraction (1/5) of one processor in the long run.
+/// In the long run, explanations of empty answers may use 1/`SHARE` of one processor.
 const SHARE: u32 = 5;
-/// Upper bound, by assumption, of the time that a step of an explanation takes.
+/// Assumed upper bound of the time that one step of an explanation takes.
 const STEP: Duration = Duration::from_micros(1);
 /// Minimum interval between explanations in the long run.
 const APART: Duration = Duration::from_millis(100);
@@ -123,7 +123,7 @@ impl SearchView {
 
 /// Conditions on searches, all of which must hold.
 pub(crate) struct SearchFilter {
-    /// Time of the oldest search.
+    /// Only searches at this time or later.
     pub(crate) since: Option<Timestamp>,
     /// Only searches without candidates.
     pub(crate) empty: bool,
@@ -144,7 +144,7 @@ pub struct Searches {
     results: [AtomicU64; 3],
     /// Number of empty answers without explanation.
     unexplained: AtomicU64,
-    /// Monotonic time, in nanoseconds, until which the explanations so far have used their share.
+    /// Monotonic time in nanoseconds by which the share will have paid for all explanations so far.
     due: AtomicU64,
     /// Held while an empty answer is explained: one at a time.
     explaining: Mutex<()>,

@@ -52,8 +52,8 @@ pub struct ErrorCode(pub &'static str);
 /// Capacity reserved for headers; responses rarely have more.
 const USUAL_HEADERS: usize = 16;
 
-/// Answers one request with these routes. It arrived on a connection from `peer`. `authorized` is
-/// set if another listener has authorized the caller.
+/// Answers one request, which arrived on a connection from `peer`, with these routes. `authorized`
+/// is set if another listener has authorized the caller.
 pub(crate) async fn respond(
     server: Arc<Server>,
     routes: &'static Routes,
@@ -69,7 +69,7 @@ pub(crate) async fn respond(
     }
     let mut line = progress.line();
     let context = trace::request_context(&parts.headers, &progress.request_id);
-    // Values chosen by clients are truncated: a span waits in memory until it is exported.
+    // Values chosen by clients are truncated, because a span stays in memory until it is exported.
     let span = trace::span_in(context, || {
         tracing::debug_span!(
             "request",
@@ -220,7 +220,7 @@ fn finish(
 
 /// # Errors
 /// 503 if the caller's share of memory cannot hold the answer until the client has received it. An
-/// answer to a write is never refused, as the write has been committed; it is short.
+/// answer to a write is never refused, because the write has been committed. It is short.
 fn success(
     server: &Server,
     progress: &mut Progress<'_>,

@@ -23,8 +23,8 @@ pub(crate) const BODY_COST: usize = 8;
 const BODY_BYTES_MAX: usize = 16 << 20;
 
 /// Minimum rate at which a client must send a body and receive an answer, in bytes per second,
-/// after [`GRACE`]. Any link in a cloud is faster. It limits how long a malicious client can occupy
-/// memory.
+/// after [`GRACE`]. Any link in a cloud is faster. The minimum limits how long a malicious client
+/// can occupy memory.
 pub const MIN_BYTES_PER_S: u64 = 64 * 1024;
 /// How long this node waits for a client that sends or receives less than [`MIN_BYTES_PER_S`].
 pub const GRACE: Duration = Duration::from_secs(10);
@@ -47,9 +47,9 @@ settings! {
         /// Set it only behind a proxy that replaces these headers of clients.
         trust_proxy_headers: bool = false,
         /// Maximum number of connections. Connections beyond the limit get 503 for all requests
-        /// except health checks. One address, or one /64 network of IPv6, may have a quarter of the
-        /// connections, or all of them with `trust_proxy_headers`, as all clients then connect from
-        /// the proxy's address.
+        /// except health checks. One address (or one /64 network of IPv6) may have a quarter of the
+        /// connections. With `trust_proxy_headers` it may have all of them, because all clients
+        /// connect from the proxy's address.
         max_connections: usize = 4096,
         /// How long a stopping node answers requests while `/readyz` is 503, so that load balancers
         /// stop sending requests to it, in milliseconds: two or three intervals of their health
@@ -328,17 +328,16 @@ settings! {
 settings! {
     /// Consistency of reads.
     ReadsSection {
-        /// Default consistency of reads: `linearizable`, `bounded;max=SECONDS` or `local` for all
+        /// Default consistency of reads. `linearizable`, `bounded;max=SECONDS` or `local`: for all
         /// reads. `regional;max=SECONDS`: bounded for allocation candidates, traits and resource
-        /// classes, linearizable for all other reads. `edge;max=SECONDS`, with more than one
-        /// second: bounded for all reads; while this node is cut off from the cluster, it stays
-        /// ready and its reads are local. Without `max`, `regional` means 0.25 and `edge` 2
-        /// seconds.
+        /// classes, linearizable for all other reads. `edge;max=SECONDS` (more than one second):
+        /// bounded for all reads, but local while this node is cut off from the cluster, when it
+        /// stays ready. Without `max`, `regional` means 0.25 seconds and `edge` 2 seconds.
         default: Text<ReadPromise> = Text::default(),
     }
     fixed {
         /// How often an idle node asks the leader for the current log position, in milliseconds;
-        /// bounds the precision of `Placement-Staleness`. 0: never.
+        /// this interval bounds the precision of `Placement-Staleness`. 0: never.
         probe_ms: u64 = 1_000,
     }
 }

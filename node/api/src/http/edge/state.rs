@@ -50,7 +50,7 @@ pub(crate) struct Server {
     /// The backends, the outside world and the settings.
     pub(crate) api: Api,
     pub(crate) callers: Arc<Callers>,
-    /// Limits of the process as a whole.
+    /// The queues of the partition, and the budgets of the process.
     pub(crate) admission: Admission,
     pub(crate) searches: Arc<Searches>,
     /// The latest changes. Streams that need the same step of changes wait until one of them has

@@ -1,7 +1,7 @@
 //! The latest changes of one partition, read from the ledger once for all event streams.
 //!
-//! All streams advance in the same steps. A stream that starts within a step reads the entries up
-//! to its end itself.
+//! All streams advance in the same steps. A stream that starts within a step reads the rest of that
+//! step itself.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, OnceLock};
@@ -95,7 +95,8 @@ impl Tail {
         }
     }
 
-    /// Adds the step after entry `index`, where [`StreamPosition::AtTheEnd`] was returned.
+    /// Adds the step that begins after entry `index`, for which [`StreamPosition::AtTheEnd`] was
+    /// returned.
     pub(crate) fn add(&mut self, index: u64, step: Arc<Step>) {
         let end = self.steps.last_key_value().map(|(_, last)| last.up_to);
         if end.is_some_and(|end| end != index) {

@@ -125,7 +125,7 @@ impl ApiError {
         Self::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, code::UNDEFINED, message)
     }
 
-    /// 410: the request needs changes from before `oldest` and `at`.
+    /// 410: the request needs changes before `oldest`, the point at time `at`.
     pub(crate) fn gone(
         code: &'static str,
         what: &str,

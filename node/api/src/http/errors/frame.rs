@@ -33,7 +33,8 @@ pub(super) struct Frame {
 }
 
 impl Frame {
-    /// The frame of a status. Sentences that repeat the request have white space of their own.
+    /// The frame of a status. Sentences that quote the request contain other white space, as in
+    /// WebOb.
     pub(super) fn for_status(status: StatusCode, asked: RequestParts<'_>) -> Self {
         let before = match status {
             StatusCode::METHOD_NOT_ALLOWED => {

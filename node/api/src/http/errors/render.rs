@@ -14,7 +14,7 @@ use super::code;
 use super::error::ApiError;
 use super::frame::{Frame, RequestParts};
 
-/// Initial capacity for a body: most fit, and growth by doubling would cost as much as the writing.
+/// Initial capacity for a body. Most bodies fit; growing by doubling would take as long as writing.
 const USUAL_BYTES: usize = 1024;
 
 /// The formats of errors.

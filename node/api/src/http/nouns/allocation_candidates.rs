@@ -29,14 +29,15 @@ use crate::http::edge::searches::SearchOutcome;
 use crate::http::edge::settings::CandidateSettings;
 use crate::http::errors::ApiError;
 
-/// Size of the answer up to which a search runs on the thread of its request. The first call of its
-/// watch also ends this attempt. On current hardware, either takes well below a millisecond.
+/// A search whose answer is at most this long may run on the thread of its request. The first call
+/// of its watch callback also ends that attempt. On current hardware, a search reaches either limit
+/// in well below a millisecond.
 const AT_ONCE_MAX_BYTES: usize = 64 * 1024;
 
 /// Granularity in which a search reserves memory in the budget of all requests.
 const MEMORY_STEP_BYTES: usize = 64 * 1024;
 
-/// Estimated bytes that a candidate adds to an answer, with its provider's summary; rarely less.
+/// Estimated bytes that a candidate and its provider's summary add to an answer; rarely less.
 const CANDIDATE_BYTES: usize = 256;
 
 /// `GET /allocation_candidates`: searches for candidates and writes the answer.

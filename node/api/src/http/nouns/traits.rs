@@ -36,8 +36,8 @@ fn answer(
     context.modified(Answer::json(&body), modified)
 }
 
-/// Parses the filter of names: `in:` and a list of exact names, or `startswith:` and a prefix,
-/// which ignores case. With any other operator, all names match.
+/// Parses the filter of names: `in:` with a list of exact names, or `startswith:` with a prefix,
+/// which is compared without regard to case. With any other operator, all names match.
 fn name_filter(text: &str) -> Result<impl Fn(&str) -> bool, ApiError> {
     let Some((operator, value)) = text.split_once(':') else {
         return Err(ApiError::bad_request(format!(

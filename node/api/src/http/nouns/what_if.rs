@@ -178,7 +178,7 @@ impl ChangedState {
 type ParsedQuestion = Box<dyn FnOnce(&ChangedState) -> Result<WhatIfAnswer, ApiError> + Send>;
 
 /// # Errors
-/// 400 if the question is invalid in any state.
+/// 400 if the question is invalid regardless of the state.
 fn parse(
     question: Question,
     context: &RequestContext,
@@ -237,7 +237,7 @@ fn request(
     version: Microversion,
 ) -> Result<Request<Body>, ApiError> {
     let Change { method, path, body } = change;
-    // Decoded as the API does.
+    // Decoded as the API decodes it.
     let decoded = percent_decode_str(&path).decode_utf8_lossy();
     let is_write = [Method::PUT, Method::POST, Method::DELETE]
         .iter()

@@ -9,7 +9,7 @@ use uuid::Uuid;
 const CHUNK_BYTES: usize = 64 * 1024;
 /// Spare capacity for the item that reaches the limit.
 const ITEM_BYTES: usize = 4 * 1024;
-/// Initial capacity: most answers fit, and growth by doubling would cost as much as the writing.
+/// Initial capacity. Most answers fit; growing by doubling would take as long as writing.
 const FIRST_BYTES: usize = 16 * 1024;
 
 /// A body in progress.

@@ -18,8 +18,8 @@ pub(crate) fn integer(text: &str) -> Option<i128> {
     Some(text.parse().unwrap_or(beyond))
 }
 
-/// Maximum length of a text that is parsed as a UUID. The reference removes any number of `urn:`
-/// and hyphens, but an aggregate keeps its spelling.
+/// Maximum length of a text that is parsed as a UUID. The reference accepts any number of `urn:`
+/// and hyphens, and an aggregate is stored as it is spelled, so the length must be limited.
 const UUID_MAX_BYTES: usize = 128;
 
 /// Parses a UUID: with or without hyphens, in braces, as a URN, in either case.

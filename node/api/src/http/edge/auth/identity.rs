@@ -49,7 +49,8 @@ pub(super) const OF_PROXIES: [HeaderName; 15] = [
 /// Message of the 401 for a request without a token.
 pub(super) const NO_TOKEN: &str = "The request has no X-Auth-Token header. Send one.";
 
-/// Reads the scope and the domains from the headers of a Keystone middleware, through `text`.
+/// Reads the identity from the headers of a Keystone middleware; `text` returns the value of a
+/// header.
 pub(super) fn identity_in(
     headers: &HeaderMap,
     text: impl Fn(HeaderName) -> Option<String>,

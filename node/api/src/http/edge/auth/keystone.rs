@@ -27,7 +27,7 @@ pub(super) async fn identify(
             let service = token_of(keystone, &service, false).await?.ok_or_else(|| {
                 refused("The X-Service-Token is unknown to Keystone or has expired.")
             })?;
-            // Whether the service token vouches for an expired user token.
+            // A service token with one of these roles makes an expired user token acceptable.
             let wanted = &keystone.section().service_token_roles;
             let mut roles = service.identity.roles.iter();
             let vouches = roles.any(|role| wanted.contains(role));

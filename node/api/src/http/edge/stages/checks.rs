@@ -293,7 +293,7 @@ pub(super) async fn read_body(request: &mut Passage<'_, '_>) -> Result<(), ApiEr
     Ok(())
 }
 
-/// Refuses a write that this node cannot accept before any work is done for it.
+/// If this node cannot accept a write, refuses it before any work is done.
 pub(super) fn check_room(request: &mut Passage<'_, '_>) -> Result<(), ApiError> {
     if !request.progress.is_write() {
         return Ok(());

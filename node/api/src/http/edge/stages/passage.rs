@@ -30,8 +30,8 @@ pub(in crate::http::edge) struct Passage<'p, 'a> {
     pub(super) whole_path: &'p str,
     /// The decoded path below the prefix; `None` outside of it.
     pub(super) path: Option<&'p str>,
-    /// Whether the caller must authenticate and has limits: not on `/`, and not if another listener
-    /// has authorized the caller.
+    /// Whether the caller must authenticate and is subject to limits. False for `/`, and if another
+    /// listener has authorized the caller.
     pub(super) is_limited: bool,
     /// The address whose limits apply.
     pub(super) address: Option<IpAddr>,

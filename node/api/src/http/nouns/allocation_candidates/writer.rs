@@ -1,4 +1,5 @@
-//! Writes the answer of a search into bytes. No name is looked up and no text is built twice.
+//! Writes the answer of a search into bytes. Each name is looked up once, and each text is built
+//! once.
 //!
 //! Names of classes and traits, and suffixes of groups, have no character that JSON escapes.
 

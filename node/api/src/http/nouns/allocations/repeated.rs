@@ -20,7 +20,7 @@ use placement_base::backend::{LedgerUnavailable, View, uuid_of_request};
 const PAGES_MAX: usize = 64;
 
 /// Whether an earlier attempt of this request is committed, and nothing has changed its consumers
-/// since. `view` contains the refusal of this attempt.
+/// since. `view` is a state after the refusal of this attempt.
 pub(super) async fn is_done(
     context: &RequestContext,
     view: &View,

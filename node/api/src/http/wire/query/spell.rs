@@ -15,7 +15,7 @@ const PLAIN: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b',')
     .remove(b'!');
 
-/// The query, without limits.
+/// The query, without `limit`.
 pub(crate) fn spell_candidates(request: &CandidateRequest) -> String {
     let mut query = Vec::new();
     let mut put = |name: &str, suffix: &str, value: String| {

@@ -43,7 +43,8 @@ impl Pattern {
         }
     }
 
-    /// The group in parentheses of a matching text; empty if the group is absent.
+    /// The text that the pattern's group in parentheses matches, empty if the group is absent;
+    /// `None` if the pattern does not match.
     pub(crate) fn suffix<'t>(&self, text: &'t str) -> Option<&'t str> {
         let begins = text.starts_with(&self.beginning);
         let found = begins.then(|| self.regex.captures(text)).flatten()?;

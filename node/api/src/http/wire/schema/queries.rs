@@ -1,5 +1,5 @@
-//! Schemas of query strings, as objects with the last value of each parameter, from the API's
-//! description, `openapi.json`.
+//! Schemas of query strings, from the API's description, `openapi.json`. A query string is checked
+//! as an object with the last value of each parameter.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;

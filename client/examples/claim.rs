@@ -1,4 +1,5 @@
-//! Claims two VCPUs and memory like a scheduler: candidates are a hint, the claim decides.
+//! Claims two VCPUs and memory as a scheduler does: asks for candidates and claims the first one
+//! that still has room.
 //!
 //!     cargo run --example claim -- http://127.0.0.1:8778 http://127.0.0.1:8779
 
@@ -29,7 +30,7 @@ async fn main() -> anyhow::Result<()> {
             }
             // A concurrent claim was faster: try the next candidate.
             Err(error) if error.is_conflict() => println!("{error}"),
-            // It may be committed: read the consumer before you repeat the claim.
+            // The claim may be committed: read the consumer before you repeat the claim.
             Err(Error::OutcomeUnknown(reason)) => bail!("check consumer {consumer}: {reason}"),
             Err(error) => return Err(error.into()),
         }

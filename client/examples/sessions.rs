@@ -11,8 +11,8 @@ async fn main() -> anyhow::Result<()> {
     let [one, other] = &nodes[..] else {
         anyhow::bail!("expected the endpoints of two nodes, such as http://127.0.0.1:8778");
     };
-    // Clones share the session: each reads at least the state of all previous writes and reads of
-    // any clone.
+    // Clones share the session: a read through one clone sees the state of all earlier writes and
+    // reads through any clone.
     let writer = Client::new([one])?.with_token("admin").with_session();
     let reader = writer.at(other)?;
 

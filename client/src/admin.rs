@@ -22,12 +22,13 @@ use crate::response::ApiResponse;
 /// Timeout of an import.
 const IMPORT_LIMIT: Duration = Duration::from_secs(24 * 3600);
 
-/// The admin listeners of one cluster, or one of its nodes.
+/// A client of the admin listeners of one cluster. Its requests are for one selected node, or for
+/// the first node that answers.
 #[derive(Clone)]
 pub struct Admin {
     client: Client,
-    /// The node to which the first node that answers relays requests; `None`: that first node
-    /// handles them itself.
+    /// The selected node; the first node that answers relays requests to it. `None`: the first node
+    /// that answers handles the requests itself.
     node: Option<u64>,
 }
 
@@ -37,9 +38,9 @@ impl Admin {
         Self { client, node: None }
     }
 
-    /// A client for one member that sends each request once, with the timeout `limit`: to the
-    /// member's own admin listener if this client can reach it, otherwise through the nodes of this
-    /// client.
+    /// A client for one member. It sends each request once, with the timeout `limit`, directly to
+    /// the member's admin listener. If the member has none on the network, or this client uses a
+    /// Unix socket, a node of this client relays the requests.
     pub fn for_member(&self, member: &Member, limit: Duration) -> Result<Self, Error> {
         // Other nodes cannot be reached through the Unix socket of this machine.
         let is_local = self.client.endpoints().iter().all(Endpoint::is_socket);
@@ -67,9 +68,9 @@ impl Admin {
         self.client.clone().below(&path)
     }
 
-    /// The response to GET of a path below `/v1`, such as `log`; needs no quorum. A successful body
-    /// is truncated to `bytes_max`, with `true` if it was longer. Errors are those of
-    /// [`Client::request`].
+    /// Sends GET for a path below `/v1`, such as `log`; needs no quorum. A successful body is
+    /// truncated to `bytes_max` bytes; the second value is `true` if it was longer. Errors are
+    /// those of [`Client::request`].
     pub async fn look(&self, what: &str, bytes_max: usize) -> Result<(ApiResponse, bool), Error> {
         let request = ApiRequest::get(&self.path(what)).consistency(Consistency::Local);
         self.client.request_at_most(request, bytes_max).await
@@ -80,8 +81,8 @@ impl Admin {
         self.client.read(&self.path("status")).await
     }
 
-    /// The partitions of the cluster, and partitions that only the configuration of the asked node
-    /// names.
+    /// The partitions of the cluster, and those that exist only in the configuration of the queried
+    /// node.
     pub async fn partitions(&self) -> Result<Vec<Partition>, Error> {
         self.client.read("/v1/partitions").await
     }
@@ -116,9 +117,8 @@ impl Admin {
         self.client.execute(ApiRequest::delete(&path)).await
     }
 
-    /// Fills an empty partition without routes with the content of a backup. The request has a
-    /// timeout of a day and is not repeated: without a response, the partition may be partly
-    /// filled.
+    /// Fills an empty partition without routes with the content of a backup. The timeout is one
+    /// day. The request is not repeated; without a response, the partition may be partly filled.
     pub async fn import_into_partition(
         &self,
         name: &str,
@@ -129,8 +129,8 @@ impl Admin {
         client.fetch(ApiRequest::put(&path).body(backup)).await
     }
 
-    /// Makes a caught-up learner a voter. Fails without `force` if the cluster then would not
-    /// tolerate the failure that `[cluster] survive` names.
+    /// Makes a learner that has caught up a voter. Unless `force` is set, fails if the cluster
+    /// would then not tolerate the failure that `[cluster] survive` requires it to tolerate.
     pub async fn promote_member(&self, id: u64, force: bool) -> Result<(), Error> {
         let request = ApiRequest::post(&format!("/v1/members/{id}/promote?force={force}"));
         self.client.execute(request).await
@@ -143,7 +143,8 @@ impl Admin {
         self.client.execute(request).await
     }
 
-    /// Removes a node from the cluster. `force` as in [`Admin::promote_member`].
+    /// Removes a node from the cluster. `force` has the same meaning as in
+    /// [`Admin::promote_member`].
     pub async fn remove_member(&self, id: u64, force: bool) -> Result<(), Error> {
         let path = format!("/v1/members/{id}?force={force}");
         self.client.execute(ApiRequest::delete(&path)).await

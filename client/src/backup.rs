@@ -18,7 +18,7 @@ use crate::error::ApiError;
 use crate::transport::pool;
 
 const DESCRIPTION: &str = "placement-backup";
-/// Timeout without received data.
+/// Maximum time without received data; then the download fails.
 const SILENCE: Duration = Duration::from_secs(30);
 
 /// Errors of a backup.

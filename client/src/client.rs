@@ -185,7 +185,7 @@ impl Client {
         self
     }
 
-    /// Total time for all attempts (default 30 s). Zero: each node at most once.
+    /// Total time for all attempts (default 30 s). With zero, each node is asked at most once.
     pub fn with_patience(mut self, limit: Duration) -> Self {
         self.patience = limit;
         self
@@ -401,8 +401,8 @@ impl Client {
         Ok(http)
     }
 
-    /// Consistency of a read: set for the request, else by the session, else for the client. `None`
-    /// for a write for which none is set.
+    /// Consistency to request. For a read it is that of the request, else of the session, else of
+    /// the client. For a write it is that of the request, or `None`.
     fn promise(&self, request: &ApiRequest) -> Option<Consistency> {
         if request.consistency.is_some() || !request.is_read() {
             return request.consistency.clone();
@@ -427,7 +427,7 @@ impl Client {
     }
 }
 
-/// The response, unless it is a 503, or a 429 that a node sent.
+/// Returns the response. A 503, or a 429 that a node sent, becomes a failure.
 fn judged(request: &ApiRequest, response: ApiResponse) -> Result<ApiResponse, Failure> {
     let is_unavailable = response.status == StatusCode::SERVICE_UNAVAILABLE;
     if !is_unavailable && response.status != StatusCode::TOO_MANY_REQUESTS {
@@ -446,7 +446,7 @@ fn judged(request: &ApiRequest, response: ApiResponse) -> Result<ApiResponse, Fa
     })
 }
 
-/// The order of nodes, and when each may be asked again.
+/// The order in which nodes are asked, and the time from which each may be asked again.
 struct Rotation {
     at: usize,
     rest_until: Vec<Instant>,

@@ -51,7 +51,7 @@ impl IndexToken {
 pub enum Consistency {
     /// Includes every write that was acknowledged before the request. Default of the service.
     Linearizable,
-    /// Includes the state of the token; needs no contact with the leader.
+    /// Includes the state at the position of this token; needs no contact with the leader.
     Session(IndexToken),
     /// State that is provably at most this old.
     Bounded(Duration),

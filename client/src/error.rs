@@ -44,7 +44,7 @@ pub enum Error {
     BadRequest(String),
 }
 
-/// A reason with its consequence, unless the reason contains it already.
+/// The reason, followed by its consequence unless the reason already contains it.
 fn ended(reason: &str, end: &str) -> String {
     if reason.contains(end) {
         reason.to_owned()

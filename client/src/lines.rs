@@ -9,7 +9,8 @@ use tokio::time::timeout;
 use crate::error::Error;
 use crate::transport::Body;
 
-/// Timeout without received data. A node sends a line at least every five seconds.
+/// Maximum time without received data; then the stream fails. A node sends a line at least every
+/// five seconds.
 const SILENCE: Duration = Duration::from_secs(30);
 /// Maximum length of a line: one log entry may change thousands of rows.
 const LINE_BYTES_MAX: usize = 256 << 20;

@@ -52,7 +52,7 @@ pub struct Explanation<'a> {
     /// Index of the funnel stage that is the reason.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cause: Option<usize>,
-    /// Number of all trees: removed trees, trees with candidates, and undecided trees.
+    /// Number of all trees: the sum of removed trees, trees with candidates, and undecided trees.
     pub trees: u64,
     /// Number of trees with candidates. A candidate counts for the tree of its anchor root
     /// provider.
@@ -196,7 +196,8 @@ pub struct Detail<'a> {
     /// For a required trait: a provider that has it but cannot serve the request.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub elsewhere: Option<TraitElsewhere<'a>>,
-    /// For `together`: a class of which the groups request more than one tree has.
+    /// For `together`: a class of which all groups together request more units than any one tree
+    /// has.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub short: Option<ClassShortage<'a>>,
 }
@@ -223,7 +224,7 @@ pub struct TraitElsewhere<'a> {
     pub provider: NamedProvider<'a>,
 }
 
-/// A class of which several groups together request more than one tree has.
+/// A class of which several groups together request more units than any one tree has.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ClassShortage<'a> {
@@ -261,7 +262,7 @@ pub struct RelaxedCondition<'a> {
     /// The condition. If it concerns several groups, `group` names them all.
     #[serde(flatten)]
     pub atom: Atom<'a>,
-    /// For an amount: the largest one with candidates.
+    /// For an amount: the largest amount for which there are candidates.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub enough: Option<u64>,
     /// For `unit`: the limit that the amount violates.
@@ -279,7 +280,9 @@ pub struct NearTree<'a> {
     pub lacks: Vec<UnmetCondition<'a>>,
     /// The largest consumers of the missing resources.
     pub holders: Vec<Holder<'a>>,
-    /// Number of further consumers; at most a thousand are counted per provider.
+    /// Number of further consumers, summed over the missing classes. It can be too low: the node
+    /// examines only 1,000 consumers of a provider. It can be too high: a consumer of several
+    /// missing classes counts once per class.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub holders_more: Option<NonZeroU64>,
 }

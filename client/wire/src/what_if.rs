@@ -85,7 +85,7 @@ pub enum WhatIfAnswer<'a> {
 pub struct Fit {
     /// Number of successful claims.
     pub count: u64,
-    /// Whether no other order of claims fits more; otherwise `count` is a lower bound.
+    /// Whether `count` is the maximum over all orders of claims; otherwise it is a lower bound.
     pub exact: bool,
     /// Whether the claims ended because no candidate remained.
     pub complete: bool,

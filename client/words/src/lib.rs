@@ -15,8 +15,9 @@ use serde_json::Value;
 
 /// Number of names of a list that are printed.
 const NAMES_MAX: usize = 10;
-/// From this number on, the number of further consumers is a lower bound: at most 1000 consumers of
-/// a provider are counted, and three of them are shown.
+/// A sum of at least this many further consumers is shown as `at least`: the node examines at most
+/// 1000 consumers of a provider and returns three of them (1000 - 3). A smaller sum can also be too
+/// low, because the node selects the consumers of the missing class only afterwards.
 const HOLDERS_COUNTED: u64 = 997;
 /// Text for a condition that only newer nodes know.
 const UNKNOWN: &str = "a condition that this version does not know";
@@ -273,7 +274,8 @@ impl Words {
         }
     }
 
-    /// A sentence about a class of which the groups request more than one host has.
+    /// A sentence about a class of which all groups together request more units than any one host
+    /// has.
     fn short(&self, short: &ClassShortage<'_>) -> String {
         let (class, asked) = (self.word(&short.class), self.are(Some(short.asked)));
         let groups: Vec<&str> = short.groups.iter().map(AsRef::as_ref).collect();
@@ -463,8 +465,8 @@ impl Words {
         folded
     }
 
-    /// The stages that remove trees, and the number of other stages. A single other stage is
-    /// included.
+    /// The stages that remove trees, and the number of the other stages. If there is only one other
+    /// stage, it is returned, too, and the number is 0.
     pub fn stages<'a>(&self, answer: &'a Explanation<'a>) -> (Vec<&'a Stage<'a>>, usize) {
         let all = &answer.funnel;
         let taking: Vec<_> = all.iter().filter(|stage| stage.gone != 0).collect();
@@ -535,7 +537,7 @@ fn is_less(relaxation: &Relaxation<'_>, stage: &Stage<'_>) -> bool {
     atom.kind == of_stage.kind && (is_alike || atom.kind == Kind::Together)
 }
 
-/// Whether two relaxations differ in the group and the query at most.
+/// Whether two relaxations are equal except for the group and the query.
 fn are_alike_but_for_the_group(one: &Relaxation<'_>, other: &Relaxation<'_>) -> bool {
     let ([first], [second]) = (&*one.less, &*other.less) else {
         return false;

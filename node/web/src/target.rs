@@ -72,7 +72,7 @@ pub(crate) fn encoded(text: &str) -> String {
     utf8_percent_encode(text, UNRESERVED).to_string()
 }
 
-/// The escaped query: the text itself, or its part after the `?` of a URI.
+/// The escaped query. `given` is a query, or a URI with a query after its `?`.
 pub(crate) fn whole_query(given: &str) -> String {
     let query = given.split_once('?').map_or(given, |(_, query)| query);
     utf8_percent_encode(query.trim(), IN_QUERIES).to_string()

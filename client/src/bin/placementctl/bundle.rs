@@ -230,7 +230,7 @@ async fn gather(admin: &Admin, survey: &Survey, limit: Duration) -> Vec<Entry> {
     entries
 }
 
-/// Asks for the status first; a node that does not return it is not asked anything else.
+/// Asks the node for its status first. Without a status, no other request is sent to the node.
 async fn of_node(admin: &Admin, id: u64, partitions: &[&str], until: Instant) -> Vec<Entry> {
     let ask = async |file: &str, what: &str| Entry::ask(admin, Some(id), file, what, until).await;
     let mut entries = vec![ask("status.json", "status").await];

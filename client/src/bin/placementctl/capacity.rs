@@ -27,7 +27,7 @@ pub(crate) async fn show(content: &Content, args: CapacityArgs) -> anyhow::Resul
     let answer: CapacityReport<'_> = content.ask(request).await?;
     if content.source.as_of.is_some() && answer.capacity.is_empty() {
         eprintln!(
-            "placementctl: there were no inventories at that time; it may be before the cluster was formed"
+            "placementctl: there were no inventories at that time; the cluster may not have existed yet"
         );
     }
     content.source.output.rows(summed(answer))

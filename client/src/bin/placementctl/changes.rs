@@ -64,7 +64,7 @@ impl Filters {
 pub(crate) async fn show(content: &Content, filters: Filters) -> anyhow::Result<String> {
     let output = &content.source.output;
     let request = filters.request(content, "history").await?;
-    // Without `--limit`, this many entries are read and then sorted.
+    // Number of the newest entries to read; their rows are sorted afterwards.
     let enough = output.limit.unwrap_or(LIMIT_USUAL);
     let mut entries = Vec::new();
     let mut before: Option<String> = None;

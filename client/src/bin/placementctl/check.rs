@@ -77,9 +77,9 @@ fn words(report: &CheckReport) -> String {
     text
 }
 
-/// Describes the first log entry after which the states of nodes differ; they then differ after all
-/// later entries, too. Digests of different formats occur while nodes have different versions, and
-/// are not compared.
+/// Describes the first log entry after which the states of nodes differ. Once states differ, they
+/// differ after all later entries, too. Digests in different formats are not compared; they occur
+/// while nodes run different versions.
 fn difference(reports: &[CheckReport]) -> Option<String> {
     let mut at: BTreeMap<(u64, &str), BTreeMap<&str, Vec<u64>>> = BTreeMap::new();
     for report in reports {

@@ -22,8 +22,8 @@ use crate::render::{Output, pairs, some, text, warn};
 
 /// Path prefix of the routes that other implementations of the API do not have.
 pub(crate) const EXTENSIONS: &str = "/placementd/v1";
-/// A local read of an older state causes a warning. Nodes ask the leader for its position more
-/// often, so their state is older only if they cannot reach the leader.
+/// A local read of a state older than this causes a warning. Nodes ask the leader for its position
+/// more often than this, so only the state of a node that cannot reach the leader is older.
 const STALE: Duration = Duration::from_secs(5);
 /// Characters that must be escaped in a query (RFC 3986 section 3.4).
 const NOT_IN_QUERIES: &AsciiSet = &CONTROLS.add(b' ').add(b'"').add(b'#').add(b'<').add(b'>');
@@ -206,7 +206,7 @@ pub(crate) fn named(mut providers: Vec<Provider>, prefix: &str) -> Vec<Provider>
     providers
 }
 
-/// The escaped query: the text itself, or its part after the `?` of a URI.
+/// The escaped query. `given` is a query, or a URI with a query after its `?`.
 pub(crate) fn query(given: &str) -> String {
     let query = given.split_once('?').map_or(given, |(_, query)| query);
     utf8_percent_encode(query.trim(), NOT_IN_QUERIES).to_string()

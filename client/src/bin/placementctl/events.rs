@@ -14,8 +14,8 @@ use crate::render::is_printed;
 use crate::sql::{session, transaction};
 use crate::watch::{Event, follow};
 
-/// Interval at which the position is printed while nothing changes. Without this, the changes after
-/// an old position could become unavailable.
+/// Interval at which the position is printed while nothing changes. Otherwise the database would
+/// keep an old position, and the changes after it could become unavailable.
 const APART: Duration = Duration::from_secs(5);
 
 #[derive(Args)]
@@ -31,7 +31,8 @@ pub(crate) struct EventsArgs {
 }
 
 pub(crate) async fn run(content: &Content, args: EventsArgs) -> anyhow::Result<()> {
-    // `rewritten` reports unchanged writes, too: they change timestamps and the roots of children.
+    // `rewritten` includes values that were written without a change, because such a write also
+    // updates timestamps and the roots of children.
     let request = ApiRequest::get(&format!("{EXTENSIONS}/events?rewritten=true"));
     let mut database = Database {
         dialect: args.sql,

@@ -81,8 +81,8 @@ impl<'a> Draft<'a> {
     }
 }
 
-/// Runs `work`. SIGINT or SIGTERM cancels it and removes its drafts; the error then ends with
-/// `left`.
+/// Runs `work`. SIGINT or SIGTERM cancels it and removes its drafts; the error message then ends
+/// with `left`, which states what remains.
 pub(crate) async fn unless_interrupted<T>(
     work: impl Future<Output = anyhow::Result<T>>,
     left: &str,

@@ -97,13 +97,15 @@ fn steps(status: &NodeStatus, old: u64, new: u64) -> String {
             "  on the machine with ca-key.pem, create a certificate, and copy it and its key to the new machine:\n    \
              placementctl tls issue node {new} --dir DIR --host {host}\n"
         );
-        change += &format!(", and set [tls] to node-{new}.pem and node-{new}-key.pem");
+        change += &format!(
+            ", and set [tls] cert_file and key_file to node-{new}.pem and node-{new}-key.pem"
+        );
     }
     text += &format!(
         "  on the new machine, empty the data directory, and in the configuration {change}\n  write the token to a file \
          that only the user of placementd can read, and start the node once with\n    placementd --config CONFIG --join \
-         {} --join-token-file FILE\nThe node catches up as a learner; then it gets the vote and the name of node \
-         {old}, and node {old} is removed\n",
+         {} --join-token-file FILE\nThe node catches up as a learner. Then it takes over the role of node {old} (voter or \
+         learner), node {old} is removed, and the new node gets the name of node {old}\n",
         peers.join(",")
     );
     text

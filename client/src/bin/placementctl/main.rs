@@ -116,8 +116,9 @@ enum Action {
     Status(Output),
     /// Show which failures the cluster tolerates, and the latency of reads and writes at each site.
     #[command(
-        after_help = "Exits with 1 if the cluster does not tolerate the failure (`node`, `zone` or `region`) that `[cluster] survive` \
-                      of the queried node names. A member that does not answer counts as failed."
+        after_help = "Exits with 1 if the cluster does not tolerate the failure that the setting `[cluster] survive` of the \
+                      queried node requires it to tolerate (`node`, `zone` or `region`). A member that does not answer \
+                      counts as failed."
     )]
     Topology(Output),
     #[command(flatten)]
@@ -138,7 +139,7 @@ enum Action {
     JoinToken(JoinTokenAction),
     /// Replace a node that lost its data by a new node with the same name and a new number. Creates
     /// a join token and prints the commands to run on the new machine. Once the new node has caught
-    /// up, the leader gives it the vote of the old node and removes the old node.
+    /// up, it takes over the role of the old node (voter or learner), and the old node is removed.
     Replace(ReplaceNode),
     /// Manage partitions: independent clouds that share one cluster. Lists them by default.
     Partitions {
@@ -149,8 +150,8 @@ enum Action {
     },
     /// Transfer leadership to another node. Without --to, the leader chooses a voter.
     TransferLeader {
-        /// New leader, by number or name. It must be caught up, and the current leader must reach
-        /// it.
+        /// New leader, by number or name. It must have caught up, and the current leader must be
+        /// able to reach it.
         #[arg(long, value_name = "NODE")]
         to: Option<Named>,
     },

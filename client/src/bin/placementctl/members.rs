@@ -33,7 +33,7 @@ pub(crate) struct Change {
     #[arg(value_name = "NODE")]
     node: Named,
     /// Make the change even if the cluster then does not tolerate the failure (node, zone or
-    /// region) that `[cluster] survive` names.
+    /// region) that `[cluster] survive` requires it to tolerate.
     #[arg(long)]
     force: bool,
 }

@@ -3,12 +3,12 @@
 use time::format_description::well_known::Rfc3339;
 use time::{Duration, OffsetDateTime};
 
-/// Formats seconds since 1970 as RFC 3339 in UTC, with the time from or until then.
+/// Formats seconds since 1970 as RFC 3339 in UTC, followed by the time from or until now.
 pub(crate) fn moment(seconds: i64) -> String {
     moment_from(seconds, OffsetDateTime::now_utc().unix_timestamp())
 }
 
-/// Like [`moment`], relative to `now` and in whole days.
+/// Like [`moment`], but with the time from or until `now` in whole days.
 pub(crate) fn day(seconds: i64, now: i64) -> String {
     let (text, days) = (rfc3339(seconds), seconds.abs_diff(now) / 86_400);
     let plural = if days == 1 { "" } else { "s" };
@@ -64,7 +64,8 @@ pub(crate) fn seconds(text: &str) -> Result<u64, String> {
     })
 }
 
-/// Parses a point in the past for the API. A token or a time stays as it is; an age becomes a time.
+/// Parses a time in the past for the API. A token or a time is returned unchanged; an age is
+/// converted to a time.
 pub(crate) fn earlier(text: &str) -> Result<String, String> {
     let ago = seconds(text).ok().and_then(|ago| i64::try_from(ago).ok());
     let Some(ago) = ago else {

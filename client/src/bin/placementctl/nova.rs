@@ -41,8 +41,8 @@ const ENDS: [&str; 8] = [
     "Dest Compute",
     "Dest Node",
 ];
-/// Final states of a migration. An evacuation stays `done` until its former host restarts and has
-/// cleaned up.
+/// Final states of a migration. The state `done` is not final: an evacuation keeps it until its
+/// former host has restarted and cleaned up.
 const OVER: [&str; 6] = [
     "completed",
     "confirmed",
@@ -55,15 +55,16 @@ const OVER: [&str; 6] = [
 /// Options for Nova's lists of servers and migrations.
 #[derive(Args)]
 pub(crate) struct Lists {
-    /// File with all servers of Nova in JSON; `-` reads standard input. A file that was written
-    /// before this command read Placement is refused.
+    /// All servers of Nova in JSON: `-` for standard input, or a file. A regular file is refused if
+    /// it was written before this command finished reading Placement, so prefer --servers-command.
     #[arg(long, value_name = "FILE", conflicts_with = "servers_command")]
     servers: Option<PathBuf>,
-    /// Shell command that lists all servers of Nova in JSON. It runs after Placement was read.
+    /// Shell command that lists all servers of Nova in JSON. It runs after this command has read
+    /// Placement.
     #[arg(long, value_name = "COMMAND")]
     servers_command: Option<String>,
-    /// File with all migrations of Nova in JSON. Needs a list of servers, too: Nova silently omits
-    /// migrations of a cell that is down.
+    /// File with all migrations of Nova in JSON. Needs a list of servers, which shows whether a
+    /// cell is down: Nova silently omits the migrations of such a cell.
     #[arg(long, value_name = "FILE", conflicts_with = "migrations_command")]
     migrations: Option<PathBuf>,
     /// Shell command that lists all migrations of Nova in JSON.
@@ -128,8 +129,8 @@ impl Nova {
     }
 
     /// Whether a list that covers this kind may be truncated. An empty list of servers counts as
-    /// truncated. An empty list of migrations counts as truncated only for migrations, since some
-    /// clouds have no migrations.
+    /// truncated. An empty list of migrations counts as truncated only if `kind` is migrations,
+    /// since some clouds have no migrations.
     pub(crate) fn may_be_cut(&self, kind: &str) -> bool {
         let servers = self.servers.as_ref().filter(|_| kind != MIGRATION);
         let migrations = self.migrations.as_ref().filter(|_| kind != INSTANCE);
@@ -165,8 +166,8 @@ impl Migrations {
 }
 
 impl Lists {
-    /// Reads the lists. `since`: the time at which Placement had been read. Input from a pipe has
-    /// no timestamp, so it is accepted only if consumers younger than an hour are skipped
+    /// Reads the lists. `since`: the time at which Placement had been read. A list from a pipe has
+    /// no modification time, so it is accepted only if consumers younger than an hour are skipped
     /// (`older_than`, in seconds).
     pub(crate) fn read(&self, since: SystemTime, older_than: u64) -> anyhow::Result<Nova> {
         ensure!(
@@ -219,7 +220,7 @@ fn newer(file: &Path, since: SystemTime, what: &str) -> anyhow::Result<Vec<u8>> 
     if about.is_file() && about.modified()? < since {
         bail!(
             "{name} was written before Placement was read: an instance that was created since is missing from it \
-             and would look like an orphan. Let placementctl create the list: \
+             and would look like an orphan. Let placementctl run the command that creates the list: \
              --{what}-command 'openstack … list … -f json'"
         );
     }

@@ -35,12 +35,13 @@ pub(crate) enum PartitionsAction {
         #[command(flatten)]
         routes: Routes,
     },
-    /// Import the default partition of a backup into an empty partition without routes. The backup
-    /// was created by `placementd import` or by a cluster. Generations, timestamps and order are
-    /// preserved.
+    /// Import the default partition of a backup into an empty partition without routes. A backup of
+    /// `placementd import` or of a cluster can be imported. Generations, timestamps and the order
+    /// of rows are preserved.
     #[command(
         after_help = "The partition serves no requests until `partitions route` gives it routes. A failed import leaves it \
-                      incomplete: delete it and create it again. Exits with 1 if the import fails or the digests differ."
+                      incomplete: delete it and create it again. Exits with 1 if the import fails or the content digests of \
+                      backup and partition differ."
     )]
     Import {
         /// Name of the partition.

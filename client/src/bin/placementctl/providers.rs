@@ -30,8 +30,8 @@ enum Action {
     Tree(Named),
     /// Show the details of one provider.
     Show(Named),
-    /// List the consumers of a provider. The consumer with the largest share of a capacity comes
-    /// first.
+    /// List the consumers of a provider, sorted by the largest share of any resource class that
+    /// they hold, largest share first.
     Holders {
         #[command(flatten)]
         named: Named,
@@ -235,13 +235,13 @@ fn bar(used: u64, capacity: u64) -> String {
 struct Holder {
     #[serde(flatten)]
     consumer: Consumer<'static>,
-    /// Largest share of a capacity of the provider, in percent.
+    /// Largest share of the capacity of a resource class of the provider, in percent.
     percent: f64,
     resources: Option<BTreeMap<Cow<'static, str>, u64>>,
 }
 
-/// The consumers of a provider with their allocations on it; the largest share of a capacity comes
-/// first.
+/// The consumers of a provider with their allocations on it, sorted by their largest share of the
+/// capacity of a resource class.
 fn holders(
     provider: &TreeProvider<'_>,
     consumers: Vec<Consumer<'static>>,

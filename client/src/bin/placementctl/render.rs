@@ -99,7 +99,7 @@ impl Output {
         matches!(self.output, Format::Wide)
     }
 
-    /// Whether a stream is printed as received instead of as text.
+    /// Whether the lines of a stream are printed as received, and not formatted as text.
     pub(crate) fn is_raw(&self) -> anyhow::Result<bool> {
         match self.output {
             Format::Table | Format::Wide => Ok(false),

@@ -30,8 +30,8 @@ pub(crate) fn session(dialect: Dialect) -> String {
     quiet.to_owned() + dialect.session()
 }
 
-/// A transaction that applies an entry and moves the database from one token to the next. It fails
-/// if the database has another token.
+/// A transaction that applies an entry and changes the token of the database from `from` to `to`.
+/// It fails if the database has another token.
 ///
 /// # Errors
 /// This version does not know the kind or the format of a change.

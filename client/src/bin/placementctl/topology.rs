@@ -25,7 +25,7 @@ pub(crate) fn site(region: &str, zone: &str) -> String {
     }
 }
 
-/// Whether the cluster tolerates the failure that `[cluster] survive` names.
+/// Whether the cluster tolerates the failure that `[cluster] survive` requires it to tolerate.
 fn is_as_configured(topology: &Topology) -> bool {
     let survives = &topology.survives;
     match topology.survive.as_str() {
@@ -59,7 +59,7 @@ fn sites(topology: &Topology) -> String {
     };
     let header = ["SITE", "NODES", "READ", "WRITE"];
     table(header, topology.sites.iter().map(row))
-        + "* voter, ! unreachable; READ: linearizable reads; other reads wait for no node\n"
+        + "* voter, ! unreachable; READ: linearizable reads; other reads do not wait\n"
 }
 
 /// A line for each partition with a configured region.

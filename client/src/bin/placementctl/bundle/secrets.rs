@@ -116,8 +116,8 @@ pub(crate) fn mask(text: &str) -> (String, Vec<Suspect>) {
     (masked, suspects)
 }
 
-/// Whether a line may belong to a PEM private key after its first line. Log lines contain spaces,
-/// so a key's first line in a request does not mask the following log lines.
+/// Whether a line may be a later line of a PEM private key. Lines with spaces are not. So if a log
+/// line contains the first line of a key, the log lines after it are not masked.
 fn is_part_of_key(line: &str) -> bool {
     let line = line.trim();
     let is_base64 = |char: char| char.is_ascii_alphanumeric() || "+/=".contains(char);

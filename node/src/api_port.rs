@@ -1,6 +1,6 @@
 //! The API's port: the REST API with its request metrics, and endpoints without a token. Each
 //! partition has an API of its own. Requests are routed by the routes in the cluster's state, or by
-//! the listener that received them; a request without a partition is rejected.
+//! the listener that received them; a request that matches no partition is rejected.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -98,7 +98,7 @@ impl Shared {
                 None => self.slot.outside(),
             }));
         };
-        // If no leader confirms it, the current state is used.
+        // If no leader answers, the current state is used.
         let _ = running.linearize(Instant::now() + self.slot.wait()).await;
         let applied = running.replica.views.current();
         let owner = self.owner(&applied.cluster, own, &path, || host)?;

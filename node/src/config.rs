@@ -51,8 +51,8 @@ settings! {
         initial_members: Vec<Text<InitialMember>> = Vec::new(),
         /// The cluster of this node, a UUID as shown by `placementctl status`; set it once the
         /// cluster is formed. The node then neither forms nor joins another cluster: with an empty
-        /// data directory (a volume that is not mounted) it waits and logs that. Unset: any
-        /// cluster.
+        /// data directory (for example because a volume is not mounted) it waits and logs the
+        /// reason. Unset: any cluster.
         cluster_id: Option<Text<Uuid>> = None,
     }
     with {

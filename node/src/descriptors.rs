@@ -10,8 +10,8 @@ use tokio::sync::Semaphore;
 /// nodes, operators, and rejected clients.
 const OTHERS: usize = 1024;
 
-/// Raises the soft limit to the hard one. Shells and supervisors set it to 1024 for programs that
-/// use `select`, which this one does not.
+/// Raises the soft limit to the hard limit. Shells and supervisors set the soft limit to 1024 for
+/// programs that use `select`; this program does not use it.
 pub(crate) fn raise() {
     let limit = getrlimit(Resource::Nofile);
     let raised = Rlimit {

@@ -23,14 +23,15 @@ use placement_cluster::standards::LACKING;
 use placement_cluster::{Running, Settings};
 use placement_raft_store::disk_space;
 
-/// How long a check waits for a leader and for its answer together. Load balancers give a check two
-/// seconds.
+/// Maximum total time that a check waits for a leader to be known and then for its answer. Load
+/// balancers give a check two seconds.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 /// Maximum age of a cached check. Health checks need no token, and each new check costs a request
 /// to the leader.
 const FRESH: Duration = Duration::from_millis(200);
-/// How long monitoring waits for values that are not known at once.
+/// How long metrics, health checks and operators' requests wait for a value that is not available
+/// immediately.
 pub(crate) const SOON: Duration = Duration::from_millis(250);
 
 /// Path of the liveness check.
@@ -60,7 +61,7 @@ pub(crate) enum PromiseStatus {
     /// The leader has just confirmed a read.
     Confirmed,
     /// The leader was lost for this reason, less than `[cluster] wait_ms` ago: requests wait for
-    /// the next one.
+    /// the next leader.
     Waiting(String),
     /// The leader is unreachable for this reason, and reads are answered without it, according to
     /// `[reads] default`.
@@ -119,7 +120,7 @@ impl HealthChecks {
         self.readiness(SOON).await.is_ok()
     }
 
-    /// How far this node is ready, or why it is not.
+    /// What this node can serve, or why it is not ready.
     async fn readiness(&self, patience: Duration) -> Result<PromiseStatus, String> {
         if let Some(reason) = self.slot.leaving.why() {
             return Err(reason.to_owned());
@@ -194,8 +195,8 @@ impl HealthChecks {
     }
 }
 
-/// Why no leader confirms this node's state, as far as known. A node that answers without a leader
-/// does not wait for one repeatedly.
+/// Why no leader confirms this node's state, as far as known. Waits for a leader until `deadline`.
+/// A node that may answer reads without a leader does not wait once it is cut off from the leader.
 async fn without_leader(
     replica: &Replica,
     may_be_alone: bool,

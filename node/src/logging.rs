@@ -45,7 +45,7 @@ pub enum LogFormat {
 
 /// Maximum number of queued lines: some 5 MB of typical ones.
 const QUEUE_MAX_LINES: usize = 16_384;
-/// How long the process waits at its end for the queued lines.
+/// Maximum time that the ending process waits for the queued lines to be written.
 const FLUSH_MAX: Duration = Duration::from_secs(2);
 /// How long lines are gathered before they are written together, so that a busy node neither wakes
 /// the writing thread nor makes a system call for each of them.
@@ -114,11 +114,11 @@ impl Logging {
             .map_err(|error| error.to_string())
     }
 
-    /// Writes the queued lines, if that takes at most two seconds.
+    /// Writes the queued lines, for at most two seconds.
     pub fn finish(self) {
         let (done, finished) = std::sync::mpsc::channel();
-        // When the writer's own shutdown times out, it prints to an output that may not be read
-        // either; so it must not block the process.
+        // If the writer's own shutdown times out, it prints a message to an output that may not be
+        // read either. A thread of its own ensures that this does not block the process.
         let flushing = std::thread::Builder::new().spawn(move || {
             drop(self.writer);
             let _ = done.send(());

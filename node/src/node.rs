@@ -43,7 +43,7 @@ const POLICY_LOOK: Duration = Duration::from_secs(1);
 const DRAIN: Duration = Duration::from_secs(5);
 /// How often a stopped node checks whether its disk is closed.
 const CLOSING: Duration = Duration::from_millis(10);
-/// How long it keeps checking.
+/// Maximum time that a stopped node waits for its disk to be closed.
 const CLOSING_MAX: Duration = Duration::from_secs(5);
 
 /// The role of a node in Raft.
@@ -227,8 +227,7 @@ impl Node {
         self.checks.problem().await
     }
 
-    /// The status as far as it is known at once; `GET /v1/status` adds values that take a moment to
-    /// compute.
+    /// The status without values that take time to compute; `GET /v1/status` adds them.
     pub fn status(&self) -> NodeStatus {
         node_status(&self.bootstrap)
     }

@@ -1,8 +1,8 @@
 //! Panics end the request in which they happen, or else the process.
 //!
 //! A request shares no half-done work with others, so its client is answered 500 and the node
-//! continues. The work of anything else (replication, apply, a connection, a watcher) would be
-//! missing in a node that continues without it; a supervisor restarts the whole node.
+//! continues. Any other work (replication, apply, a connection, a watcher) would be missing if the
+//! node continued without it. So the process ends, and a supervisor restarts the node.
 
 use placement_raft_store::LogId;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -10,16 +10,16 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use placement_base::contain;
 use placement_base::runtime::end_process;
 
-/// The longest core dump, in bytes. Not 0: that applies only to files, and a program that collects
-/// dumps would still get one; for this value the kernel makes none at all. Source: Linux,
-/// `do_coredump`.
+/// Maximum size of a core dump, in bytes. It is not 0, because that limit applies only to files: a
+/// program that collects dumps would still get one. With 1, the kernel creates no dump at all.
+/// Source: Linux, `do_coredump`.
 const CORE_BYTES: u64 = 1;
 
 /// Disables core dumps for a panic: they would contain tokens, passwords and the state, and take
 /// long on a disk that is full or hangs.
 pub(crate) fn disable_core_dumps() {
     let before = getrlimit(Resource::Core);
-    // Where the limit is lower already, it stays.
+    // A limit that is lower already stays.
     let limit = before
         .maximum
         .map_or(CORE_BYTES, |maximum| maximum.min(CORE_BYTES));

@@ -9,7 +9,7 @@ use tokio::time::{Instant, timeout};
 
 use placement_base::tasks::Tasks;
 
-/// Maximum age of a returned value; Prometheus uses a sample for the same time.
+/// Maximum age of a returned value; Prometheus also uses a sample for five minutes.
 const OLD: Duration = Duration::from_secs(300);
 
 /// A cached value, and the task that computes a newer one.
@@ -38,9 +38,9 @@ impl<T: Clone + Send + Sync + 'static> Recent<T> {
         }
     }
 
-    /// The last value, once it is fresh by its age or was computed after this call. If that takes
-    /// longer than `patience`, the previous value, if it is not older than five minutes. The
-    /// computation continues for later callers.
+    /// Returns the last value if it is fresh, and otherwise waits for one that is computed after
+    /// this call. If that takes longer than `patience`, returns the previous value, or `None` if it
+    /// is older than five minutes; the computation then continues for later callers.
     pub(crate) async fn get(
         &self,
         is_fresh: impl Fn(Duration, &T) -> bool,

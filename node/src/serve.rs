@@ -272,7 +272,8 @@ fn http_2(date: bool) -> http2::Builder<Streams> {
     two
 }
 
-/// Serves a connection to its end; once `enough` completes, only the requests in progress.
+/// Serves a connection until it ends. Once `enough` completes, accepts no more requests and
+/// finishes those in progress.
 async fn serve_until<C: GracefulConnection>(
     enough: impl Future<Output = ()>,
     connection: C,
@@ -288,8 +289,9 @@ async fn serve_until<C: GracefulConnection>(
     }
 }
 
-/// Serves an HTTP/2 connection until it has been idle or had overdue answers for `limit`, or until
-/// the shutdown begins; then only the requests in progress, except for overdue answers.
+/// Serves an HTTP/2 connection until it has been useless for `limit`
+/// ([`PendingAnswers::useless_for`]) or until the shutdown begins. Then finishes the requests in
+/// progress, except those whose answers are overdue.
 async fn until_useless<C: GracefulConnection>(
     connection: C,
     under_way: &PendingAnswers,
@@ -320,7 +322,8 @@ async fn until_useless<C: GracefulConnection>(
     }
 }
 
-/// Tells a client to use TLS, if it can read that.
+/// Answers a client that uses plain HTTP that it must use TLS. Other clients whose handshake failed
+/// get no answer.
 async fn refuse(refused: Refused, peer: SocketAddr, purpose: &'static str) {
     let Refused { reason, plain } = refused;
     tracing::debug!(%peer, reason, purpose, "connection refused");

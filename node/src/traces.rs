@@ -42,7 +42,7 @@ const QUEUE_MAX_SPANS: usize = 8192;
 const BATCH_MAX_SPANS: usize = 1024;
 /// How long spans are gathered before they are sent.
 const GATHER: Duration = Duration::from_millis(500);
-/// How long the process waits at its end until the last spans are sent.
+/// Maximum time that the ending process waits for the last spans to be sent.
 const FLUSH_MAX: Duration = Duration::from_secs(2);
 
 /// Number of spans dropped since this process started.
@@ -148,7 +148,7 @@ pub(crate) struct SpanExport {
 }
 
 impl SpanExport {
-    /// Sends the queued spans, if that takes at most two seconds.
+    /// Sends the queued spans, for at most two seconds.
     pub(crate) async fn finish(self) {
         self.stop.cancel();
         if timeout(FLUSH_MAX, self.task).await.is_err() {

@@ -36,8 +36,8 @@ pub struct LostData {
 /// Files and directory entries that were synced.
 #[derive(Debug, Default)]
 struct Synced {
-    /// For each file, its length, and how many bytes of the records of its overwritten data are
-    /// invalid.
+    /// For each file: its length, and the length of the invalid beginning of its records of
+    /// overwritten data, in bytes.
     files: BTreeMap<String, (u64, u64)>,
     /// Entries of each directory: name and file.
     directories: BTreeMap<String, BTreeMap<String, String>>,
@@ -202,8 +202,8 @@ impl Synced {
     }
 }
 
-/// Records of overwritten bytes: offset and old content. The last record may be cut short; its
-/// write never began.
+/// Records of overwritten bytes: offset and old content. The last record may be incomplete; then
+/// its write never began.
 fn overwritten(mut records: &[u8]) -> anyhow::Result<Vec<(u64, &[u8])>> {
     let mut all = Vec::new();
     while let Some((head, rest)) = records.split_first_chunk::<16>() {

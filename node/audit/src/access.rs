@@ -22,9 +22,9 @@ pub const TARGET: &str = "placement::access";
 pub const URI_MAX_BYTES: usize = 2048;
 /// Maximum length of the method and of a proxy-supplied address.
 pub const WORD_MAX_BYTES: usize = 64;
-/// Maximum length of a user or project id (Keystone's have at most 64 characters). Under `noauth2`
-/// the token names the user, so a real token would get into the log as a user id. Tokens are longer
-/// than this limit, and longer ids are omitted.
+/// Maximum length of a user or project id (Keystone's have at most 64 characters). A node with
+/// `noauth2` takes the user id from the token, so a real token that it receives would be logged as
+/// a user id. Tokens are longer than this limit, and longer ids are omitted.
 pub const ID_MAX_BYTES: usize = 64;
 
 /// Request extension: the peer address of the connection.
@@ -200,7 +200,7 @@ pub fn name(text: &Option<String>) -> Option<Cow<'_, str>> {
     text.as_deref().map(|name| bounded(name, ID_MAX_BYTES))
 }
 
-/// Middleware: logs the requests of the other routers: health, metrics, operators.
+/// Middleware that logs the requests of the other routers: health, metrics and operators.
 pub async fn logged(request: Request, next: Next) -> Response {
     let (parts, body) = request.into_parts();
     let named = parts

@@ -135,7 +135,7 @@ impl Queue {
 
     pub(super) fn reopen(&self) {
         self.state.reopen.store(true, Ordering::Relaxed);
-        // If the queue is full, the thread is awake.
+        // If the queue is full, the thread is awake and checks the flag anyway.
         let _ = self.items.try_send(Item::Wake);
     }
 

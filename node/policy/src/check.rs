@@ -336,8 +336,8 @@ impl<'a> Evaluation<'a> {
         holds
     }
 
-    /// `decisive` if one of the checks has this value. Otherwise the opposite value if all checks
-    /// are known, or else unknown.
+    /// Returns `decisive` if one of the checks has this value. Otherwise returns the opposite value
+    /// if all checks are known, and unknown if one is not.
     fn first(&mut self, checks: &'a [Check], decisive: bool) -> Holds {
         let mut all = Some(!decisive);
         for check in checks {

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::check::Check;
 
-/// The upstream default rule from before the roles `service` and `reader`: it allows everything to
+/// Upstream's default rule before it had the roles `service` and `reader`: it allows everything to
 /// admins.
 const OLD: &str = "role:admin";
 

@@ -164,7 +164,8 @@ impl Events<'_> {
         Ok(rule)
     }
 
-    /// The rest of a list of checks and of lists of checks; `None` if it contains anything else.
+    /// Parses the remaining elements of a list, each a check or a list of checks; `None` if it
+    /// contains anything else.
     fn list(&mut self) -> Result<Option<Check>, PolicyError> {
         let mut any = Vec::new();
         let mut is_empty = true;

@@ -154,7 +154,8 @@ impl Policy {
         // No disk is accessed while this lock is held, because monitoring waits for it (requests do
         // not).
         let mut seen = self.seen.lock();
-        // After a change or a reload by SIGHUP during the read, the next check decides.
+        // If the files or the rules changed during the read (by a reload on SIGHUP), the next check
+        // decides.
         if seen.settings != settings || seen.read != known || later != now {
             return;
         }

@@ -1,8 +1,8 @@
 //! `PUT /v1/partitions/{name}/content`: imports the content of a backup into an unused partition.
 //!
-//! The import is split into as many commands as needed. Each command contains the number of rows
-//! that the earlier ones added, so none is applied out of order, and a repeated command changes
-//! nothing: an attempt may be repeated, whatever its outcome.
+//! The import is split into several commands. Each command contains the number of rows that the
+//! earlier commands have added, so no command is applied out of order, and a repeated command
+//! changes nothing. A command with an unknown outcome can therefore be sent again.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -29,7 +29,8 @@ use super::{Admin, Failed, HandlerResult, detailed, failed, upload};
 use crate::partitions::PartitionSection;
 use placement_cluster::Refused;
 
-/// Approximate bytes per log entry, so that other clients' writes do not wait long.
+/// Approximate size of a log entry, in bytes; small, so that other clients' writes do not wait
+/// long.
 const PIECE_BYTES: usize = 256 * 1024;
 /// Upper bound for the bytes of a command in the log without its rows.
 const ENVELOPE_BYTES: usize = 4 * 1024;

@@ -33,7 +33,8 @@ fn hour() -> u64 {
     3600
 }
 
-/// An issued token as it is listed; the token itself is shown only on creation.
+/// An issued token as shown in lists; the token itself is shown only in the response to its
+/// creation.
 fn status(issued: &Issued, now: i64) -> JoinToken {
     let row = &issued.row;
     let until = seconds(row.expires_at.min(row.until));

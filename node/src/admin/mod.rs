@@ -7,7 +7,7 @@
 //! | `POST /v1/members/{id}/promote` | makes a learner that has caught up a voter |
 //! | `POST /v1/members/{id}/demote` | makes a voter a learner |
 //! | `DELETE /v1/members/{id}` | removes a node from the cluster |
-//! | `GET /v1/topology` | tolerated losses; latencies of reads and writes by site: a `Topology` |
+//! | `GET /v1/topology` | tolerated failures; latency of reads and writes by site: a `Topology` |
 //! | `POST /v1/join-tokens` | creates a token with which one node joins, and shows it |
 //! | `GET /v1/join-tokens` | the tokens and their states |
 //! | `DELETE /v1/join-tokens/{id}` | revokes an unused token |
@@ -15,7 +15,7 @@
 //! | `POST /v1/drain` | drains this node: fails its `/readyz` and hands leadership over |
 //! | `DELETE /v1/drain` | ends the drain |
 //! | `GET /v1/check` | verifies this node's state; returns a `CheckReport` |
-//! | `POST /v1/compact` | makes this node's state durable and cuts its log; not a backup |
+//! | `POST /v1/compact` | makes this node's state durable and compacts its log; not a backup |
 //! | `GET /v1/backup` | the state of the cluster, as a file from which a new cluster can start |
 //! | `GET /v1/partitions` | the partitions of the cluster: a list of `Partition`s |
 //! | `POST /v1/partitions` | creates a partition |
@@ -109,10 +109,10 @@ pub use settings::AdminSection;
 pub(crate) use status::node_status;
 pub(crate) use trail::{Detail, Recording, recorded};
 
-/// How long a client of `/metrics/providers` waits for another one.
+/// Maximum time that a scrape of `/metrics/providers` waits for another scrape to end.
 const SCRAPE_WAIT: Duration = Duration::from_secs(5);
 
-/// State of the routes.
+/// Shared state of the handlers of the admin API.
 #[derive(Clone)]
 pub(crate) struct Admin {
     pub(crate) bootstrap: Arc<Bootstrap>,
@@ -213,14 +213,14 @@ impl Admin {
         router_of(node_routes()).with_state(self)
     }
 
-    /// The running member; an error before this node is one.
+    /// The running member; an error if this node is not a member of a cluster yet.
     fn running(&self) -> Result<Arc<Running>, Failed> {
         Ok(self.bootstrap.slot.member()?)
     }
 
-    /// The running member, after it has applied everything acknowledged anywhere before the call.
-    /// If no leader answers within a little more than an election takes, the current state is used;
-    /// until one answers, later callers wait only [`SOON`].
+    /// The running member, after it has applied every write that was acknowledged before the call.
+    /// If no leader answers within a little more than the duration of an election, the current
+    /// state is used. Until a leader answers again, later callers wait only for [`SOON`].
     async fn up_to_date(&self) -> Result<Arc<Running>, Failed> {
         let running = self.running()?;
         let patience = if running.replica.freshness.is_cut_off() {

@@ -78,8 +78,8 @@ impl Pages {
         }
     }
 
-    /// Waits for a permit: first for one of the user's own, so that one user's pages do not queue
-    /// in front of others'.
+    /// Waits for a permit of the user, if there is one, and then for a permit for any page. Pages
+    /// of a user who has no free permit therefore do not delay the pages of other users.
     async fn place(&self, user_id: Option<&str>) -> Option<PagePermits> {
         let own = user_id.map(|user_id| self.places_of(user_id));
         let place = async {

@@ -175,7 +175,8 @@ pub(super) async fn delete(
 }
 
 pub(super) fn no_partition(name: &str) -> Failed {
-    let detail = format!("there is no partition {name}: `placementctl partitions` lists them");
+    let detail =
+        format!("there is no partition {name}: `placementctl partitions` lists the partitions");
     failed(StatusCode::NOT_FOUND, detail)
 }
 

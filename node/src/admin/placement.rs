@@ -23,7 +23,7 @@ pub(super) async fn ask(State(admin): State<Admin>, request: Request) -> Handler
     let name = below.split('/').next().unwrap_or_default();
     let user: Option<&User> = request.extensions().get();
     if !admin.shows(user, name) {
-        // Answer as for a missing partition, which needs a leader.
+        // Answer like for a missing partition. That answer needs a leader, so this one does, too.
         let latest = admin.read.view(Consistency::Linearizable).await;
         latest.map_err(Refused::from)?;
         return Err(no_partition(name));

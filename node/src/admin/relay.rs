@@ -24,7 +24,7 @@ use placement_peer::tls::OWNER_MAX;
 use placement_peer::transport::channel::CallError;
 use placement_peer::transport::method::Method;
 
-/// Deadline of any order; the recount of a large state takes minutes.
+/// Deadline of any relayed request; the check of a large state takes minutes.
 const DEADLINE: Duration = Duration::from_secs(600);
 /// Longest body of a request or a response: writes share the connection.
 const BODY_BYTES_MAX: usize = 1024 * 1024;

@@ -7,8 +7,8 @@ settings! {
     /// The admin listener. `placementctl` on this machine connects to the Unix socket `admin.sock`
     /// in the data directory, which only this process's user can open.
     AdminSection {
-        /// Address for `placementctl` on other machines, `host:port`, which also serves health
-        /// checks and `/metrics`; empty: no such listener.
+        /// Address of a listener for `placementctl` on other machines, `host:port`. The listener
+        /// also serves health checks and `/metrics`. Empty: no such listener.
         listen: String = String::new(),
         /// Address at which operators reach this node, `host:port`; empty: the listening address.
         advertise: String = String::new(),

@@ -18,7 +18,8 @@ use placement_cluster::start::Bootstrap;
 use placement_cluster::topology::ms;
 use placement_raft_store::disk_space::nearly_full;
 
-/// How long summing up a large directory, or a hanging disk, may delay an answer.
+/// Maximum time that an answer waits for the size of the data directory, which takes long if the
+/// directory is large or the disk hangs.
 const DISK_WAIT: Duration = Duration::from_secs(1);
 
 /// The status of a node, including values that take a moment to compute.
@@ -93,7 +94,7 @@ fn replacements(cluster: &Cluster) -> BTreeMap<u64, u64> {
         .collect()
 }
 
-/// The status of a node, as far as it is known at once.
+/// The status of a node, without values that take time to compute.
 pub(crate) fn node_status(bootstrap: &Bootstrap) -> NodeStatus {
     let unformed = NodeStatus {
         node_id: bootstrap.config.node_id,

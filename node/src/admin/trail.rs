@@ -17,8 +17,8 @@ use placement_base::world::UuidSource;
 use placement_cluster::internal_actions::{ActionLog, InternalAction};
 use placement_peer::tls::PeerCertificate;
 
-/// Requests that change nothing but return the cluster's state, names from this node's log, or its
-/// configuration: they are recorded.
+/// Requests that are recorded although they change nothing, because they return the cluster's
+/// state, names from this node's log, or its configuration.
 const HANDED_OUT: [&str; 3] = ["/v1/backup", "/v1/log", "/v1/settings"];
 
 /// Creates the audit records of one listener.
@@ -114,8 +114,8 @@ impl Drop for PendingRecord {
     }
 }
 
-/// The caller: the logged-in user, the certificate's owner, or as another node reports; `None`: a
-/// local process.
+/// The caller: the logged-in user, the owner of the certificate, or the operator whom another node
+/// reports. `None`: a local process.
 pub(super) fn operator(request: &Request) -> Option<String> {
     let extensions = request.extensions();
     if let Some(User { token, .. }) = extensions.get() {

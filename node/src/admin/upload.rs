@@ -66,7 +66,7 @@ async fn feed(body: Body, sender: mpsc::Sender<Bytes>) -> Result<(), Failed> {
             Ok(Some(Ok(piece))) => piece,
             Ok(None) => return Ok(()),
             Ok(Some(Err(_))) => {
-                let detail = "the backup broke off; nothing was changed";
+                let detail = "the transfer of the backup was interrupted; nothing was changed";
                 return Err(failed(StatusCode::REQUEST_TIMEOUT, detail));
             }
             Err(_) => {

@@ -32,7 +32,7 @@ pub enum ConfigError {
 
 impl Config {
     /// Reads the file, then the environment, then the flags (`(flag without dashes, text)`), and
-    /// validates the whole. Also returns warnings for the log.
+    /// validates the result. Also returns warnings for the log.
     pub fn load(
         file: Option<&Path>,
         environment: impl IntoIterator<Item = (String, String)>,
@@ -43,7 +43,8 @@ impl Config {
         Ok((config, warnings))
     }
 
-    /// Like `load`, but does not validate the whole, for callers that need only a part.
+    /// Like `load`, but without the validation of the result, for callers that need only a part of
+    /// it.
     pub(crate) fn read(
         file: Option<&Path>,
         environment: impl IntoIterator<Item = (String, String)>,
@@ -185,7 +186,7 @@ fn put(
     Ok(())
 }
 
-/// A hint at the known name that is most similar to `name`; empty if none is similar.
+/// A hint that names the known name that is most similar to `name`; empty if none is similar.
 fn suggestion(name: &str, known: impl Iterator<Item = String>) -> String {
     let last = |text: &str| text.rsplit('.').next().unwrap_or_default().to_owned();
     known

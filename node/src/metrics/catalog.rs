@@ -124,8 +124,8 @@ catalog! {
         "1 while the round trip to a voter is too long for the election timeouts; set [raft] \
         round_trip_ms";
     CLOCK_AHEAD = "placement_clock_ahead" Gauge SECONDS []
-        "How far this node's clock is ahead of the clocks of a majority of the voters (beyond 5 s \
-        a leader uses their time), or, if no majority agrees, of the clock that differs most";
+        "How far this node's clock is ahead of the clocks of a majority of the voters; beyond 5 s \
+        a leader uses their time. If no majority agrees: ahead of the clock that differs most";
     PEER_SENT = "placement_peer_sent" Counter BYTES ["peer"]
         "Bytes sent to another node";
     PEER_SENT_PLAIN = "placement_peer_sent_plain" Counter BYTES ["peer"]
@@ -149,8 +149,8 @@ catalog! {
     REPLACEMENTS = "placement_replacements" Counter None []
         "Members that this node, as the leader, has replaced: by a join token or the autopilot";
     GIVEN_UP_STREAMS = "placement_raft_given_up_streams" Counter None []
-        "How often this node, as the leader, sent a snapshot instead of log entries to a member \
-        that lacked more than twice [raft] snapshot_after entries";
+        "Snapshots that this node, as the leader, sent instead of log entries, to members that \
+        lacked more than 2 x [raft] snapshot_after entries";
     RAFT_LEADER_CHANGES = "placement_raft_leader_changes" Counter None []
         "Changes and losses of the leader that this node has seen since its start";
     RAFT_LAST_LOG_INDEX = "placement_raft_last_log_index" Gauge None []
@@ -160,7 +160,7 @@ catalog! {
     RAFT_APPLIED_INDEX = "placement_raft_applied_index" Gauge None []
         "The last entry applied";
     RAFT_SNAPSHOT_INDEX = "placement_raft_snapshot_index" Gauge None []
-        "The last entry up to which the log may be cut";
+        "The last entry that may be removed from the log";
     RAFT_SNAPSHOTS_FAILED = "placement_raft_snapshots_failed" Counter None []
         "Snapshots that could not be written or flushed; retried";
     RAFT_SNAPSHOTS_DAMAGED = "placement_raft_snapshots_damaged" Counter None []
@@ -183,14 +183,14 @@ catalog! {
     BACKUP_LOG_INDEX = "placement_backup_log_index" Gauge None []
         "The last entry in the log archived with the backups";
     BACKUP_OVERDUE = "placement_backup_overdue" Gauge None []
-        "1 if no good backup of [backup] was made within twice every_s";
+        "1 if [backup] has made no good backup in the last 2 x every_s seconds";
     BACKUP_LOG_GAPS = "placement_backup_log_gaps" Counter None []
         "Gaps in the log archived with the backups, since the start";
     BACKUP_FAILURES = "placement_backup_failures" Counter None []
         "Failures to make backups of [backup] or to archive entries; retried";
     BACKUP_COPIED = "placement_backup_copied_timestamp" Gauge SECONDS []
-        "When the bucket of [backup_s3] last had a copy of every backup and the log, since 1970; \
-        0 if not since the start";
+        "Last time at which the bucket of [backup_s3] had a copy of every backup and of the log, \
+        since 1970; 0 if never since the start";
     BACKUP_COPY_FAILURES = "placement_backup_copy_failures" Counter None []
         "Failed copies to the bucket of [backup_s3]; retried";
     STORAGE_FAILED = "placement_storage_failed" Gauge None []

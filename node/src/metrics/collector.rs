@@ -98,7 +98,7 @@ impl Metrics {
         (!problems.is_empty()).then(|| problems.join("; "))
     }
 
-    /// The values from the disk, or the previous ones after `patience`.
+    /// The values from the disk. If reading takes longer than `patience`, the previous values.
     pub(crate) async fn disk(&self, patience: Duration) -> Option<Disk> {
         let HealthChecks { slot, config, .. } = &self.sources.checks;
         let (dir, running) = (config.data_dir.clone(), slot.get());

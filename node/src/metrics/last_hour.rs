@@ -46,7 +46,7 @@ impl LastHour {
         *unavailable += u64::from(is_unavailable);
     }
 
-    /// The counts of each minute, the oldest first; the last minute is not over.
+    /// The counts of each minute, the oldest first. The last minute is the current one.
     pub(super) fn by_minute(&self) -> Vec<Counts> {
         self.now().counts.into()
     }

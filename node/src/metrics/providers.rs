@@ -34,8 +34,8 @@ const FAMILIES: [Family; 4] = [
     ("usage", "Allocated units", |of| of.used as f64),
 ];
 
-/// The text, whose pieces are made on demand. It ends with an error after [`DEADLINE`], which
-/// releases `turn`, because a slow client keeps an old state in memory.
+/// The text; its pieces are created on demand. A slow client keeps an old state in memory, so after
+/// [`DEADLINE`] the text ends with an error and the lock `turn` is released.
 pub(crate) fn text(state: SharedState, turn: OwnedMutexGuard<()>) -> Body {
     let (mut sender, receiver) = mpsc::channel(0);
     drop(runtime::spawn(async move {

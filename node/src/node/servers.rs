@@ -33,8 +33,8 @@ const HEADER: Duration = Duration::from_secs(30);
 const ADMIN_HEADER: Duration = Duration::from_secs(10);
 /// Maximum number of connections of operators and monitoring.
 const ADMIN_CONNECTIONS: usize = 256;
-/// Maximum number of connections of browsers; a quarter of them from one address, unless a proxy on
-/// this machine hides the addresses.
+/// Maximum number of connections of browsers; at most a quarter of them from one address, unless a
+/// proxy on this machine hides the addresses.
 const WEB_CONNECTIONS: usize = 128;
 
 /// Serves clients, other nodes, operators and monitoring.

@@ -94,17 +94,18 @@ pub(crate) fn run(
         .map(u64::to_string)
         .collect();
     eprintln!(
-        "{} contains node {} of the new cluster {new}. Set cluster_id = \"{new}\" in its \
-        configuration",
+        "{} contains node {} of the new cluster {new}. Set cluster_id = \"{new}\" in the \
+        configuration of this node.",
         config.data_dir.display(),
         config.node_id
     );
     if others.is_empty() {
-        eprintln!("and start it; add further nodes with `placementctl join-token create`")
+        eprintln!("Start the node, and add further nodes with `placementctl join-token create`")
     } else {
         eprintln!(
-            "and do the same on node {}, from the same backup and with --as {new}; then start \
-            them. Never restore a node of this cluster again once it has run",
+            "On node {}, set the same cluster_id and run `placementd restore` from the same backup \
+            with --as {new}. Then start all nodes. Never restore a node of this cluster again once \
+            it has run",
             others.join(" and node ")
         )
     }

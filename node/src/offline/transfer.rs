@@ -100,7 +100,7 @@ fn taken(endpoint: &str) -> anyhow::Result<Backup> {
         .with_context(|| format!("cannot run {}, which takes the backup", tool.display()))?;
     let pipe = taking.stdout.take().expect("stdout is piped");
     let backup = read(format!("/proc/self/fd/{}", pipe.as_raw_fd()).as_ref());
-    // The pipe may not have been read to its end.
+    // Close the pipe before waiting: if it was not read to its end, the writer could block.
     drop(pipe);
     let status = taking.wait()?;
     ensure!(

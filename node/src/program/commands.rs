@@ -168,7 +168,7 @@ struct MomentArgs {
     /// Restore this moment from a directory, such as 2026-11-22T10:00:00Z; default: the last one
     #[arg(long, value_name = "TIME", value_parser = moment)]
     until: Option<Timestamp>,
-    /// Restore up to this log entry from a directory; see `inspect kept-log`
+    /// Restore up to this log entry from a directory; `inspect kept-log` lists the entries
     #[arg(long, value_name = "N", conflicts_with = "until")]
     until_index: Option<u64>,
 }
@@ -380,19 +380,19 @@ pub(super) enum PolicyTask {
 #[derive(Args)]
 #[command(next_help_heading = "The caller")]
 pub(super) struct Caller {
-    /// The user of the token
+    /// User id of the caller
     #[arg(long, value_name = "ID")]
     user: Option<String>,
-    /// The project of the token
+    /// Id of the project that the caller's token is scoped to
     #[arg(long, value_name = "ID")]
     project: Option<String>,
-    /// The domain of the token
+    /// Id of the domain that the caller's token is scoped to
     #[arg(long, value_name = "ID")]
     domain: Option<String>,
-    /// The system scope of the token
+    /// System scope of the caller's token
     #[arg(long, value_name = "all")]
     system_scope: Option<String>,
-    /// The roles of the token
+    /// Roles of the caller
     #[arg(long, value_name = "A,B,…", value_delimiter = ',')]
     roles: Vec<String>,
     /// Roles of the service that forwards the request with its own token

@@ -47,7 +47,7 @@ pub(crate) async fn bind(path: &Path) -> io::Result<Box<dyn Listener>> {
             }
         }
     }
-    // Published under its name only once others cannot open it.
+    // The socket gets its name only after other users can no longer open it.
     let draft = path.with_extension("new");
     let _ = fs::remove_file(&draft);
     let listener = UnixListener::bind(&draft)?;

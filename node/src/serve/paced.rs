@@ -36,24 +36,24 @@ impl ResponseAnnouncements {
         self.0.closes.store(true, Ordering::Relaxed);
     }
 
-    /// Announces a new response: from now on only the bytes read of it count.
+    /// Announces a new response: from now on the peer's rate is measured for this response.
     pub(super) fn response(&self) {
         self.0.has_begun.store(true, Ordering::Relaxed);
     }
 }
 
-/// A stream whose peer has to read [`MIN_BYTES_PER_S`].
+/// A stream whose peer must read at least [`MIN_BYTES_PER_S`].
 pub(super) struct PacedStream {
     stream: BoxStream,
     announced: ResponseAnnouncements,
     /// When this node began to wait for the peer to read.
     waiting: Option<Instant>,
-    /// For this response: how long this node has waited before.
+    /// For this response: total duration of the earlier waits for the peer.
     waited: Duration,
-    /// For this response: how many bytes the peer has accepted.
+    /// For this response: number of bytes that the peer has accepted.
     taken: u64,
     timer: Pin<Box<Sleep>>,
-    /// Once the write side is closed: how many further bytes of input are read and discarded.
+    /// Once the write side is closed: number of further input bytes that are read and discarded.
     ending: Option<usize>,
 }
 

@@ -4,8 +4,9 @@
 //!
 //! An HTTP/2 client controls by its windows how much of each answer is sent, so the socket does not
 //! show its progress. An answer that is not read in time is reset. hyper cannot reset a stream once
-//! it has the last piece, which may wait in its queue for a window; so an answer counts as sent
-//! once its last byte has left, and one that stays overdue ends the connection.
+//! hyper has the last piece of the answer, and that piece may wait in hyper's queue for a window.
+//! So an answer counts as sent only once its last byte was sent, and an answer that stays overdue
+//! ends the connection.
 
 use std::collections::BTreeMap;
 use std::pin::Pin;
@@ -21,8 +22,8 @@ use tokio::time::{Instant, sleep, sleep_until};
 
 use placement_api::http::{GRACE, MIN_BYTES_PER_S};
 
-/// Longest piece of an answer that is passed to hyper, which cannot reset a stream once it has the
-/// last one.
+/// Maximum size of a piece of an answer that is passed to hyper. Small, because hyper cannot reset
+/// a stream once it has the last piece.
 const PIECE_BYTES: usize = 16 * 1024;
 /// How often to check whether all remaining answers are overdue.
 const EVERY: Duration = Duration::from_secs(1);
@@ -64,8 +65,8 @@ impl PendingAnswers {
         (PendingAnswer { all, number }, answers.due.len() == 1)
     }
 
-    /// Waits until the connection has been useless for `limit`: it had only overdue answers, or one
-    /// has been overdue for that long.
+    /// Waits until the connection has been useless for `limit`: for that long, it had no answers or
+    /// only overdue ones, or one answer has been overdue.
     pub(super) async fn useless_for(&self, limit: Duration) {
         loop {
             let now = Instant::now();
@@ -122,8 +123,9 @@ impl PendingAnswer {
         answers.due.get(&self.number).is_some_and(Option::is_some)
     }
 
-    /// A body that ends this answer with its last byte, and the deadline: `within` or, by default,
-    /// by its length. `None`: it is a stream.
+    /// Returns a body that ends this answer with its last byte, and the deadline of the answer:
+    /// `within` or, by default, a time that depends on the length of the body. A stream has no
+    /// deadline (`None`).
     pub(super) fn until_sent(
         self,
         body: Body,
@@ -155,8 +157,8 @@ struct TrackedBody {
 
 struct TrackedAnswer {
     answering: PendingAnswer,
-    /// The whole body, once hyper is done with it: it counts for its caller until the last piece
-    /// has left.
+    /// The whole body, once hyper no longer reads it. It is kept until the last piece was sent,
+    /// because it counts for its caller until then.
     body: Mutex<Option<Body>>,
 }
 

@@ -56,7 +56,8 @@ impl Collector {
     /// Sends spans, once. Returns whether the collector accepted them.
     pub(super) async fn take(&mut self, resource_spans: Vec<ResourceSpans>) -> bool {
         let refused = self.post(resource_spans).await.err();
-        // Logged only when this changes; the metric counts all dropped spans.
+        // Log only when the collector begins or stops accepting spans; the metric counts all
+        // dropped spans.
         match &refused {
             Some(reason) if self.takes => {
                 tracing::warn!(
@@ -98,7 +99,7 @@ fn read_headers(file: &Path) -> anyhow::Result<HeaderMap> {
         .filter(|(_, line)| !line.trim().is_empty());
     lines
         .map(|(number, line)| {
-            // Without the line itself, which may contain a secret.
+            // The error omits the line itself, which may contain a secret.
             let wrong = || format!("trace.headers_file: {name}, line {number}: not `NAME: VALUE`");
             header(line).with_context(wrong)
         })

@@ -70,7 +70,7 @@ pub(crate) fn router(
     is_tls: bool,
 ) -> Router {
     let env = &admin.bootstrap.env;
-    // Without these all users have the address of the proxy.
+    // Without TLS or proxy headers, all users have the address of the proxy.
     let knows_addresses = is_tls || public.trust_proxy_headers;
     let per_address_max = ATTEMPTS_MAX / if knows_addresses { 4 } else { 1 };
     let left = Arc::new(Semaphore::new(ATTEMPTS_MAX));
@@ -244,8 +244,8 @@ impl Site {
         Ok((response, ended))
     }
 
-    /// The session of a browser. A request that another site initiated has none, because that site
-    /// could learn from it.
+    /// The session of a browser. A request that another site initiated has no session, so that the
+    /// site learns nothing from the response.
     fn session(&self, headers: &HeaderMap) -> Option<Arc<Session>> {
         let site = headers.get(FETCH_SITE).map(|site| site.as_bytes());
         let is_led = site.is_some_and(|site| ![&b"none"[..], b"same-origin"].contains(&site));

@@ -1,9 +1,10 @@
 //! A digest of the content of a partition. It is equal for equal content in upstream's database, in
 //! a backup, and in a database filled by an export.
 //!
-//! Each row becomes a line of texts: with the names of referenced rows instead of their numbers,
-//! without its own number, and with the time of its last change in whole seconds if requests show
-//! it. The digest is the sum of the hashes of all lines, so their order does not matter.
+//! Each row becomes a line of texts. The line has the names of referenced rows instead of their
+//! numbers, and omits the row's own number. It has the time of the last change in whole seconds if
+//! responses show that time. The digest is the sum of the hashes of all lines, so their order does
+//! not matter.
 
 use std::convert::Infallible;
 use std::fmt::Write;
@@ -20,7 +21,7 @@ use crate::state::rows;
 const FORM: u32 = 1;
 
 /// The digest of the content of a partition, without the standard names that `other` lacks: a
-/// cluster has all standard names of its version.
+/// cluster has all standard names of its version, but `other` may be of another version.
 pub fn content_digest(state: &State, other: &State) -> String {
     let mut rows = rows(state);
     rows.resource_classes.retain(|row| {
@@ -52,7 +53,7 @@ pub(crate) fn digest(rows: &Rows) -> String {
 
 /// Indexes of the columns that requests show.
 fn shown(table: &Table) -> Vec<usize> {
-    // Requests show no times of rows that are only a name, nor of a provider's traits and
+    // Responses show no time for rows that consist of only a name, or for a provider's traits and
     // aggregates.
     let is_timed = table.is_numbered() && !is_name_alone(table);
     let is_shown = |place: &usize| match table.columns[*place].name {
@@ -67,7 +68,7 @@ fn shown(table: &Table) -> Vec<usize> {
 /// Writes each text after its length, so that different rows give different lines.
 fn write_line(table: &Table, shown: &[usize], values: &[Sql], names: &Names, line: &mut String) {
     line.push_str(table.name);
-    // A row that was never updated has the time of its creation, which is the column before.
+    // For a row that was never updated, use its creation time, which is the previous column.
     let last = values.len() - 1;
     for place in shown {
         let value = match &values[*place] {

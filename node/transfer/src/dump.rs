@@ -361,8 +361,8 @@ fn text_length(tokens: &[TokenWithSpan]) -> usize {
         .sum()
 }
 
-/// Whether an `INSERT` contains only what a dump contains. Anything else could be nested as deeply
-/// as it is long.
+/// Whether an `INSERT` contains only what a dump contains: numbers, texts and NULL. Other
+/// expressions could be nested as deeply as the statement is long.
 fn is_plain_insert(tokens: &[TokenWithSpan]) -> bool {
     let mut tokens = tokens
         .iter()
@@ -417,7 +417,7 @@ fn other_table(tokens: &[TokenWithSpan]) -> Option<String> {
         _ => false,
     };
     let mut name = tokens.by_ref().find(|token| !is_of_verb(token))?;
-    // The name follows its schema's.
+    // The name of the table follows the name of its schema.
     while let (Some(Token::Period), Some(next)) = (tokens.next(), tokens.next()) {
         name = next;
     }

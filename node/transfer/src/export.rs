@@ -46,7 +46,7 @@ pub fn export(
         target,
         "-- For an empty database of revision {revision}: placement-manage db sync"
     )?;
-    // In MySQL a table definition ends the transaction.
+    // In MySQL a table definition ends the transaction, so it comes before the transaction.
     writeln!(
         target,
         "CREATE TABLE IF NOT EXISTS {POSITION_TABLE} (token VARCHAR(64) NOT NULL);"

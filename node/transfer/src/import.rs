@@ -114,7 +114,8 @@ fn check(rows: &mut Rows, notes: &mut Findings) -> Result<(), ImportError> {
     }
 }
 
-/// Verifies that a recount of the state, and its conversion back to rows, match the rows read.
+/// Verifies the state: an audit must find no errors, and the state must convert back to the rows
+/// that were read.
 fn prove(state: &State, report: &mut Report) -> Result<(), ImportError> {
     let audit = Audit::run(state);
     report::note_audit(&audit, &mut report.notes);

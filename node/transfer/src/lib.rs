@@ -2,7 +2,7 @@
 //!
 //! * [`import()`] reads a dump as a state, with a report.
 //! * [`content_digest`] computes a digest to compare the content of partitions.
-//! * [`export()`] writes a state as `INSERT`s for an empty database of upstream's.
+//! * [`export()`] writes a state as `INSERT`s for an empty upstream database.
 
 mod check;
 mod compare;

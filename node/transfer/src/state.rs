@@ -58,7 +58,7 @@ pub(crate) fn changes(rows: &Rows) -> Vec<Change> {
     changes
 }
 
-/// A column of the rows, by their ids.
+/// The values of one column, by the ids of their rows.
 pub(crate) fn by_id<'a, R, N: ?Sized>(
     rows: &'a [R],
     of: fn(&'a R) -> (u32, &'a N),

@@ -1,4 +1,4 @@
-//! An axum server with one fixed answer: the cost of a request before a service has done any work.
+//! An axum server with one fixed answer: shows what a request costs before a service does any work.
 
 use std::io::Write as _;
 use std::net::SocketAddr;

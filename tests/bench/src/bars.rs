@@ -61,8 +61,8 @@ impl Bars {
                     Bound::AtMost(most) => format!("≤ {}", show(most)),
                 };
                 let verdict = match (bound.holds(least), bound.holds(most)) {
-                    (true, true) if doubt.is_lower => "undecided: the load on the peer was busy",
-                    (false, false) if doubt.is_higher => "undecided: the load was busy",
+                    (true, true) if doubt.is_lower => "undecided: the peer's load was too busy",
+                    (false, false) if doubt.is_higher => "undecided: the load was too busy",
                     (true, true) => "pass",
                     (false, false) => "miss",
                     _ => "undecided",

@@ -1,6 +1,6 @@
-//! Three nodes of etcd with its default configuration, and puts by h2load: a unary gRPC call is a
-//! POST over HTTP/2. `etcdctl check perf` limits its own rate, and etcd's JSON gateway costs more
-//! than gRPC.
+//! Three nodes of etcd with its default configuration, and puts by h2load, since a unary gRPC call
+//! is a POST over HTTP/2. Alternatives are not used: `etcdctl check perf` limits its own rate, and
+//! etcd's JSON gateway costs more than gRPC.
 
 use std::time::Duration;
 
@@ -153,8 +153,8 @@ impl Etcd {
         Ok(took)
     }
 
-    /// Number of puts so far, from the node that has applied the most. The answers do not give it,
-    /// as a failed put is answered with 200 too.
+    /// Number of puts so far, from the node that has applied the most. The number of answers is not
+    /// enough, because a failed put is also answered with 200.
     async fn puts_so_far(&self) -> anyhow::Result<f64> {
         let counts = self
             .clients()

@@ -13,7 +13,7 @@ use crate::clouds::{Cloud, Shape, boundless, devices_query, trait_name};
 use crate::load::{Load, Request, Sample, writes};
 use crate::{cores, ms, pids, progress, urls};
 
-/// Trees of nine providers.
+/// Number of trees, each of nine providers.
 const TREES: u64 = 5_000;
 /// Number of clients that endlessly send queries that are expensive to explain.
 const HOSTILE: usize = 4;

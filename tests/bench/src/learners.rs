@@ -27,7 +27,7 @@ pub(crate) struct Options {
     #[arg(long, default_value_t = 75)]
     pause_ms: u32,
 
-    /// Seconds of measurement per figure.
+    /// Duration of each measurement, in seconds.
     #[arg(long, default_value_t = 10)]
     seconds: u64,
 

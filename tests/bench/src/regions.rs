@@ -15,8 +15,8 @@ use crate::load::{Load, reads, writes};
 use crate::sites::{LEADERS_SITE, LEARNER, Sites, site_of};
 use crate::{failover, plot, progress, sum_of_peers, urls, write_into};
 
-/// Allowance for the lateness of the delay lines: how much longer a request may take than its round
-/// trips plus twice its time on a LAN.
+/// Tolerance in milliseconds, because the delay lines are late: a request may take this much longer
+/// than its round trips plus twice its time on a LAN.
 const LATE_MS: f64 = 5.0;
 /// Throughput at this many clients is compared with the throughput on a LAN.
 const BAR_CLIENTS: usize = 256;
@@ -30,7 +30,7 @@ const BAR_FAILOVER: f64 = 3.0;
 /// lines of this process.
 #[derive(Args)]
 pub(crate) struct Options {
-    /// Seconds of measurement per figure.
+    /// Duration of each measurement, in seconds.
     #[arg(long, default_value_t = 2)]
     seconds: u64,
 
@@ -48,7 +48,7 @@ pub(crate) struct Options {
     #[arg(long)]
     bits_per_s: Option<u32>,
 
-    /// Writes tables and the plot into regions.md and next to it in this folder.
+    /// Writes the tables into regions.md in this folder, and the plot to a file next to it.
     #[arg(long)]
     docs: Option<PathBuf>,
 }

@@ -23,22 +23,23 @@ const WRITES_WITH_SNAPSHOTS: f64 = 40_000.0;
 /// Idle time of the load's processor, in percent, below which the load may have limited a rate.
 const LOAD_IDLE_MIN: f64 = 5.0;
 
-/// Measures placementd, and where a row has a peer, also bare axum, serde_json, etcd (three nodes)
-/// or openstack-placement 16.0.0 (uwsgi, 5 processes of 25 threads, on MariaDB), in turn, five
-/// times. Fails if a bar is missed.
+/// Measures placementd. Some rows of the table also measure a service for comparison: bare axum,
+/// serde_json, etcd (three nodes) or openstack-placement 16.0.0 (uwsgi, 5 processes of 25 threads,
+/// on MariaDB). There are five rounds, in each of which the services take turns. Fails if a figure
+/// misses its target.
 #[derive(Args)]
 pub(crate) struct Options {
-    /// Seconds of measurement per figure.
+    /// Duration of each measurement, in seconds.
     #[arg(long, default_value_t = 3)]
     seconds: u64,
 
-    /// Runs only these rows, separated by commas.
+    /// Measures only these rows of the table, separated by commas.
     #[arg(long, value_delimiter = ',')]
     only: Vec<Row>,
 
-    /// Sizes of the flat clouds in hosts, separated by commas. Ten candidates are requested from
-    /// each; explanations, the bulk read and the start use the last, everything else the first; the
-    /// PCI cloud has half as many hosts as the first.
+    /// Numbers of hosts of the flat clouds, separated by commas. Ten candidates are requested from
+    /// each cloud. Explanations, the bulk read and the start use the last cloud, all other rows the
+    /// first one. The PCI cloud has half as many hosts as the first one.
     #[arg(long, value_delimiter = ',', default_value = "1000,10000,100000")]
     hosts: Vec<u64>,
 
@@ -49,29 +50,30 @@ pub(crate) struct Options {
 
 #[derive(Clone, Copy, PartialEq, Debug, ValueEnum)]
 enum Row {
-    /// Inventories of one provider, next to bare axum.
+    /// Inventories of one provider, compared with bare axum.
     Reads,
     /// Ten candidates in clouds of each size.
     Candidates,
-    /// All candidates, next to serde_json.
+    /// All candidates, compared with serde_json.
     AllCandidates,
     /// A thousand candidates with one to eight devices.
     Pci,
-    /// Writes by many clients, next to etcd.
+    /// Writes by many clients, compared with etcd.
     Writes,
-    /// Writes by one client at the leader and at a follower, next to etcd.
+    /// Writes by one client at the leader and at a follower, compared with etcd.
     OneWriter,
-    /// Claims, next to upstream.
+    /// Claims, compared with upstream.
     Claims,
-    /// Reads, ten candidates and writes, next to upstream.
+    /// Reads, ten candidates and writes, compared with upstream.
     Upstream,
-    /// Writes with snapshots, and without.
+    /// Writes with snapshots, compared with writes without.
     Snapshots,
-    /// Explanations, capacity and a tree, and the effect of endless explanations on other requests.
+    /// Explanations, the capacity and one tree, and the effect of endless explanations on other
+    /// requests.
     Explain,
-    /// Writes next to streams of events.
+    /// Writes while event streams are open.
     Events,
-    /// Everything in one read, next to reads provider by provider.
+    /// All content in one request, compared with requests provider by provider.
     Bulk,
     /// Start of a node, and memory per consumer.
     Start,
@@ -99,7 +101,7 @@ enum Figure {
     CpuOfAsked,
 }
 
-/// A figure, as a ratio if it has a peer, and its limit.
+/// A figure and its limit. If there is a peer, the figure is the ratio to the peer's figure.
 struct Bar {
     figure: Figure,
     peer: Option<Service>,
@@ -375,7 +377,7 @@ impl Services {
             // queries.
             for asked in &scene.asked {
                 let load = asked.load(&upstream.servers(), UPSTREAM_SECONDS_MIN);
-                // Whether upstream answers within this time does not matter.
+                // The result does not matter.
                 let _ = load.run().await;
             }
             upstream.until_idle().await?;

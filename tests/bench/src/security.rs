@@ -17,16 +17,16 @@ const PLACEMENT: TokenRequest<'_> = TokenRequest {
     project: Some("service"),
 };
 
-/// Measures what TLS and Keystone cost, compared with the same load without: reads on one node over
-/// TLS and with tokens that a real Keystone has validated before, and writes on three nodes that
-/// authenticate each other by certificates. Connections are kept open.
+/// Measures what TLS and Keystone cost, compared with the same load without them: reads on one node
+/// over TLS and with tokens that a real Keystone has already validated, and writes on three nodes
+/// that authenticate each other by certificates. Connections are kept open.
 #[derive(Args)]
 pub(crate) struct Options {
-    /// Seconds of measurement per figure and round.
+    /// Duration of each measurement in a round, in seconds.
     #[arg(long, default_value_t = 3)]
     seconds: u64,
 
-    /// Number of rounds, in turn; the median is printed.
+    /// Number of rounds, in each of which the clusters take turns; the median is printed.
     #[arg(long, default_value_t = 3)]
     rounds: usize,
 

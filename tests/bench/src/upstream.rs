@@ -33,7 +33,8 @@ pub(crate) struct Upstream {
 }
 
 impl Upstream {
-    /// Starts both from a Python venv with openstack-placement, PyMySQL and pyuwsgi.
+    /// Starts the database and the service, from a Python venv with openstack-placement, PyMySQL
+    /// and pyuwsgi.
     pub(crate) async fn start(venv: &Path) -> anyhow::Result<Self> {
         progress("starting openstack-placement under uwsgi on MariaDB");
         let directory = tempfile::Builder::new()
@@ -71,7 +72,7 @@ impl Upstream {
         [self.service.pid(), self.database.pid()]
     }
 
-    /// Waits until it has finished the requests that a load abandoned at its end.
+    /// Waits until the service has finished the requests that a load abandoned at its end.
     pub(crate) async fn until_idle(&self) -> anyhow::Result<()> {
         let spent = || cpu_time_of(&self.pids());
         loop {

@@ -81,9 +81,9 @@ fn build(cargo: &std::ffi::OsStr, what: &[&str]) -> anyhow::Result<()> {
         .current_dir(env!("CARGO_MANIFEST_DIR"))
         .args(what)
         .arg("--quiet");
-    // Build scripts that look at the variables cargo sets for a test would run again, here and in
-    // the next build from outside, and with them all that depends on them would be compiled again:
-    // TLS, and so the server.
+    // Cargo sets these variables for a test. Build scripts that use them would run again, here and
+    // in the next build outside of a test. Everything that depends on them would then be compiled
+    // again: TLS, and so the server.
     for (name, _) in std::env::vars_os() {
         let of_the_test = ["CARGO_PKG_", "CARGO_MANIFEST_"];
         if (name.to_str())

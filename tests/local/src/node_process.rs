@@ -28,15 +28,15 @@ pub struct StartOptions {
     pub authority: Option<Authority>,
     /// Whether operators connect through the Unix socket only.
     pub socket_only: bool,
-    /// Whether the configuration has the node's id.
+    /// Whether the node is started with `--node-id`.
     pub numbered: bool,
     /// How long a request waits for a leader; `None` is the default.
     pub wait_ms: Option<u32>,
     /// Command-line flags added to those above.
     pub flags: Vec<String>,
-    /// Whether other nodes reach it over a link that the test provides.
+    /// Whether other nodes reach the node over a link that the test provides.
     pub linked: bool,
-    /// Signal that the node gets when its starter dies; `None` lets it live on.
+    /// Signal that the node gets when the thread that started it ends; `None`: no signal.
     pub dies_with_parent: Option<&'static str>,
 }
 
@@ -179,7 +179,7 @@ fn command(place: &NodePlace, options: &StartOptions) -> anyhow::Result<Command>
         command.arg("--config").arg(config);
     }
     if !notifies_balancers {
-        // No balancer needs time to notice the shutdown.
+        // No load balancer needs time to notice the shutdown.
         command.env("PLACEMENTD_API_DRAIN_NOTICE_MS", "0");
     }
     if options.numbered {

@@ -4,7 +4,7 @@ use std::net::TcpListener;
 
 use rand::Rng;
 
-/// Below the range of outgoing connections (from 32768).
+/// Range of claimed ports, below the range of outgoing connections (from 32768).
 const RANGE: std::ops::Range<u16> = 10_000..32_000;
 /// Ports are claimed in blocks that begin at multiples of this.
 pub const BLOCK: u16 = 10;

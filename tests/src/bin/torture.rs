@@ -11,12 +11,13 @@ use placement_tests::histories::{Round, Summary};
 use placement_tests::torture::{LATENCY_MAX, Load, MEMORY_MAX, OVERLOADED_LINK, hostile, overload};
 use rustix::process::{Resource, getrlimit, setrlimit};
 
-/// Starts a cluster of three on this machine and attacks it while other clients work on. Prints the
-/// latencies and failures of these clients, and whether they stay within the limits. The attackers
-/// run on the same processors.
+/// Starts a cluster of three on this machine and attacks it while uninvolved clients continue to
+/// work. Prints the latencies and failures of these clients, and whether they stay within the
+/// limits. The attackers run on the same processors.
 ///
-/// With --minutes, processes are killed, stopped and cut off, lose power and are replaced while
-/// clients use the whole API. Each answer must be consistent with the log that the nodes kept.
+/// With --minutes, nodes are killed, paused, cut off from the network, lose power and are replaced
+/// while clients use the whole API. Each answer must be consistent with the log that the nodes
+/// archived.
 #[derive(Parser)]
 #[command(name = "scripts/torture")]
 struct Command {
@@ -24,8 +25,9 @@ struct Command {
     #[arg(long)]
     hostile: bool,
 
-    /// Run only the overload: ten times the number of clients that gives the highest write rate,
-    /// then ten times that rate over links of little bandwidth. Clients time out after two seconds.
+    /// Run only the overload. First, ten times as many clients as give the highest write rate.
+    /// Then, in a cluster with low-bandwidth links, ten times the highest write rate of that
+    /// cluster. Clients time out after two seconds.
     #[arg(long)]
     overload: bool,
 
@@ -33,9 +35,9 @@ struct Command {
     #[arg(long, default_value_t = 20.0)]
     seconds: f64,
 
-    /// Inject random faults for this many minutes, into clusters of three and of five in turn, for
-    /// about a minute each. Exits with 1 at the first wrong answer and prints the directory of all
-    /// files.
+    /// Inject random faults for this many minutes in total, into one new cluster after the other,
+    /// of three or five nodes, each for about a minute. At the first wrong answer, keeps the data
+    /// directories, logs and history, prints where they are, and exits with 1.
     #[arg(long, conflicts_with_all = ["hostile", "overload", "seconds"])]
     minutes: Option<f64>,
 

@@ -335,7 +335,7 @@ impl<'a> Injector<'a> {
         loop {
             self.invited += 1;
             if self.invited > INVITED_MAX {
-                bail!("none of {INVITED_MAX} new nodes could join");
+                bail!("{INVITED_MAX} new nodes failed to join");
             }
             let made = until_done("for a token", async || {
                 admin.create_join_token(3600, None, false).await
@@ -393,7 +393,7 @@ impl<'a> Injector<'a> {
     }
 }
 
-/// Long enough for the others to write more than they keep in their logs.
+/// Long enough for the other nodes to write more entries than they retain in their logs.
 const MISS_MUCH: Duration = Duration::from_secs(10);
 /// Exceeds the time for which a deposed leader can still believe that it leads.
 const PAUSE_MIN: Duration = Duration::from_secs(2);

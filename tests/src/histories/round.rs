@@ -25,8 +25,9 @@ use crate::cluster::{Cluster, HEALTHY_LIMIT};
 use crate::power::Power;
 use crate::wait::within;
 
-/// Snapshots and purges happen early. The log keeps more than these clients write in two seconds;
-/// within one second the nodes copy it next to their backups.
+/// Snapshots and log truncation happen early. The log still retains more entries than these clients
+/// write in two seconds, and the nodes archive new entries next to their backups within one second,
+/// so the archive has no gap.
 const CONFIG: &str = "[cluster]\nwait_ms = 1500\n\
     [raft]\nsnapshot_after = 100\n\
     [backup]\nevery_s = 86400\nkeep = 1000\n\

@@ -29,8 +29,8 @@ const SLOW: Duration = Duration::from_secs(12);
 /// The smallest receive buffer of a connection.
 const BUFFER_BYTES: u32 = 4096;
 
-/// Attacks whose clients are another user, or unauthenticated, at another address than the
-/// uninvolved clients.
+/// Attacks from another address than that of the uninvolved clients, by another user or by
+/// unauthenticated clients.
 pub(super) const ELSEWHERE: [&str; 3] = [
     "stalled bodies without a token",
     "stalled bodies with a token",

@@ -28,8 +28,9 @@ pub const LATENCY_MAX: Duration = Duration::from_secs(1);
 pub const OVERLOADED_LINK: u32 = 1_000_000;
 /// Limit of the memory growth of a node, in bytes.
 pub const MEMORY_MAX: u64 = 512 * 1024 * 1024;
-/// Providers for long lists: children in one tree, and others. The list of the tree does not fit
-/// into the memory for answers that remains while two bodies of nearly the maximum size are held.
+/// Number of providers for long lists: children in one tree, and others. While two bodies of nearly
+/// the maximum size are held, the list of the tree does not fit into the remaining memory for
+/// answers.
 const IN_TREE: usize = 400;
 const OTHERS: usize = 1_000;
 /// Pause between attacks, in which the effects of the previous one fade.

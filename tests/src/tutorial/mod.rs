@@ -19,7 +19,8 @@ use self::shell::Shell;
 use crate::ports::Ports;
 
 const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/tutorial.md");
-/// First ports of the nodes on the page, and the claimed block that replaces them.
+/// Addresses on the page without their last digit (first of the API, then of traffic between
+/// nodes), and for each the index of the ten claimed ports that replace them.
 const PORTS: [(&str, u16); 2] = [("127.0.0.1:878", 0), ("127.0.0.1:879", 1)];
 
 /// Runs the page in a shell with its own directory. Returns the time until the first candidate.

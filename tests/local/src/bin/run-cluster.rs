@@ -23,8 +23,8 @@ const HEALTHY_LIMIT: Duration = Duration::from_secs(120);
 const STOP_LIMIT: Duration = Duration::from_secs(20);
 const RECORD: &str = "cluster.json";
 
-/// Builds placementd and runs a cluster of it on loopback, each node with its own data directory,
-/// with a sample cloud to try it on. Ctrl-C stops everything; the next start restores the data.
+/// Builds placementd and runs a cluster on loopback, with a data directory for each node and a
+/// sample cloud to try. Ctrl-C stops everything; the next start continues with the same data.
 #[derive(Parser)]
 #[command(name = "scripts/run-cluster")]
 struct Command {
@@ -37,8 +37,8 @@ struct Command {
     dir: Option<PathBuf>,
 
     /// Port of the first node's REST API; the next two ports are for traffic between nodes and for
-    /// the admin listener. The ports of each further node are 10 higher [default: 8778, or the one
-    /// with which the directory was formed].
+    /// the admin listener. The ports of each further node are 10 higher [default: 8778, or the base
+    /// port of the cluster that the directory already holds].
     #[arg(long, value_name = "PORT")]
     base_port: Option<u16>,
 
@@ -46,7 +46,7 @@ struct Command {
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
 
-    /// First deletes what the directory holds.
+    /// Deletes the content of the directory first.
     #[arg(long)]
     clean: bool,
 
@@ -87,7 +87,7 @@ fn main() -> ExitCode {
 }
 
 fn begin() -> anyhow::Result<()> {
-    // One thread: a node's death signal is tied to the thread that started it.
+    // One thread, because a node gets its death signal when the thread that started it ends.
     tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?
@@ -169,7 +169,7 @@ fn clean(directory: &Path) -> anyhow::Result<()> {
 }
 
 /// Places of the nodes: as recorded, or as chosen for a new cluster. Addresses are part of the
-/// membership, so a directory keeps those it was formed with.
+/// membership, so the cluster of a directory keeps its addresses.
 fn places(
     command: &Command,
     directory: &Path,
@@ -186,9 +186,9 @@ fn places(
     let other_ports = command.base_port.is_some_and(|chosen| chosen != base_port);
     if other_nodes || other_ports {
         bail!(
-            "{} holds a cluster of {nodes} nodes whose ports begin at {base_port}, and its members \
-             know each other by these; leave --nodes and --base-port away, choose another --dir, \
-             or start afresh with --clean",
+            "{} holds a cluster of {nodes} nodes whose ports begin at {base_port}. Neither can be \
+             changed: omit --nodes and --base-port, choose another --dir, or delete the cluster \
+             with --clean",
             directory.display()
         );
     }
@@ -308,10 +308,10 @@ async fn tell_operator(
     };
     writeln!(
         report,
-        "\nNode {} leads. Kill it in another terminal, and watch the others go on with all that was written:\n  \
+        "\nNode {} leads. Kill it in another terminal: the other nodes continue, with everything that was written:\n  \
          kill -9 {}\n  \
          curl -i -H 'X-Auth-Token: admin' -H 'OpenStack-API-Version: placement 1.39' {}/{question}\n  \
-         {status}\nscripts/run-cluster, stopped and started again, brings it back.",
+         {status}\nTo restart it, stop scripts/run-cluster and start it again.",
         leader.place().id,
         leader.pid(),
         survivor.place().api_url(),
@@ -398,7 +398,7 @@ async fn try_sample(client: &Client, endpoint: &str, report: &mut String) -> any
     Ok(())
 }
 
-/// Runs until a signal. Reports a node that ends by itself; the others go on, as a cluster does.
+/// Runs until a signal. Reports a node that ends by itself; the other nodes continue.
 async fn watch(nodes: &mut Vec<NodeProcess>, interrupt: &mut Interrupt) {
     loop {
         tokio::select! {

@@ -171,8 +171,8 @@ async fn throughput(
     options: &Options,
     round_trips: &[u64],
 ) -> anyhow::Result<(String, Vec<(String, f64, f64)>)> {
-    let mut text = "\n| round trip | clients in the leader's region | writes/s | relative to 0 ms | clients divided by \
-                    the round trip, per s |\n|---:|---:|---:|---:|---:|\n"
+    let mut text = "\n| round trip | clients in the leader's region | writes/s | relative to 0 ms | upper bound: \
+                    clients / round trip, per s |\n|---:|---:|---:|---:|---:|\n"
         .to_owned();
     let mut points = Vec::new();
     let mut lan = Vec::new();

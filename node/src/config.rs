@@ -161,7 +161,7 @@ impl Config {
         })
     }
 
-    /// Which listeners use TLS, and with which files.
+    /// The listeners that use TLS, and the files that they use.
     ///
     /// # Errors
     /// A file is not set.

@@ -55,7 +55,7 @@ pub(crate) struct HealthChecks {
     pub(crate) room: Recent<String>,
 }
 
-/// What a ready node can currently serve.
+/// Requests that a ready node can currently serve.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum PromiseStatus {
     /// The leader has just confirmed a read.
@@ -120,7 +120,7 @@ impl HealthChecks {
         self.readiness(SOON).await.is_ok()
     }
 
-    /// What this node can serve, or why it is not ready.
+    /// The requests that this node can serve, or the reason why it is not ready.
     async fn readiness(&self, patience: Duration) -> Result<PromiseStatus, String> {
         if let Some(reason) = self.slot.leaving.why() {
             return Err(reason.to_owned());

@@ -364,7 +364,7 @@ impl Words {
         format!("{}:{}", self.class(atom), self.number(atom.asked))
     }
 
-    /// Which group a condition belongs to.
+    /// The group of a condition, as the end of a sentence; empty if it has none.
     fn group(&self, atom: &Atom<'_>) -> String {
         match &*atom.group {
             "" => String::new(),

@@ -177,12 +177,12 @@ fn must_be_own(from: u64, voted_for: u64) -> Result<(), Denied> {
     if from == voted_for {
         Ok(())
     } else {
-        Err(Denied::Misused("a node campaigns and leads for itself"))
+        Err(Denied::Misused("a node may ask for votes and send entries only for itself"))
     }
 }
 
-/// Reads an append. `None` ends the stream: an append that cannot be read, or is sent in another
-/// node's name, has been answered.
+/// Reads an append. Returns `None` if the append cannot be read or was sent in another node's name.
+/// The append has then been answered, and its stream must end.
 async fn read_append(
     from: u64,
     streamed: StreamedAppend,
@@ -270,7 +270,7 @@ impl Handler for PeerService {
         let here = self.bootstrap.slot.get();
         let failure = here.as_ref().and_then(|here| here.replica.failure());
         if let Some(failure) = failure.filter(|_| is_raft) {
-            // openraft would log an error for each call.
+            // Rejected here, because openraft would log an error for each call.
             return Err(Denied::Stopped(failure.to_string().into()));
         }
         match here {
@@ -431,13 +431,13 @@ impl Handler for PeerService {
 
 /// Answers a heartbeat without waiting for the disk.
 ///
-/// openraft answers a heartbeat only when the newest accepted log write is on disk, so during a
-/// slow sync this node would seem unreachable to the leader. The answer tells the leader only that
-/// this node still followed it after the heartbeat was sent; the leader learns the durable log
-/// position through the stream of appends. So it is enough if openraft's task reports, after the
-/// heartbeat has arrived, that this node's vote is still for this leader: a later leader needs a
-/// vote that this node has not given yet. The vote need not be durable for that; only the answer to
-/// a vote request waits for the disk.
+/// openraft answers a heartbeat only when the newest log write that it has accepted is on disk. So
+/// during a slow sync this node would seem unreachable to the leader. The answer tells the leader
+/// only that this node still followed it after the heartbeat was sent; the leader learns the
+/// durable log position through the stream of appends. So it is enough if openraft's task reports,
+/// after the heartbeat has arrived, that this node's vote is still for this leader: a later leader
+/// needs a vote that this node has not given yet. That vote need not be durable yet: only the
+/// answer to a vote request waits for the disk.
 async fn heartbeat(raft: &Raft, request: AppendEntriesRequest<TypeConfig>, reply: Reply) {
     let (vote, matching) = (request.vote, request.prev_log_id);
     let requests = stream::once(std::future::ready(request));

@@ -1,5 +1,5 @@
-//! The state of this node as a member: leader, members, log positions. It only answers queries;
-//! tasks that act on it live elsewhere.
+//! The state of this node as a member: leader, members, log positions. This module only answers
+//! queries; the tasks that act on the state are in other modules.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -48,7 +48,8 @@ pub struct Replica {
     metrics: WatchReceiverOf<TypeConfig, RaftMetrics<TypeConfig>>,
     pub(super) health: Health,
     pub(super) config: Arc<Settings>,
-    /// Changes of the leader, or to none, since this node started.
+    /// Number of changes of the leader that this node has seen since it started, including changes
+    /// to no leader.
     pub leader_changes: AtomicU64,
     /// Replacements that this node completed as the leader.
     pub replacements: AtomicU64,
@@ -73,7 +74,7 @@ pub(crate) struct LeadershipChanges {
 }
 
 impl LeadershipChanges {
-    /// Waits for the next change; forever once Raft has stopped.
+    /// Waits for the next change. Never returns after Raft has stopped.
     pub(crate) async fn next(&mut self) {
         if self.receiver.changed().await.is_err() {
             std::future::pending().await
@@ -154,8 +155,8 @@ impl Replica {
         })
     }
 
-    /// Quarantines this node for good: after the entry at `index` its state differs from that of a
-    /// majority.
+    /// Quarantines this node permanently, because its state after the entry at `index` differs from
+    /// that of a majority.
     pub(super) fn quarantine_as_diverged(&self, index: u64) {
         self.leave(&format!(
             "after entry {index} its state differs from that of a majority, so its answers \
@@ -163,14 +164,14 @@ impl Replica {
         ));
     }
 
-    /// Quarantines this node for good: its data are an older copy.
+    /// Quarantines this node permanently, because its data are an older copy.
     pub(super) fn quarantine_as_older_copy(&self, start: u64, last: u64) {
         self.leave(&older_copy(start, last));
     }
 
     fn leave(&self, words: &str) {
         if let Err(error) = placement_raft_store::leave(&self.config.data_dir, words) {
-            tracing::error!(%error, "a restart will not know that this node is quarantined");
+            tracing::error!(%error, "cannot record the quarantine: this node will forget it at the next start");
         }
         self.health.report(words);
     }
@@ -224,7 +225,7 @@ impl Replica {
         self.views.current().cluster.level()
     }
 
-    /// Checks that a node with this highest feature level can take part.
+    /// Checks that a node which supports feature levels up to `highest` can take part.
     pub(super) fn must_agree(&self, id: u64, highest: Level) -> Result<(), String> {
         let level = self.level();
         if level <= highest {
@@ -285,8 +286,8 @@ impl Replica {
         self.membership().membership().voter_ids().collect()
     }
 
-    /// The other members that this node keeps trying to reach: the voters; as the leader, all
-    /// members.
+    /// The other members that this node keeps trying to reach: all members if it leads, otherwise
+    /// the voters.
     pub fn tried(&self) -> BTreeSet<u64> {
         let mut tried: BTreeSet<_> = match self.leader_id() {
             Some(leader) if leader == self.me => self.members().into_keys().collect(),
@@ -311,18 +312,18 @@ impl Replica {
         self.removed.load(Ordering::Relaxed)
     }
 
-    /// Index of the applied membership that lacks this former member. Uncommitted changes do not
-    /// count: another leader may discard them.
+    /// Index of the applied membership, if node `id` was a member and is not in this membership.
+    /// Uncommitted changes do not count: another leader may discard them.
     pub(crate) fn removal_of(&self, id: u64) -> Option<u64> {
         let applied = self.views.current();
         let is_member = applied.membership.membership().get_node(&id).is_some();
-        // Only members write, and the number of a removed node is closed: an unknown node without a
-        // session may be new.
+        // A node with a session has written, so it was a member. A node without a session may be
+        // new.
         let was_member = applied.cluster.session(id).is_some();
         (was_member && !is_member).then(|| membership_index(&applied.membership))
     }
 
-    /// Index of the effective membership, if this node is not in it. `None` while this node knows
+    /// Index of the effective membership, if node `id` is not in it. `None` while this node knows
     /// no members at all.
     pub(crate) fn membership_without(&self, id: u64) -> Option<u64> {
         let stored = self.membership();
@@ -332,15 +333,15 @@ impl Replica {
         is_without.then(|| membership_index(&stored))
     }
 
-    /// The last start in which a node has written, as far as applied here; `None` for a removed
-    /// node.
+    /// The last start of a node in which it has written, as far as this node has applied the log.
+    /// `None` for a removed node.
     pub(super) fn last_start(&self, node: u64) -> Option<u64> {
         let applied = self.views.current();
         let session = applied.cluster.session(node)?;
         (!applied.cluster.is_retired(node)).then_some(session.boot)
     }
 
-    /// Notes another member's report whether this node was removed.
+    /// Records another member's report on whether this node was removed.
     pub(super) fn note_removed(&self, removed: bool) {
         if self.removed.swap(removed, Ordering::Relaxed) != removed && removed {
             tracing::error!(node = self.me, "{REMOVED}");
@@ -392,7 +393,7 @@ impl Replica {
         })
     }
 
-    /// As the leader: how many of the reachable voters may be lost before the quorum is.
+    /// As the leader: the number of reachable voters that can fail while a quorum remains.
     pub fn can_lose(&self) -> u64 {
         let voters = self.voters();
         let reachable = voters.iter().filter(|id| self.is_reachable(**id)).count();
@@ -435,7 +436,7 @@ impl Replica {
 
     /// The position of this node.
     pub(crate) fn position(&self) -> Position {
-        // Read the staleness first, so that the state is at least as fresh as it claims.
+        // Read the staleness first, so that the state is at least as fresh as reported.
         let staleness = self.freshness.staleness();
         self.position_at(self.views.applied_index(), staleness)
     }
@@ -451,7 +452,7 @@ impl Replica {
 
     /// The current state of this node.
     pub(crate) fn view(&self) -> View {
-        // The staleness first, as in `position`.
+        // Read the staleness first, as in `position`.
         let staleness = self.freshness.staleness();
         let applied = self.views.current();
         View {

@@ -87,7 +87,7 @@ impl ProposalOrigin {
     }
 }
 
-/// Counters of the rounds that confirm reads.
+/// Counters of the rounds in which reads are confirmed (`read/index.rs`).
 #[derive(Debug, Default)]
 pub struct ReadMetrics {
     pub rounds: AtomicU64,
@@ -106,7 +106,7 @@ impl ReadMetrics {
     }
 }
 
-/// A read that waits for a round.
+/// A read that waits for the next round.
 pub(crate) struct PendingRead {
     pub(super) answer: oneshot::Sender<Result<ReadPoint, String>>,
     pub(super) deadline: Instant,
@@ -124,7 +124,7 @@ pub struct Running {
     pub replica: Arc<Replica>,
     /// The standard resource classes and traits of this binary.
     pub(super) standards: SyncStandards,
-    /// Set once this node's state has all of them.
+    /// Set once this node's state has all standard names.
     pub(super) has_standards: AtomicBool,
     pub store_metrics: StoreMetrics,
     pub kept: KeptBackups,
@@ -138,9 +138,10 @@ pub struct Running {
     pub(super) ids: Arc<WriteIds>,
     /// The number of the current start of this node.
     pub(super) start: u64,
-    /// Set once this node knows that there was no later start.
+    /// Set once this node knows that no later start of it has written.
     pub(super) is_latest_start: OnceCell<()>,
-    /// Bounds the writes that this node, as the leader, has accepted and not answered.
+    /// Limits the number of writes that this node, as the leader, has accepted and not answered
+    /// yet.
     pub(super) backlog: Backlog,
     /// Queue of the task that proposes writes.
     pub(super) proposals: UnboundedSender<Proposal>,
@@ -150,9 +151,9 @@ pub struct Running {
 }
 
 impl Running {
-    /// Quarantines this node because only a newer binary can read what node `by` sends. This node
-    /// cannot follow the log any more; while it is quarantined it rejects Raft's calls with the
-    /// reason.
+    /// Quarantines this node, because only a newer binary can read what node `by` sends. This node
+    /// can no longer follow the log. While it is quarantined, it rejects Raft's calls and gives
+    /// this reason.
     pub(super) fn report_unreadable_call(&self, by: u64, error: impl std::fmt::Display) {
         self.replica.health.report(&format!(
             "node {by} sends data that this node cannot read ({error}): start a binary here that \
@@ -160,13 +161,14 @@ impl Running {
         ));
     }
 
-    /// Waits until everything acknowledged anywhere before the call is applied here.
+    /// Waits until this node has applied everything that any node acknowledged before the call.
     pub(super) async fn catch_up(&self) -> Result<(), Unavailable> {
         let deadline = Instant::now() + self.replica.config.wait();
         self.linearize(deadline).await
     }
 
-    /// Commits a command and waits until it is applied here. `what` names it in the log.
+    /// Commits a command and waits until this node has applied it. `what` names the command in log
+    /// lines.
     pub(super) async fn carry_out(&self, command: Command, what: &str) -> Result<(), Refused> {
         self.commit(command, what.to_owned()).await?;
         Ok(())
@@ -179,7 +181,7 @@ impl Running {
             return false;
         }
         let free = disk_space::free(&config.data_dir).await;
-        // A system that does not report its free space never counts as nearly full.
+        // If the system does not report the free space, the disk never counts as nearly full.
         free.is_some_and(|free| free < config.disk.min_free_bytes)
     }
 
@@ -204,7 +206,7 @@ impl Running {
         answers
     }
 
-    /// Stops Raft; the disk is closed soon after.
+    /// Stops Raft. The store is closed soon after.
     pub async fn stop(&self) {
         if let Err(error) = self.replica.raft.shutdown().await {
             tracing::warn!(%error, "replication did not stop cleanly");

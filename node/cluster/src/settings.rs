@@ -134,23 +134,23 @@ settings! {
         /// vote. The vote moves only while a majority of the voters is reachable. 0: votes move
         /// only at an operator's request.
         autopilot_after_s: u64 = 0,
-        /// Preferred sites of the leader: regions, or `REGION/ZONE`, the best first, the same list
-        /// on each node. Leadership moves there while a voter there is reachable, has caught up and
-        /// is not drained.
+        /// Preferred sites of the leader: regions, or `REGION/ZONE`, the best first. Set the same
+        /// list on each node. Leadership moves to the first of these sites that has a voter which
+        /// is reachable, has caught up and is not drained.
         leader_preference: Vec<String> = Vec::new(),
-        /// Single loss that the voters must survive: `node`, `zone` or `region`, the same on each
-        /// node. A change of voters that would let such a loss stop the cluster is refused without
-        /// `--force`. Unset: no change is refused.
+        /// Failure that the voters must tolerate: the loss of any one `node`, `zone` or `region`.
+        /// Set the same value on each node. A change of voters that would let such a loss stop the
+        /// cluster is refused without `--force`. Unset: no change is refused.
         survive: Option<Extent> = None,
     }
     fixed {
-        /// `/readyz` fails when this node has not applied this many log entries that it knows to be
-        /// committed: half of the entries that the log retains.
+        /// `/readyz` fails when this many log entries are committed but not yet applied on this
+        /// node: half of the entries that the log retains.
         ready_lag_max: u64 = 10_000,
-        /// Longest time that a write may have to queue, in milliseconds. When a node, or the
-        /// leader, has more unanswered writes than it recently completed within that time, further
-        /// ones are answered 503 at once, so that the queued ones are answered before their clients
-        /// give up. 0: no bound.
+        /// Maximum time that a write may have to wait in the queue, in milliseconds. If a node, or
+        /// the leader, has more unanswered writes than it recently completed within this time,
+        /// further writes are answered 503 immediately. So the waiting writes are answered before
+        /// their clients time out. 0: no limit.
         backlog_ms: u64 = 1_000,
         /// Maximum bytes of unanswered writes on the leader; further writes are answered 503.
         backlog_bytes: usize = 64 << 20,
@@ -199,7 +199,7 @@ impl ClusterSection {
                 "cluster.autopilot_after_s",
                 format!(
                     "must be 0 or at least three times the longest election timeout, {least_ms} \
-                    ms: a new leader has not received an answer from all voters"
+                    ms: until then a new leader may not have an answer from each voter"
                 ),
             ));
         }
@@ -211,12 +211,12 @@ settings! {
     /// Replication: timeouts, log and snapshots of Raft.
     RaftSection {
         /// The longest round trip between two voters, in milliseconds. Heartbeat, election and
-        /// connection timeouts are derived from it. 0: up to 125 ms.
+        /// connection timeouts are derived from it. 0: the timeouts fit round trips up to 125 ms.
         round_trip_ms: u64 = 0,
         /// The state is written to disk after about this many log entries, and older entries are
-        /// removed from the log. If the state is large (over 16 MiB), entries are removed only once
-        /// the log has half the size of the state. The log retains this many removable entries, so
-        /// that a node that was briefly away need not receive the whole state.
+        /// removed from the log. If the state is large (over 16 MiB), entries are removed only when
+        /// the log is at least half as long as the state. This many of the removable entries are
+        /// retained, so that a node that was briefly away need not receive the whole state.
         snapshot_after: u64 = 20_000,
         /// Maximum rate of sending a snapshot to another node, in bytes a second; 0: no fixed
         /// limit. In any case the rate is at most half of what the network and the disks sustain.
@@ -230,7 +230,8 @@ settings! {
         /// Longest silence of the leader before an election, in milliseconds. After a heartbeat, a
         /// node waits this long plus a random part of the difference to `election_min_ms`.
         election_max_ms: u64 = 1_500,
-        /// Log entries retained before the point of a snapshot; `None`: `snapshot_after`.
+        /// Number of log entries retained before the last entry of a snapshot; `None`:
+        /// `snapshot_after`.
         log_keep: Option<u64> = None,
         /// Maximum number of log entries in one message.
         append_entries_max: u64 = 1_000,
@@ -251,18 +252,18 @@ settings! {
     }
 }
 
-/// The heartbeat interval has at least this many round trips: the heartbeat arrives after a quarter
+/// Minimum length of the heartbeat interval, in round trips: the heartbeat arrives after a quarter
 /// of the interval, and three quarters remain for its answer.
 const HEARTBEAT: u64 = 2;
-/// The shortest and the longest silence before an election, in heartbeats.
+/// Shortest and longest silence of the leader before an election, in heartbeat intervals.
 const ELECTION_MIN: u64 = 3;
 const ELECTION_MAX: u64 = 6;
-/// Time without received data, or duration of a connection attempt, after which a connection is
-/// closed, in heartbeat intervals.
+/// Time without received data after which a connection is closed, and time limit for opening one,
+/// in heartbeat intervals.
 const CONNECTION: u64 = 4;
 
 impl RaftSection {
-    /// Raises the timeouts to fit `round_trip_ms`, if it is longer than they allow.
+    /// Raises the timeouts to fit `round_trip_ms`, if it is longer than they allow now.
     pub fn follow_round_trip(&mut self) {
         let beat = HEARTBEAT * self.round_trip_ms;
         self.heartbeat_ms = self.heartbeat_ms.max(beat);
@@ -270,7 +271,8 @@ impl RaftSection {
         self.election_max_ms = self.election_max_ms.max(ELECTION_MAX * beat);
     }
 
-    /// How long a connection may be silent or take to open with these round trips, in milliseconds.
+    /// Time limit for a connection's silence and for opening it, given `round_trip_ms`, in
+    /// milliseconds.
     pub fn connection_ms(&self) -> u64 {
         CONNECTION * HEARTBEAT * self.round_trip_ms
     }
@@ -288,7 +290,7 @@ impl RaftSection {
         }
     }
 
-    /// Log entries retained before the point of a snapshot.
+    /// Number of log entries retained before the last entry of a snapshot.
     pub(crate) fn log_keep(&self) -> u64 {
         self.log_keep.unwrap_or(self.snapshot_after)
     }
@@ -311,12 +313,12 @@ impl RaftSection {
 settings! {
     /// Free space on the disk.
     DiskSection {
-        /// Free space below which a disk counts as nearly full, in bytes. While the disks of a
-        /// majority are nearly full, writes that need space are answered 507; deletions are still
-        /// carried out. 0: never.
+        /// Free space below which a disk is nearly full, in bytes. While the disks of a majority
+        /// are nearly full, writes that need space are answered 507; deletions are still carried
+        /// out. 0: disks are never nearly full.
         min_free_bytes: u64 = 256 * 1024 * 1024,
         /// How long one disk operation may take before the process ends, in milliseconds. After a
-        /// tenth of it a leader steps down. 0: no limit.
+        /// tenth of this time a leader steps down. 0: no limit.
         hung_after_ms: u64 = 30_000,
     }
 }
@@ -325,7 +327,7 @@ settings! {
     /// Automatic backups of this node.
     BackupSection {
         /// Directory for backups of this node and for the log since the oldest of them; each
-        /// cluster and node has a subdirectory of its own. Use another disk than that of
+        /// cluster and node has a subdirectory of its own. Use a different disk from that of
         /// `data_dir`. Unset: no backups are made.
         directory: Option<PathBuf> = None,
         /// Interval between backups, in seconds.

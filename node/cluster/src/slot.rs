@@ -46,7 +46,7 @@ impl Leaving {
         (self.0).send_if_modified(|reasons| !std::mem::replace(&mut reasons.was_ready, true));
     }
 
-    /// Whether load balancers may still send requests here when it stops.
+    /// Whether load balancers may still send requests to this node when it stops.
     pub fn receives_balancer_traffic(&self) -> bool {
         let reasons = self.0.borrow();
         reasons.was_ready && !reasons.drained
@@ -107,7 +107,7 @@ impl Slot {
         *self.outside.lock() = Some(why.to_owned());
     }
 
-    /// Text that this node belongs to no cluster yet, with the reason if known.
+    /// Says that this node belongs to no cluster yet, with the reason if known.
     pub fn outside(&self) -> String {
         let words = "this node does not belong to a cluster yet";
         match &*self.outside.lock() {
@@ -116,7 +116,7 @@ impl Slot {
         }
     }
 
-    /// Empties the slot when this node stops, which releases the disk.
+    /// Empties the slot when this node stops, so that the store is closed.
     pub fn take(&self) -> Option<Arc<Running>> {
         self.running.send_replace(None)
     }
@@ -141,7 +141,7 @@ impl Slot {
         }
         let mut receiver = self.running.subscribe();
         match timeout_at(deadline, receiver.wait_for(Option::is_some)).await {
-            Ok(Ok(running)) => Ok(running.clone().expect("waited until it is there")),
+            Ok(Ok(running)) => Ok(running.clone().expect("the wait ends when it is set")),
             _ => Err(Unavailable::nothing_committed(self.outside())),
         }
     }

@@ -14,13 +14,13 @@ pub struct Waits {
 
 impl Waits {
     /// How long a request for the read index waits for the leader and for voters. A healthy quorum
-    /// answers at once; otherwise the request is repeated.
+    /// answers immediately; otherwise the request is repeated.
     pub fn read_index(self) -> Duration {
         self.election_min
     }
 
-    /// How long a new leader waits for the first answers of its voters, before it judges who is
-    /// reachable and has caught up.
+    /// How long a new leader waits for the first answers of its voters before it decides which of
+    /// them are reachable and have caught up.
     pub fn first_answers(self) -> Duration {
         self.election_max
     }
@@ -30,8 +30,8 @@ impl Waits {
         2 * self.election_max
     }
 
-    /// How long a read that may also be answered by the current state of this node waits for the
-    /// leader: longer than an election takes.
+    /// How long a read that allows a local answer waits for the leader before it gets one: longer
+    /// than an election takes.
     pub fn optional_read(self) -> Duration {
         2 * self.election_max
     }
@@ -46,8 +46,8 @@ impl Waits {
         3 * self.election_max
     }
 
-    /// Shortest absence after which the autopilot may move a vote: until then a new leader may not
-    /// have received an answer from all voters.
+    /// Shortest unreachable time after which the autopilot may move a vote. Before that, a new
+    /// leader may not have received an answer from each voter.
     pub fn absence_min(self) -> Duration {
         3 * self.election_max
     }

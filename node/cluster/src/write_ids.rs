@@ -1,4 +1,4 @@
-//! Ids of this node's writes, by which the state machine recognises a write that arrives twice.
+//! Ids of this node's writes. By these ids the state machine recognises a write that arrives twice.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

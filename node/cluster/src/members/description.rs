@@ -1,5 +1,6 @@
-//! Nodes' descriptions of themselves, as the leader accepts them. A node may describe itself
-//! freely, with two limits: its name must be unique, and it must be reachable at its address.
+//! The leader's checks of the description (name, site and addresses) that a node gives of itself. A
+//! node may choose its description freely, with two limits: its name must be unique, and the node
+//! must be reachable at its address.
 
 use std::collections::BTreeMap;
 
@@ -41,10 +42,10 @@ impl Membership<'_> {
         self.set_member(unchanged, id, own).await
     }
 
-    /// The new address, after a check that this node answers there.
+    /// Returns the new address, after a check that node `id` answers there.
     async fn moved(&self, id: u64, to: String, start: Option<u64>) -> Result<String, Refused> {
         if let Some(start) = start {
-            // This node may not have applied yet what that node wrote under an earlier leader.
+            // This node may not have applied yet what node `id` wrote through an earlier leader.
             self.0.catch_up().await?;
             let last = self.replica().last_start(id);
             if let Some(last) = last.filter(|last| *last >= start) {

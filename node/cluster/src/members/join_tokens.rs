@@ -57,13 +57,13 @@ pub(crate) fn hash(secret: &[u8]) -> String {
         .collect()
 }
 
-/// A token as operators see it after its creation.
+/// An issued token without its secret, as operators see it.
 #[derive(Debug, Clone)]
 pub struct Issued {
-    /// The number assigned to its node.
+    /// The number assigned to the node that may join with it.
     pub node: u64,
     pub row: JoinRow,
-    /// Whether its node is a member.
+    /// Whether that node is a member.
     pub is_member: bool,
 }
 
@@ -145,7 +145,7 @@ impl Membership<'_> {
     /// Checks the form of a join call.
     ///
     /// # Errors
-    /// The error for the calling node.
+    /// The answer to the calling node.
     pub(crate) fn must_be_well_formed(call: &JoinCall) -> Result<(), Refused> {
         if JoinToken::is_secret(&call.token) && call.node > 0 {
             Ok(())
@@ -188,7 +188,8 @@ impl Membership<'_> {
         let command = Command::IssueJoinToken(IssueJoinToken {
             token,
             seconds,
-            // Learners that have no row in the state appear only in the membership.
+            // The new number is above all numbers of members: a learner that has never written is
+            // only in the membership.
             above: members.keys().next_back().copied().unwrap_or(0),
             replaces,
             expires_at: Timestamp(now.0.saturating_add(micros)),
@@ -197,7 +198,8 @@ impl Membership<'_> {
         self.0.carry_out(command, words).await
     }
 
-    /// Revokes the unused tokens for other replacements of this node: only one node replaces it.
+    /// Revokes the unused tokens of earlier replacements of node `old`: only one node may replace
+    /// it.
     async fn end_tokens_for(&self, old: u64) -> Result<(), Refused> {
         let is_for_it = |issued: &Issued| {
             let replaces = issued.row.replaces.as_ref();
@@ -238,7 +240,7 @@ impl Membership<'_> {
         let row = self.good_row(id, &token)?;
         if row.nonce.is_none() {
             // If the log's timestamps were ahead of the clock when the token was issued, apply
-            // would still accept it.
+            // would still accept the expired token.
             if self.0.wall_time() > row.expires_at {
                 return Err(Refused::Conflict(TOO_LATE.to_owned()));
             }
@@ -278,7 +280,8 @@ impl Membership<'_> {
         self.add(id, member).await
     }
 
-    /// The row of a token. Neither the text nor the timing of the answer helps to guess a token.
+    /// The row of a token. Neither the text of the answer nor the time that it takes helps to guess
+    /// a token.
     fn good_row(&self, id: u64, token: &str) -> Result<JoinRow, Refused> {
         let applied = self.replica().views.current();
         let row = applied.cluster.default_partition().join(id);

@@ -197,7 +197,7 @@ impl Membership<'_> {
         if self.replica().is_member(id) {
             return Err(Refused::Conflict(format!("node {id} is already a member")));
         }
-        // The node has written before.
+        // A node with this number has written before.
         if self.replica().views.current().cluster.session(id).is_some() {
             return Err(Refused::Conflict(format!(
                 "a node {id} was a member before: give the new node a number that was never \
@@ -226,8 +226,8 @@ impl Membership<'_> {
             )));
         }
         (self.replica().must_agree(id, found.level)).map_err(Refused::Conflict)?;
-        // The node may have a log of this cluster, from a leader that admitted it in an entry which
-        // the next leader discarded.
+        // The node may already have a log of this cluster: an earlier leader admitted the node in
+        // an entry that the next leader discarded.
         let invited = invite(&self.0.peers, self.replica().identity, id, &member.peer);
         invited.await.map_err(unreachable)?;
         let (now, voters) = self.now();
@@ -370,7 +370,7 @@ impl Membership<'_> {
         )))
     }
 
-    /// Checks that these voters keep the promise of `[cluster] survive`, or improve on the current
+    /// Checks that these voters satisfy `[cluster] survive`, or satisfy it better than the current
     /// voters.
     fn check_survives(&self, voters: &BTreeSet<u64>, force: bool) -> Result<(), Refused> {
         let wanted = self.replica().config.cluster.survive;
@@ -389,8 +389,8 @@ impl Membership<'_> {
         )))
     }
 
-    /// The sites of all members if `voters` vote. All members count as reachable, because
-    /// unreachable ones may return.
+    /// The status of all members if `voters` were the voters. All members count as reachable,
+    /// because unreachable members may return.
     fn standings(&self, voters: &BTreeSet<u64>) -> Vec<MemberStatus> {
         let standing = |(node, member): (u64, Member)| MemberStatus {
             node,
@@ -401,8 +401,8 @@ impl Membership<'_> {
         self.replica().members().into_iter().map(standing).collect()
     }
 
-    /// As the leader: the reachable ones among `voters`. A new leader waits a moment for their
-    /// answers.
+    /// As the leader: returns the nodes in `voters` that are reachable. A new leader waits a moment
+    /// for their answers.
     pub(crate) async fn reachable(&self, voters: &BTreeSet<u64>) -> Vec<u64> {
         let patience = self.replica().config.raft.waits().first_answers();
         let is_reachable = |voter: &u64| self.replica().is_reachable(*voter);
@@ -492,9 +492,10 @@ impl Membership<'_> {
         (unchanged, stored.membership().voter_ids().collect())
     }
 
-    /// Sets the membership if it is still the one that the change was based on. openraft alone
-    /// refuses only concurrent changes of two votes: if a demotion waited while the same node was
-    /// demoted and another one promoted, it would undo the promotion.
+    /// Sets the membership, unless it has changed since the caller read it. openraft itself only
+    /// refuses a change of voters while another one is in progress. Without this check, a demotion
+    /// that waits while another request demotes the same node and a third one promotes another node
+    /// would undo that promotion.
     pub(crate) async fn set_membership(
         &self,
         unchanged: Precondition<TypeConfig>,

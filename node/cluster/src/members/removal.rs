@@ -1,7 +1,8 @@
 //! Detects that this node was removed from its cluster.
 //!
-//! The others send nothing to a removed node, so its own log does not show the removal. It would
-//! wait for a leader forever and report only that. Instead it asks the members that it knows.
+//! The other nodes send nothing to a removed node, so its own log does not show the removal.
+//! Without this check the node would wait for a leader forever. So it asks the members that it
+//! knows.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -34,7 +35,7 @@ async fn ask_whether_removed(replica: &Replica, peers: &Arc<Peers>) {
     }
 }
 
-/// Asks whenever no leader has confirmed this node's state for a while.
+/// Asks the members whenever no leader has confirmed this node's state for a while.
 pub(crate) async fn watch(replica: Arc<Replica>, peers: Arc<Peers>) {
     loop {
         sleep(EVERY).await;

@@ -1,9 +1,9 @@
-//! Replaces one member by another. The leader carries it out step by step. The replicated state
-//! holds the plan, so the next leader continues where this one stopped.
+//! Replaces one member by another. The leader does this step by step. The plan is in the replicated
+//! state, so the next leader continues where this one stopped.
 //!
-//! Each step changes one vote and leaves a majority of the voters reachable. A lost voter loses its
-//! vote first: it does not contribute to a reachable majority, and one more voter would enlarge
-//! that majority. A reachable voter keeps its vote until its replacement has one.
+//! Each step changes one vote and leaves a majority of the voters reachable. If the old voter is
+//! unreachable, it loses its vote first: with one more voter, a majority would need more reachable
+//! nodes. If the old voter is reachable, it keeps its vote until its replacement has one.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

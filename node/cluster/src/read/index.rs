@@ -2,10 +2,11 @@
 //! misses nothing that was acknowledged before the read was requested.
 //!
 //! After the read arrives, the node asks the leader for its commit index. The votes of a quorum
-//! prove that it still leads ([`super::quorum`]): the node asks the other voters for their votes at
-//! the same time, unless it and the leader are a quorum. If it cannot reach them, the leader asks
-//! them. openraft's own read index is not used, because with it a late answer may confirm a later
-//! request. At most one such round runs per node; later reads share the next one.
+//! prove that the leader still leads ([`super::quorum`]). So the node asks the other voters for
+//! their votes at the same time, unless the node and the leader are a quorum. If too few voters
+//! answer, the leader asks them. openraft's own read index is not used, because with it a late
+//! answer may confirm a later request. All this is one round. At most one round runs per node;
+//! reads that arrive in the meantime share the next one.
 //!
 //! A node that is the only voter asks no other node, but still waits until it has applied all
 //! committed entries: a learner may have applied, and acknowledged, a write that the voter has
@@ -172,8 +173,8 @@ impl Running {
         }
     }
 
-    /// As the leader: the read index for a request that another node sends now. It covers
-    /// everything that was acknowledged before.
+    /// As the leader: returns a read index for a call of another node. It covers everything that
+    /// was acknowledged before the call was sent.
     ///
     /// # Errors
     /// A text: this node does not lead, or no quorum confirmed that it does.
@@ -187,8 +188,9 @@ impl Running {
         confirmed.ok_or_else(|| UNCONFIRMED.to_owned())
     }
 
-    /// Asks the leader for its commit index, and the voters for their votes, unless the leader and
-    /// this node are a quorum: one round trip. `None`: leadership was not confirmed.
+    /// Asks the leader for its commit index. Unless the leader and this node are a quorum, also
+    /// asks the other voters for their votes, in the same round trip. `None`: leadership was not
+    /// confirmed.
     async fn ask_voters(&self, leader: &Leader, patience: Duration) -> Result<Option<u64>, String> {
         let replica = &self.replica;
         let stored = replica.membership();
@@ -257,14 +259,14 @@ fn expire(waiting: &mut Vec<PendingRead>, reason: &str) {
     }
 }
 
-/// The vote that this node has made.
+/// The current vote of this node.
 pub(crate) async fn held_vote(replica: &Replica) -> Option<WireVote> {
     let vote = (replica.raft).with_raft_state(|state| WireVote::from(state.vote_ref()));
     vote.await.ok()
 }
 
-/// As the leader: the commit index for other nodes to confirm. `None`: this node does not lead, or
-/// has committed nothing in its own term yet.
+/// As the leader: the commit index with the vote that a quorum must confirm. `None`: this node does
+/// not lead, or has committed nothing in its own term yet.
 pub(crate) async fn point(replica: &Replica) -> Option<CommitPoint> {
     let me = replica.me;
     let point = (replica.raft).with_raft_state(move |state| quorum::point(state, me));

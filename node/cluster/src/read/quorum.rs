@@ -1,9 +1,9 @@
 //! Proof, from the votes of a quorum, that a leader still led when a read arrived, so that the
 //! leader need not ask for the votes itself.
 //!
-//! Each member of the quorum reads its vote after the read arrived, the leader when it is asked for
-//! its commit index. If all these votes are the vote by which this leader leads, then no newer
-//! leader had been elected when the read arrived:
+//! Each member of the quorum reads its vote after the read arrived; the leader reads its own when
+//! it is asked for its commit index. If all these votes are the vote by which this leader leads,
+//! then no newer leader had been elected when the read arrived:
 //!
 //! * The first newer leader is elected by a quorum of the newest membership in its log. Its log
 //!   holds everything that this leader has committed, so that membership is the last one that this
@@ -17,10 +17,10 @@
 //! ones, and this leader knows their commit index once it has committed an entry of its own. No
 //! clock is involved.
 //!
-//! With up to three voters, the leader and the asking voter are such a quorum, and one question is
-//! enough. Otherwise the asking node requests the votes of all voters while it asks the leader: one
-//! round trip, to the leader or to the slowest node of the quorum, however far these are from each
-//! other.
+//! With up to three voters, the leader and the asking voter are a quorum, so asking the leader is
+//! enough. Otherwise the asking node asks all voters for their votes while it asks the leader. The
+//! read then takes one round trip: to the leader or to the slowest node of the quorum, whichever
+//! takes longer. The distance between these two does not matter.
 
 use std::collections::BTreeSet;
 
@@ -43,8 +43,8 @@ pub(crate) fn is_confirmed(point: &CommitPoint, showed: &BTreeSet<u64>) -> bool 
     (point.voters.iter()).all(|voters| 2 * voters.intersection(showed).count() > voters.len())
 }
 
-/// As the leader `me`: the commit point for others to confirm, if this node leads and has committed
-/// an entry of its own.
+/// As the leader `me`: the commit point that the asking node confirms. `None` if this node does not
+/// lead or has not committed an entry of its own.
 pub(crate) fn point(state: &RaftState<TypeConfig>, me: u64) -> Option<CommitPoint> {
     let (vote, members) = (state.vote_ref(), &state.membership_state);
     let mut committed = *state.local_committed()?;

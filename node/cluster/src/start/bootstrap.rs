@@ -1,10 +1,10 @@
 //! Forms a cluster, once.
 //!
-//! Every initial member has the same list. The one with the lowest number forms the cluster: it
-//! waits until all the others answer and none of them has a log, creates the cluster's id (or
-//! reuses the one of an interrupted attempt), invites the others, and writes the first membership.
-//! A node that lost its data finds that the others belong to a formed cluster, and forms no second
-//! one. The leader invites nodes that are added later.
+//! Every initial member has the same list. The node with the lowest number forms the cluster. It
+//! waits until all other nodes answer and have no log, and creates the cluster's id (or reuses the
+//! id of an interrupted attempt). Then it invites the other nodes and writes the first membership.
+//! If a node has lost its data, it finds that the others belong to a formed cluster, and does not
+//! form a second one. Nodes that are added later are invited by the leader.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -30,7 +30,7 @@ use placement_peer::transport::method::Method;
 
 const PAUSE: Duration = Duration::from_millis(200);
 const CALL: Duration = Duration::from_secs(2);
-/// Minimum time that a starting node waits for its neighbours to report their cluster.
+/// Minimum time that a starting node waits for the configured members to report their cluster.
 const CHECK_MIN: Duration = Duration::from_millis(500);
 /// Minimum of the same wait in heartbeat intervals: a round trip takes at most one interval, and
 /// connecting, the hello and the request take three round trips.
@@ -88,9 +88,9 @@ impl Bootstrap {
         Err(OpenError::OtherCluster(dir, *identity, expected).into())
     }
 
-    /// Refuses a data directory of another cluster than that of the configured members, and an
-    /// older copy of this node's own. Only prompt answers count: a node must be able to start
-    /// alone.
+    /// Refuses a data directory that belongs to another cluster than the configured members, or
+    /// that is an older copy of this node's directory. Members that do not answer in time are
+    /// ignored, because a node must be able to start alone.
     async fn check_neighbours(&self, identity: &Identity) -> Result<(), StartError> {
         let members = self.config.initial_members.iter();
         let members = members.filter(|member| member.id != identity.node);
@@ -189,7 +189,7 @@ impl Bootstrap {
         Ok(running)
     }
 
-    /// Forms the cluster of the configured initial members, if this node is the one to do it and
+    /// Forms the cluster of the configured initial members, if this node has the lowest number and
     /// the cluster is not formed yet.
     pub async fn form(self: Arc<Self>) {
         let members: BTreeMap<u64, String> = (self.config.initial_members.iter())
@@ -295,8 +295,8 @@ impl Bootstrap {
         Ok(())
     }
 
-    /// Asks all others for their introduction. Returns the members, and the cluster id that an
-    /// interrupted attempt has left with some of them.
+    /// Asks all other members for their introduction. Returns the members, and the cluster id that
+    /// some of them have from an interrupted attempt.
     async fn survey_members(
         &self,
         members: &BTreeMap<u64, String>,
@@ -340,7 +340,7 @@ impl Bootstrap {
                 // The address in the list is known to work from this node.
                 peer: address.clone(),
                 admin: who.admin,
-                // The node reports the rest itself, once it can.
+                // The node reports its name and its site itself, as soon as it can.
                 ..Member::default()
             };
             found.insert(*id, member);

@@ -1,6 +1,6 @@
-//! Joins a cluster with a token. A node without data asks the nodes that its configuration names.
-//! They forward the call to the leader, which admits the node. The token contains the node's
-//! number, which is then stored in its data directory.
+//! Joins a cluster with a token. A node without data asks the nodes in its configuration. They
+//! forward the call to the leader, which admits the node. The token contains the node's number; the
+//! node then stores the number in its data directory.
 
 use std::fs;
 use std::path::Path;
@@ -25,7 +25,7 @@ use placement_peer::transport::method::Method;
 const EVERY: Duration = Duration::from_secs(1);
 /// Interval after a refusal: the operator may still create another token.
 const REFUSED: Duration = Duration::from_secs(10);
-/// Deadline of the answer: the leader checks that it reaches this node.
+/// Deadline of a call to join. Before the leader answers, it connects to this node.
 const CALL: Duration = Duration::from_secs(30);
 
 /// Determines this node's number if the configuration gives none: the number in the data directory,
@@ -102,7 +102,7 @@ pub async fn join(bootstrap: Arc<Bootstrap>) {
     );
 }
 
-/// Whether joining is over: this node is a member by a committed entry, or was removed.
+/// Whether joining is over: the applied log shows this node as a member, or the node was removed.
 fn is_in(bootstrap: &Bootstrap) -> bool {
     let running = bootstrap.slot.get();
     running.is_some_and(|running| running.replica.is_settled() || running.replica.is_removed())
@@ -113,8 +113,8 @@ const LOST: &str = "the cluster already has a member of this number, and this no
     data: if they were lost, replace the node (`placementctl replace`)";
 
 /// # Errors
-/// Why this node is not admitted, and the pause before the next attempt: longer after a refusal
-/// than if no node was reachable.
+/// Why this node is not admitted, and the pause before the next attempt. The pause is longer after
+/// a refusal than if no node was reachable.
 async fn ask(bootstrap: &Bootstrap) -> Result<(), (String, Duration)> {
     let refused = |error: StartError| (error.to_string(), REFUSED);
     let (config, fresh) = (bootstrap.config.clone(), bootstrap.env.ids.uuid());
@@ -136,7 +136,8 @@ async fn ask(bootstrap: &Bootstrap) -> Result<(), (String, Duration)> {
             .await
         {
             Ok(Ok(())) => return Ok(()),
-            // This node cannot tell, for example because it was removed: the next one may.
+            // The asked node cannot decide this, for example because it was removed. The next one
+            // may.
             Ok(Err(Refused::Unavailable(why))) => reason = why,
             Ok(Err(Refused::NotLeader)) => reason = "the cluster has no leader".to_owned(),
             Ok(Err(refused)) => return Err((refused.to_string(), REFUSED)),

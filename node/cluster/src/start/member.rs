@@ -181,7 +181,7 @@ fn raft_config(config: &Settings, identity: &Identity) -> Result<openraft::Confi
         replication_lag_threshold: raft.snapshot_after + raft.log_keep(),
         purge_batch_size: (raft.snapshot_after / 4).clamp(1, 256),
         backoff: "100ms 200ms ...1s".to_owned(),
-        // A node that was away must not unseat a healthy leader with a higher term.
+        // A node that was away must not depose a healthy leader by its higher term.
         enable_pre_vote: Some(true),
         // A restarted leader may have lost applied entries, so it asks for votes again.
         enable_leader_restore: Some(false),

@@ -17,7 +17,7 @@ use placement_peer::transport::method::Method;
 
 /// How often a node compares its description with the cluster's.
 const EVERY: Duration = Duration::from_secs(1);
-/// Longest pause before the next report, while the cluster has a different description.
+/// Longest pause between two reports while the cluster has a different description.
 const EVERY_MAX: Duration = Duration::from_secs(64);
 /// Deadline for a node at an address to identify itself.
 const PROBE: Duration = Duration::from_secs(2);
@@ -70,7 +70,7 @@ pub async fn report(bootstrap: Arc<Bootstrap>) {
         match describe(&bootstrap, &running, wanted).await {
             Ok(()) => tracing::info!("the cluster has this node's current description"),
             Err(Refused::Unavailable(reason)) => {
-                // No leader was reachable: retry without backoff, as an election is short.
+                // No leader was reachable: retry without backoff, because an election is short.
                 pause = EVERY;
                 tracing::debug!(
                     reason,
@@ -100,11 +100,13 @@ async fn describe(bootstrap: &Bootstrap, running: &Running, own: Member) -> Resu
             done => return done,
         }
     }
-    // A leader that has an old address of this node cannot reach it, so this node may not know it.
+    // A leader that has an outdated address of this node cannot reach it. So this node may not know
+    // who leads.
     ask_around(bootstrap, running, &change).await
 }
 
-/// Asks every possible leader, at every address that this node knows for it.
+/// Sends the description to every member, at every address that this node knows for it. Returns the
+/// answer of the leader.
 async fn ask_around(
     bootstrap: &Bootstrap,
     running: &Running,

@@ -11,7 +11,7 @@ use super::losses::{MemberStatus, voters};
 pub struct RoundTrips(BTreeMap<(u64, u64), Duration>);
 
 impl RoundTrips {
-    /// Notes a measurement of `from`.
+    /// Records the round trip from `from` to `to`, as measured by `from`.
     pub fn note(&mut self, from: u64, to: u64, took: Duration) {
         self.0.insert((from, to), took);
     }
@@ -58,7 +58,7 @@ impl Voters {
     }
 
     /// Latency of a linearizable read at `node`, which asks the leader and the nearest voters at
-    /// once.
+    /// the same time.
     pub(super) fn read(&self, trips: &RoundTrips, node: u64, leader: u64) -> Option<Duration> {
         let others = &self.reachable - &BTreeSet::from([node, leader]);
         let are_there = self.reachable.len() - others.len();

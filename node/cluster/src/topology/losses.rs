@@ -1,7 +1,7 @@
 //! Simultaneous losses, and whether the remaining voters are a majority.
 //!
-//! Nodes without a region count as one region, and nodes of a region without a zone as one zone:
-//! unknown places may fail together.
+//! Nodes without a region count as one region, and nodes of a region without a zone as one zone,
+//! because nodes at unknown locations may fail together.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -84,9 +84,9 @@ pub(super) fn fatal(members: &[MemberStatus], extent: Extent) -> BTreeSet<Failur
     ends.map(|(place, _)| place).collect()
 }
 
-/// The failure domains whose loss a membership change makes fatal. If the cluster did not tolerate
-/// all losses of this extent before, the result is empty, because the change may be a step towards
-/// it; this exception does not apply to a change that removes voters.
+/// The failure domains whose loss a membership change makes fatal. If the loss of some domain of
+/// this extent was fatal before, the result is empty, because the change may be a step towards
+/// tolerance. This exception does not apply to a change that reduces the number of voters.
 pub fn made_fatal(
     before: &[MemberStatus],
     after: &[MemberStatus],

@@ -1,5 +1,5 @@
 //! Tolerated losses of a cluster, and latency of reads and writes at each site, computed from the
-//! members' sites and round trips. It queries nothing and changes nothing.
+//! members' sites and round trips. This module sends no requests and changes nothing.
 
 mod costs;
 mod losses;

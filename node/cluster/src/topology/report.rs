@@ -12,7 +12,7 @@ use placement_wire::{
 use super::costs::{RoundTrips, Voters};
 use super::losses::{Extent, MemberStatus, fatal, has_quorum, places};
 
-/// `clouds`: names of partitions with their regions.
+/// Computes the report. `clouds` contains the name and the region of each partition.
 pub fn topology_of(
     members: &[MemberStatus],
     trips: &RoundTrips,
@@ -101,7 +101,7 @@ pub fn topology_of(
     }
 }
 
-/// In milliseconds, to the microsecond.
+/// Converts a duration to milliseconds, with a resolution of one microsecond.
 pub fn ms(took: Duration) -> f64 {
     took.as_micros() as f64 / 1e3
 }

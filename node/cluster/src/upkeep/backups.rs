@@ -1,9 +1,9 @@
 //! Scheduled backups of this node, and the archive of the log between them, according to
 //! `[backup]`.
 //!
-//! Writes never wait for them: committed entries are read from the log while it still has them.
-//! Entries that left the log before they could be archived, because the backup directory was full
-//! or slow, leave a gap in the archive.
+//! Writes never wait for backups: committed entries are read from the log while the log still has
+//! them. If the backup directory is full or slow, entries may leave the log before they are
+//! archived. Then the archived log has a gap.
 
 use std::io;
 use std::path::PathBuf;
@@ -86,8 +86,8 @@ pub(crate) async fn make(node: Arc<Running>) {
             Ok(index) => {
                 kept.backup_made(clock.now(), index);
                 failing.is_over("backups are made");
-                // The next backup is due now, whether the interval passed or it was requested
-                // early.
+                // In both cases the next backup is due now: the interval has passed, or a backup
+                // was requested early.
                 let _ = timeout(every, kept.wait_until_due()).await;
             }
             Err(error) => {
@@ -116,7 +116,7 @@ pub(crate) async fn keep_log(node: Arc<Running>, log: LogReader) {
     };
     let dir = open(&node, root, BackupPart::Log).await;
     let mut failing = FailureReporter::new(&node.kept, BackupPart::Log);
-    // Reopened after an error, to check again what the files hold.
+    // After an error the archive is opened again, in order to check what its files contain.
     let mut archive = None;
     while node.replica.failure().is_none() {
         let (running, dir, log) = (node.clone(), dir.clone(), log.clone());
@@ -145,7 +145,7 @@ fn add(node: &Running, archive: &mut LogArchive, log: &LogReader) -> io::Result<
     while archive.next() < end {
         let next = archive.next();
         let entries = log.step(next, end)?;
-        // Applied entries that the log no longer holds cannot be archived any more.
+        // Applied entries that the log no longer contains cannot be archived.
         let first = entries.first().map_or(end, |entry| entry.log_id.index);
         if let Some((from, to)) = archive.continue_at(first) {
             node.kept.misses(from, to);

@@ -1,6 +1,6 @@
-//! Detects a disk that hangs without an error. A leader hands leadership over; if the disk still
-//! hangs after `[disk] hung_after_ms`, the process ends, so that the other nodes see a failed node
-//! and do not wait for a hanging one.
+//! Detects a disk that hangs without an error. A leader hands leadership over. If the disk still
+//! hangs after `[disk] hung_after_ms`, the process ends. Then the other nodes see that this node
+//! has failed, and do not wait for it.
 
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -38,14 +38,14 @@ pub(crate) async fn watch(node: Arc<Running>) {
         }
         if waits >= hung / 10 && replica.leads() {
             tracing::error!(waits_ms, "the disk hangs: handing leadership over");
-            // Voters that have this node's last entries are asked first.
+            // Prefers voters that have this node's last entries.
             try_to_hand_over(replica, None, HAND_OVER.min(hung / 10)).await;
         }
     }
 }
 
-/// Ends the process once the disk hangs. Runs on a thread of its own: Raft's threads read the log,
-/// and hang together with the disk.
+/// Ends the process once the disk hangs. Runs on a separate thread, because Raft's threads read the
+/// log and hang together with the disk.
 #[expect(
     clippy::disallowed_methods,
     reason = "not in a simulation, where nothing blocks a thread"

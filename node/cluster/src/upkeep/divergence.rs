@@ -1,10 +1,10 @@
 //! Detects that this node's state differs from the others' state.
 //!
-//! All nodes apply the same log, so after the same entry their states have the same digest. Nothing
-//! else would reveal a difference, due to a bit flip in memory or a bug: the node would continue to
-//! answer, with wrong data. So each node compares digests with the others, and a node that differs
-//! from a majority is quarantined. If no majority agrees, it is unknown which state is right; the
-//! log reports the difference.
+//! All nodes apply the same log, so after the same entry their states have the same digest. A bit
+//! flip in memory or a bug can make a state differ. Nothing else would reveal this: the node would
+//! continue to answer, with wrong data. So each node compares digests with the other voters, and a
+//! node that differs from a majority is quarantined. If no majority agrees, it is unknown which
+//! state is right, and the difference is only logged.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -19,14 +19,15 @@ use placement_peer::transport::method::Method;
 /// How often a node compares its state with the others'.
 const EVERY: Duration = Duration::from_secs(5);
 
-/// Compares periodically, until this node turns out to differ.
+/// Compares periodically, until this node differs from a majority.
 pub(crate) async fn watch(node: Arc<Running>) {
     let replica = &node.replica;
     let checkpoints = replica.views.checkpoints();
     let mut logged = BTreeSet::new();
     let mut latest = None;
     loop {
-        // Compare the checkpoint that was the latest in the last round: the others have it by now.
+        // Compare the checkpoint that was the latest in the previous round: the others have reached
+        // it by now.
         let index = std::mem::replace(&mut latest, checkpoints.latest());
         if let Some(index) = index
             && let Some(mine) = checkpoints.at(index)

@@ -1,8 +1,7 @@
 //! Copies this node's backup directory to a bucket, according to `[backup_s3]`.
 //!
-//! Nothing waits for the copies. The contents of the bucket follow from the directory: missing
-//! files are copied, the newest first, and files that the newest backups in the bucket do not need
-//! are removed.
+//! Nothing waits for the copies. The bucket follows the directory: missing files are copied, the
+//! newest first, and files that the newest backups in the bucket do not need are removed.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -19,8 +18,8 @@ use crate::running::Running;
 use crate::settings::Settings;
 use placement_base::net::Net;
 
-/// Interval between copies of the growing part of the log. If all nodes are lost, the writes since
-/// the last copy are lost.
+/// Interval between copies of the log file that is still growing. If all nodes are lost, the writes
+/// since the last copy are lost.
 const LOG_EVERY: Duration = Duration::from_secs(10);
 
 /// Keeps the copies up to date.
@@ -59,23 +58,23 @@ pub(crate) async fn run(node: Arc<Running>, net: Arc<dyn Net>) {
     }
 }
 
-/// State of copying the directory to the bucket.
+/// The state of the copies in the bucket.
 struct Mirror {
     config: Arc<Settings>,
     net: Arc<dyn Net>,
     dir: BackupDir,
     place: String,
-    /// `None` at first and after an error: the next attempt reads the credentials again and lists
-    /// the bucket.
+    /// `None` at first and after an error. Then the next attempt reads the credentials again and
+    /// lists the bucket.
     bucket: Option<Bucket>,
     /// Names and lengths of the objects in the bucket. An object is either complete or absent.
     copied: BTreeMap<String, u64>,
     /// Objects that this process has written and not verified yet.
     unread: BTreeSet<String>,
-    /// Files of the Raft log whose copy in the bucket is longer than the local file; each is
+    /// Files of the archived log whose copy in the bucket is longer than the local file; each is
     /// reported once.
     longer: BTreeSet<String>,
-    /// When the newest part of the log was last copied.
+    /// When the newest file of the archived log was last copied.
     log_copied: Option<Instant>,
 }
 
@@ -103,7 +102,8 @@ impl Mirror {
         Ok(bucket)
     }
 
-    /// Copies until nothing is missing. Files that appear in the meantime are newer, and go first.
+    /// Copies until no file is missing. Files that appear during the copying are newer, and are
+    /// copied next.
     async fn copy_all(&mut self, bucket: &Bucket) -> Result<(), BucketError> {
         loop {
             let dir = self.dir.clone();
@@ -133,8 +133,8 @@ impl Mirror {
         self.copied.get(&file.name) == Some(&file.length)
     }
 
-    /// A part of the log only grows. If the bucket has more of it, the local file was damaged or is
-    /// an older copy.
+    /// A file of the archived log only grows. If its copy in the bucket is longer, the local file
+    /// was damaged or is an older copy.
     fn is_longer_in_bucket(&self, file: &KeptFile) -> bool {
         let there = self.copied.get(&file.name);
         !file.is_backup && there.is_some_and(|length| *length > file.length)
@@ -147,14 +147,14 @@ impl Mirror {
                     file = file.name,
                     bytes = file.length,
                     copied_bytes = self.copied[&file.name],
-                    "the bucket has more of this part of the log than the directory; its copy stays"
+                    "the bucket has more of this part of the log than the directory; the copy is kept"
                 );
             }
         }
     }
 
-    /// Whether a file must be copied now. The newest part of the log still grows, so it is copied
-    /// at most once per interval.
+    /// Whether a file must be copied now. The newest file of the archived log still grows, so it is
+    /// copied at most once per interval.
     fn lacks(&self, file: &KeptFile, grows: bool) -> bool {
         if self.is_longer_in_bucket(file) {
             return false;
@@ -210,8 +210,8 @@ impl Mirror {
             .collect()
     }
 
-    /// Removes old copies. Decides by the contents of the bucket, so a lost directory does not
-    /// delete its copies.
+    /// Removes old copies. Only the contents of the bucket decide which copies are old, so the
+    /// copies remain if the directory is lost.
     async fn remove_superfluous(&mut self, bucket: &Bucket) -> Result<(), BucketError> {
         for file in superfluous(&self.stored(), self.keep()) {
             bucket.remove(&self.place, &file.name).await?;

@@ -1,8 +1,8 @@
 //! Completes an upgrade: adds the standard names of a newer binary, and raises the feature level.
 //!
-//! The leader writes the names that the state lacks; another node does so if the leader does not,
-//! since the leader's binary may be older. The leader raises the level once all members are
-//! reachable and run a binary that supports the next one.
+//! The leader writes the standard names that the state lacks. If the leader does not, because its
+//! binary may be older, another node does so. The leader raises the level once all members are
+//! reachable and run a binary that supports the next level.
 //!
 //! This does not prevent a member from restarting with an older binary just when the level is
 //! raised. That member stops with an error ([`placement_raft_store`] does not apply the entries
@@ -21,13 +21,13 @@ use placement_base::backend::Unavailable;
 /// How often the leader checks whether the level can be raised.
 const EVERY: Duration = Duration::from_secs(1);
 
-/// How long other nodes wait for the leader to write the names.
+/// How long the other nodes wait for the leader to write the standard names.
 const GRACE: Duration = Duration::from_secs(1);
 /// Pause before a failed attempt is repeated.
 const PAUSE: Duration = Duration::from_millis(200);
 
-/// Raises the level whenever this node leads and can. Ends once the level is the newest that this
-/// binary supports.
+/// Raises the level whenever this node leads and all members support a higher level. Ends once the
+/// level is the newest that this binary supports.
 pub(crate) async fn raise_level(node: Arc<Running>) {
     while node.replica.level() < Level::NEWEST {
         if node.replica.leads()
@@ -64,7 +64,7 @@ async fn raise(node: &Running, to: Level) {
     }
 }
 
-/// Writes the names until the state has all of them.
+/// Writes the standard names until this node's state has all of them.
 pub(crate) async fn write_standards(node: Arc<Running>) {
     let replica = &node.replica;
     let mut changes = replica.leadership_changes();
@@ -94,7 +94,7 @@ pub(crate) async fn write_standards(node: Arc<Running>) {
     }
 }
 
-/// Writes the names that this node's state lacks.
+/// Writes the standard names that this node's state lacks.
 async fn write_names(node: &Running) -> Result<(), Unavailable> {
     // Another node may have written the names, and this node may not have applied them yet.
     node.catch_up().await?;

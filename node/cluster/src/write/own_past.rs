@@ -1,9 +1,9 @@
 //! Detects that this node's data are an older copy.
 //!
 //! A data directory restored from an older copy lacks the writes and votes that the node has
-//! acknowledged since. Its count of starts is old as well, but the cluster remembers the start in
-//! which the node last wrote. So before its first write the node catches up and checks that its own
-//! start is later. It also checks soon after the start, for nodes that receive no writes.
+//! acknowledged since. Its start count is old as well, but the cluster remembers the start in which
+//! the node last wrote. So before its first write the node catches up and checks that its current
+//! start is later. Nodes that receive no writes check this soon after the start.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,7 +18,7 @@ use placement_base::backend::Unavailable;
 const EVERY: Duration = Duration::from_secs(1);
 
 impl Running {
-    /// Waits until it is known that no later start of this node has written.
+    /// Waits until this node knows that no later start of it has written.
     pub(super) async fn wait_until_past_known(&self, deadline: Instant) -> Result<(), Unavailable> {
         let known = self
             .is_latest_start
@@ -26,7 +26,7 @@ impl Running {
         known.await.copied()
     }
 
-    /// The number of this start, as long as it is not known to be the latest.
+    /// The number of this start, or `None` once it is known to be the latest.
     pub(crate) fn unsure_of_start(&self) -> Option<u64> {
         (!self.is_latest_start.initialized()).then_some(self.start)
     }
@@ -46,7 +46,7 @@ impl Running {
     }
 }
 
-/// Checks as soon as there is a leader.
+/// Checks as soon as there is a leader, even if no write arrives.
 pub(crate) async fn watch(node: Arc<Running>) {
     while node.replica.failure().is_none()
         && (node.wait_until_past_known(Instant::now() + EVERY).await).is_err()

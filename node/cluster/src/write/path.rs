@@ -1,6 +1,6 @@
-//! Sends a write from the node that received it to the leader, with a unique id, until its outcome
-//! is known or its deadline passes. It is committed at most once, even if it is sent to several
-//! leaders in turn.
+//! Sends a write from the node that received it to the leader, and repeats this until the outcome
+//! is known or the deadline passes. The write has a unique id, so it is committed at most once,
+//! even if it is sent to several leaders in turn.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -27,7 +27,7 @@ use placement_peer::transport::method::{Lane, Method};
 /// Pause before the same leader is asked again.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// Why the outcome of a write that the cluster recognises is unknown.
+/// Why the outcome of a write is unknown although the cluster has seen the write before.
 const FORGOTTEN: &str = "the cluster has applied or refused this write but no longer remembers its \
     outcome: too many later writes through this node were answered in the meantime";
 
@@ -35,7 +35,7 @@ const FORGOTTEN: &str = "the cluster has applied or refused this write but no lo
 enum AttemptStatus {
     /// No log contains the write.
     Clean,
-    /// A log may contain it; why its outcome is unknown.
+    /// A log may contain it. Contains the reason for which its outcome is unknown.
     Sent(String),
 }
 
@@ -78,7 +78,8 @@ impl AttemptStatus {
 }
 
 impl Running {
-    /// Commits a command of the whole cluster and applies it here. `what` names it in the log.
+    /// Commits a command of the whole cluster, and waits until this node has applied it. `what`
+    /// names the command in log lines.
     pub(crate) async fn commit(
         &self,
         command: Command,
@@ -89,9 +90,9 @@ impl Running {
             .await
     }
 
-    /// Commits a command once, applies it here, and returns a view of its partition. The deadline
-    /// of a large command is extended by the time that its transfer takes. `request_id` as in
-    /// [`WriteCall`].
+    /// Commits a command once, waits until this node has applied it, and returns a view of its
+    /// partition. The deadline of a large command is extended by the time that its transfer takes.
+    /// `request_id` is described at [`WriteCall`].
     pub(crate) async fn commit_in(
         &self,
         destination: Destination,
@@ -110,7 +111,7 @@ impl Running {
                 bytes_max: bytes_max as u64,
             });
         }
-        // The record is sent once to the leader, and once from there to the others.
+        // The record is sent twice in a row: to the leader, and from the leader to the other nodes.
         let deadline = deadline + 2 * upload(record.len());
         let open = self.ids.issue();
         let mut write_id = open.id;
@@ -202,7 +203,7 @@ impl Running {
                 return Err(doubt.gave_up(why));
             }
             let until = match target {
-                // The leader may be about to step down or to catch up.
+                // The leader may be about to step down, or may have to catch up first.
                 Some(_) => (Instant::now() + PAUSE).min(deadline),
                 None => deadline,
             };
@@ -298,7 +299,7 @@ impl Running {
         }
     }
 
-    /// The delay of a write in the send queue of this node, if that is too long.
+    /// The delay that a write would have in the send queue to the leader, if it is too long.
     fn crowded(&self, channel: &Channel) -> Option<Duration> {
         let limit = Duration::from_millis(self.replica.config.cluster.backlog_ms / 2);
         let wait = channel.delay();

@@ -1,5 +1,5 @@
-//! The leader's side of a write: admitted if there is room, stamped in log order, proposed in
-//! batches.
+//! The leader's side of a write. The leader admits writes while its backlog has room, stamps them
+//! in log order, and proposes them in batches.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -30,15 +30,15 @@ use placement_base::trace;
 use placement_peer::raft::messages::{WriteCall, WriteReply};
 use placement_peer::transport::reply::Forwarder;
 
-/// Longer records are decoded on another thread, in bytes.
+/// Maximum length of a record that is decoded on the calling thread, in bytes.
 const INLINE_BYTES: usize = 64 * 1024;
 /// Maximum number of writes in one batch.
 const BATCH_MAX: usize = 512;
-/// How long a new leader waits until it knows the stamps of earlier leaders.
+/// How long a new leader waits until it has applied the commands that earlier leaders stamped.
 const SETTLE: Duration = Duration::from_secs(1);
 /// Why a stopping node rejects writes.
 const STOPPING: &str = "this node is stopping";
-/// Why a leader that does not know the stamps of earlier leaders rejects writes.
+/// Why a leader rejects writes before it has applied the commands that earlier leaders stamped.
 const UNSETTLED: &str = "the leader has not applied the entries of earlier leaders yet";
 
 impl Running {
@@ -109,7 +109,7 @@ impl Running {
         }))
     }
 
-    /// The leader accepts writes of members only.
+    /// Rejects a write unless a member forwards it under its own number.
     fn must_be_forwarded(&self, from: u64, call: &WriteCall) -> Result<(), WriteReply> {
         if !self.replica.leads() {
             return Err(WriteReply::NotLeader);
@@ -125,7 +125,7 @@ impl Running {
         Err(WriteReply::Rejected(reason))
     }
 
-    /// Reserves a place in the backlog.
+    /// Reserves room in the backlog.
     fn permit(&self, call: &WriteCall) -> Result<Permit, WriteReply> {
         let bytes = call.command.0.len();
         let bytes_max = self.replica.config.raft.command_bytes;
@@ -191,16 +191,16 @@ async fn decode_apart(call: &WriteCall) -> Result<Command, WireError> {
     runtime::blocking(move || wire::decode(&record)).await
 }
 
-/// Stamps commands with a time that never decreases, not even across leaders.
+/// Stamps commands with times that never decrease, not even if the leader changes.
 #[derive(Default)]
 struct Stamper {
     last: Timestamp,
 }
 
 impl Stamper {
-    /// The time for the next command of the log: `now`, or, if that is not later, the first time
-    /// after this stamper's own stamps and after the stamp of the last applied command, from any
-    /// leader.
+    /// Returns the time for the next command: `now`, or, if `now` is not later than every earlier
+    /// stamp, the first time after these. Earlier stamps are those of this stamper and that of the
+    /// last applied command, from any leader.
     fn stamp(&mut self, now: Timestamp, applied: Option<Timestamp>) -> Timestamp {
         let before = self.last.max(applied.unwrap_or(Timestamp(0)));
         self.last = now.max(Timestamp(before.0.saturating_add(1)));
@@ -211,7 +211,7 @@ impl Stamper {
 /// Identifies one leadership by its term and the leader's number.
 type LeaderId = CommittedLeaderIdOf<TypeConfig>;
 
-/// The latest leadership of this node in which it has applied the stamps of all earlier leaders.
+/// The latest leadership in which this node has applied all entries of earlier leaders.
 #[derive(Default)]
 struct SettledLeadership(Option<LeaderId>);
 
@@ -274,9 +274,9 @@ impl Proposer {
         }
     }
 
-    /// Stamps and proposes, for this leadership only: Raft rejects the proposal if this node no
-    /// longer leads, or leads again in a later term, because leaders in between may have stamped
-    /// later times.
+    /// Stamps and proposes a batch, for this leadership only. Raft rejects the proposal if this
+    /// node no longer leads or leads again in a later term, because leaders in between may have
+    /// stamped later times.
     async fn propose(&mut self, batch: impl Iterator<Item = Proposal>, leader: LeaderId) {
         let mut applied = self.node.replica.views.current().last_stamp;
         if mutant!("stamp-by-the-clock") {
@@ -334,8 +334,9 @@ impl Proposer {
     }
 
     /// Before the first stamp of a leadership, waits until everything that earlier leaders stamped
-    /// is applied, so that time never decreases in the log, however wrong a clock is. Until then
-    /// nothing is proposed: a leader without a quorum could not commit it either.
+    /// is applied. So time never decreases in the log, even if a clock is wrong. Nothing is
+    /// proposed during the wait. If the leader waits because it has no quorum, it could not commit
+    /// a write either.
     async fn settle(&mut self) -> Result<LeaderId, WriteReply> {
         let replica = &self.node.replica;
         let (leader, leads, last) = replica.raft_metrics(|metrics| {

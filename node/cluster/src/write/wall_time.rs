@@ -1,10 +1,11 @@
-//! The wall clock of this node, compared with those of the voters.
+//! The wall clock of this node, compared with the clocks of the voters.
 //!
-//! The stamps of the log follow its leader's clock, and operators and join tokens rely on them. If
-//! a leader's clock is ahead even once, all later stamps are ahead; while it is behind, the time in
-//! the log hardly advances. So a leader uses the time on which a majority of the voters agree, if
-//! that differs from its own. Without such a majority it is unknown which clock is wrong: each
-//! leader uses its own, and the nodes report the difference.
+//! The leader's clock determines the timestamps in the log, and operators and join tokens rely on
+//! them. If a leader's clock is ahead even once, all later timestamps are ahead; while it is
+//! behind, the time in the log hardly advances. So if a leader's clock differs from the time on
+//! which a majority of the voters agrees, the leader uses that time. Without such a majority it is
+//! unknown which clock is wrong. Then each leader uses its own clock, and the nodes report the
+//! difference.
 
 use std::fmt;
 
@@ -22,19 +23,19 @@ const AGREE_MAX: u64 = 5_000_000;
 enum ClockAgreement {
     /// Too few clocks are known, and none of them differs.
     Unknown,
-    /// A majority of the voters agrees with it; `ahead` is the largest difference from one of their
-    /// clocks.
+    /// This node's clock agrees with the clocks of a majority of the voters; `ahead` is the largest
+    /// difference from one of these clocks.
     Agrees { ahead: i64 },
-    /// A majority of the voters agrees on another time.
+    /// A majority of the voters agrees on a time that differs from this node's clock.
     Outvoted { ahead: i64 },
-    /// It differs from a voter's clock, and no majority of the voters agrees.
+    /// This node's clock differs from a voter's clock, and no majority of the voters agrees.
     Disputed { with: u64, ahead: i64 },
 }
 
 /// A problem with the clocks, for the log and the status.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ClockProblem {
-    /// This node's clock is wrong by this many seconds; negative: behind.
+    /// This node's clock is ahead by this many seconds; negative if it is behind.
     Wrong { ahead_s: i64 },
     /// The clocks of two nodes differ by this many seconds, and either may be wrong.
     Differ { nodes: [u64; 2], by_s: u64 },
@@ -46,7 +47,7 @@ impl fmt::Display for ClockProblem {
             Self::Wrong { ahead_s } => write!(
                 f,
                 "its clock is {} s {} the clocks of a majority of the voters: as the leader it \
-                stamps writes with their time; set the clock of its host",
+                stamps writes with their time; correct the clock of its host",
                 ahead_s.unsigned_abs(),
                 if *ahead_s < 0 { "behind" } else { "ahead of" },
             ),
@@ -77,8 +78,8 @@ impl ClockProblem {
 }
 
 impl Running {
-    /// The time of this node's clock, or, if it differs, the time on which a majority of the voters
-    /// agrees.
+    /// The time of this node's clock or, if a majority of the voters agrees on another time, that
+    /// time.
     pub(crate) fn wall_time(&self) -> Timestamp {
         match self.compare_clocks() {
             (own, ClockAgreement::Outvoted { ahead }) => {
@@ -89,9 +90,9 @@ impl Running {
         }
     }
 
-    /// Microseconds by which the clock is ahead of the clocks of a majority of the voters or,
-    /// without a majority, of the voter's clock that differs most; negative: behind. `None` while
-    /// too few clocks are known.
+    /// How far this node's clock is ahead of the voters' clocks, in microseconds; negative if it is
+    /// behind. The reference is the majority that agrees or, if no majority agrees, the voter whose
+    /// clock differs most from this one. `None` while too few clocks are known.
     pub fn clock_ahead(&self) -> Option<i64> {
         match self.compare_clocks().1 {
             ClockAgreement::Unknown => None,
@@ -142,7 +143,7 @@ fn compare(
     let majority = voters / 2 + 1;
     let ahead_of = |(node, clock): (u64, Timestamp)| (node, own.0.saturating_sub(clock.0));
     let mut others: Vec<_> = others.into_iter().map(ahead_of).collect();
-    // The latest clock first.
+    // Sorted so that the latest clock comes first.
     others.sort_unstable_by_key(|(node, ahead)| (*ahead, *node));
     let distance = |(_, ahead): &(u64, i64)| ahead.unsigned_abs();
     let agreeing: Vec<_> = (others.iter().copied())

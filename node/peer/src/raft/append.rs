@@ -108,7 +108,8 @@ fn take(body: &mut Bytes) -> Result<Bytes, WireError> {
     Ok(body.split_to(length))
 }
 
-/// The number of the stream that an encoded append belongs to; `None` for a heartbeat.
+/// The number of the stream that an encoded append belongs to; `None` for an append without a
+/// stream, such as a heartbeat.
 ///
 /// # Errors
 /// The append cannot be decoded.

@@ -1,6 +1,6 @@
-//! The bodies of calls between nodes. Each is a record of `raft-store`'s wire format. The protocol
-//! version of the connection determines the record version. Fields are only added, variants only
-//! appended.
+//! The bodies of calls between nodes. Each is a record of `raft-store`'s wire format; the protocol
+//! version of the connection determines the record version. Fields are only added, and variants are
+//! only appended.
 
 use std::collections::BTreeSet;
 
@@ -12,7 +12,7 @@ use placement_raft_store::wire::{Blob, WireLogId, WireSnapshotMeta, WireVote};
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-/// An operator's request for one node that the listener of another node has received.
+/// An operator's request that arrived at another node and is forwarded to this one.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub struct Order {
     /// The HTTP method of the request.
@@ -91,7 +91,7 @@ pub struct SnapshotCall {
 /// The answer to a part of a snapshot.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub enum SnapshotReply {
-    /// All bytes before `offset` have arrived; the sender continues there.
+    /// All bytes before `offset` have arrived; the sender continues at `offset`.
     From { offset: u64 },
     /// The snapshot is installed, or was rejected because of a higher vote. Contains the receiver's
     /// current vote.
@@ -115,7 +115,7 @@ pub struct WriteCall {
     /// The encoded [`placement_model::Command`]. The node that received the request encodes it
     /// once.
     pub command: Blob,
-    /// How long the caller still waits, in milliseconds.
+    /// How long the caller will still wait, in milliseconds.
     pub patience_ms: u32,
     /// The partition, and the version of the routes that selected it.
     pub destination: Destination,
@@ -123,8 +123,9 @@ pub struct WriteCall {
     pub trace: Option<String>,
 }
 
-/// Why the called node does not report a write as committed. A committed write gets no answer: the
-/// node that sent it finds it in the log. Texts contain the reason.
+/// Why the called node does not commit a write, or does not know whether it was committed. A
+/// committed write gets no reply: the node that sent it finds it in the log. Texts contain the
+/// reason.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub enum WriteReply {
     /// The called node is not the leader; this call is never committed.

@@ -36,8 +36,8 @@ use crate::transport::method::{Lane, Method};
 
 /// Maximum number of unanswered appends to one node that are sent without a pause.
 const APPENDS_MAX: usize = 32;
-/// Maximum number of unanswered appends to one node. They allow a far node to receive new entries
-/// before it has answered earlier ones.
+/// Maximum number of unanswered appends to one node. So many are needed for a node with a long
+/// round trip: it receives new entries before its answers to earlier ones arrive.
 const APPENDS_FAR_MAX: usize = 512;
 /// Pause before each append beyond [`APPENDS_MAX`]. The append then includes all entries that were
 /// proposed during the pause.
@@ -115,7 +115,7 @@ impl Networks {
 pub struct Network {
     shared: Networks,
     target: u64,
-    /// The address of the node when openraft requested this client.
+    /// The address of the node at the time when openraft requested this client.
     first_address: String,
     lane: Lane,
 }

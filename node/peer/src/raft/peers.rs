@@ -1,4 +1,5 @@
-//! Connections to the other nodes: one per node and lane, opened when needed, kept while it works.
+//! Connections to the other nodes: one per node and lane. A connection is opened when it is needed,
+//! and kept while it works.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -33,13 +34,13 @@ pub struct Peers {
     tasks: Tasks,
     /// The highest feature level that this node supports.
     level: AtomicU32,
-    /// Feature levels of other nodes when last connected.
+    /// Feature levels of other nodes when this node last connected to them.
     levels: Mutex<BTreeMap<u64, Level>>,
     /// Addresses of the members, as this node knows them.
     addresses: Mutex<BTreeMap<u64, String>>,
     /// Connections, with their addresses.
     slots: Mutex<BTreeMap<(u64, Lane), (String, Attempt)>>,
-    /// Peers that were unreachable at the last attempt, with the reason.
+    /// The nodes that could not be reached at the last attempt, with the reason.
     lost: watch::Sender<BTreeMap<u64, String>>,
     /// Round trips to the other nodes, and the clocks of these nodes.
     pub round_trips: Arc<RoundTrips>,
@@ -51,7 +52,7 @@ pub struct Peers {
     pub region: String,
 }
 
-/// The text of a network error without its error number, for people.
+/// The text of a network error for people, without the error number.
 fn plain(error: &io::Error) -> String {
     let text = error.to_string();
     let end = text.find(" (os error ").unwrap_or(text.len());
@@ -162,7 +163,8 @@ impl Peers {
         connected.unwrap_or_else(|| Err(CallError::NotSent("this node stops".to_owned())))
     }
 
-    /// Measures the round trip to a node if the connection for urgent messages to it is open.
+    /// Measures the round trip to a node, if the connection for urgent messages (`Lane::Control`)
+    /// is open.
     pub fn measure_if_connected(&self, to: u64) {
         if let Some(channel) = self.connected(to, Lane::Control) {
             channel.ping();
@@ -193,7 +195,7 @@ impl Peers {
         attempt
     }
 
-    /// Logs when a peer becomes unreachable or reachable again, not every attempt.
+    /// Logs when a peer becomes unreachable, and when it is reachable again, but not every attempt.
     fn note(&self, peer: u64, address: &str, error: Option<&CallError>) {
         self.lost.send_if_modified(|lost| match error {
             Some(error) => {
@@ -204,7 +206,7 @@ impl Peers {
                 is_new
             }
             None if lost.remove(&peer).is_some() => {
-                tracing::info!(peer, address, "a peer is reached again");
+                tracing::info!(peer, address, "a peer is reachable again");
                 true
             }
             None => false,
@@ -230,7 +232,8 @@ impl Peers {
         channel.ask(method, question, deadline).await
     }
 
-    /// One typed call to the node that listens at `address`, of any cluster.
+    /// One typed call to the node that listens at `address`, which may belong to another cluster or
+    /// to none.
     pub async fn introduce<Q: Serialize + Sync, A: DeserializeOwned>(
         self: &Arc<Self>,
         address: &str,
@@ -279,7 +282,8 @@ impl Peers {
             level: self.level().0,
             region: self.region.clone(),
         };
-        // On the other lanes, pings may wait behind long messages.
+        // Round trips are not measured on the other lanes, where pings may have to wait for long
+        // messages.
         let is_measured = lane == Some(Lane::Control);
         let extras = Extras {
             round_trips: is_measured.then(|| self.round_trips.clone()),

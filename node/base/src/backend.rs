@@ -42,12 +42,12 @@ pub enum Consistency {
     Linearizable,
     /// Includes every write up to this position, the client's token; does not contact the leader.
     Session(PlacementIndex),
-    /// The state is at most this old; the node verifies it.
+    /// The state is at most this old; the node verifies this.
     Bounded(Duration),
     /// The state of this node, with or without a quorum.
     Local,
-    /// At most this old, or the state of this node while it is disconnected from the cluster. The
-    /// response shows which of the two.
+    /// The state is at most this old or, while this node is disconnected from the cluster, its
+    /// current state. The response shows which of the two.
     BoundedOrLocal(Duration),
 }
 
@@ -192,8 +192,8 @@ pub enum Unavailable {
         /// Maximum length in bytes.
         bytes_max: u64,
     },
-    /// The token in `Placement-Min-Index` has another epoch than this cluster, so it is useless to
-    /// wait. Contains the epoch of this cluster.
+    /// The token in `Placement-Min-Index` has another epoch than this cluster, so waiting for it is
+    /// useless. Contains the epoch of this cluster.
     #[error("the index token belongs to another history than this cluster's ({0})")]
     ForeignIndex(u64),
     /// The state is read-only: it is restored from a backup, up to this entry. The write was not
@@ -237,8 +237,8 @@ impl Unavailable {
 
 /// Commits commands to the log.
 pub trait WriteBackend: Send + Sync {
-    /// Checks that the node accepts another write. With too many waiting writes, it would only time
-    /// out.
+    /// Checks that the node accepts another write. If too many writes are waiting, another one
+    /// would only time out.
     ///
     /// # Errors
     /// [`Unavailable::Busy`].

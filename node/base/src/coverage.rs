@@ -54,10 +54,10 @@ rare_paths! {
     ConnectionSilent = "silent connection given up",
     /// A node withdrew a write that it had forwarded.
     WriteGivenUp = "forwarded write given up",
-    /// A new leader waited, before its first timestamp, until its clock had passed the timestamps
-    /// of earlier leaders.
+    /// Before its first timestamp, a new leader waited until it had applied the entries of earlier
+    /// leaders.
     ClockSettled = "stamps of earlier leaders waited for",
-    /// A leader whose clock was ahead took timestamps from the clocks of a majority.
+    /// A leader whose clock differed from the clocks of a majority used their time.
     ClockBounded = "stamped by the clocks of a majority",
     /// A write of unknown outcome was sent again.
     WriteAskedAgain = "write of unknown outcome asked again",
@@ -69,9 +69,9 @@ rare_paths! {
     WriteBusy = "write refused, too many wait",
     /// Several reads shared one read-index request to the leader.
     RoundShared = "read round shared",
-    /// A leader confirmed its leadership with the requesting node alone.
+    /// The leader and the node that asked for a read index were a quorum by themselves.
     RoundOfTwo = "read round of two",
-    /// The voters confirmed the leadership during a read-index request.
+    /// The votes of further voters confirmed a read index.
     RoundOfMany = "read round of many",
     /// A read-index request failed.
     RoundFailed = "read round failed",

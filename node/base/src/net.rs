@@ -42,8 +42,8 @@ pub trait Listener: Send {
 /// Time after which the next address of a name is tried in parallel.
 const NEXT_ADDRESS: Duration = Duration::from_millis(250);
 
-/// Connects to the first address of a name that answers. The name is resolved each time, as its
-/// addresses change. An unresponsive address does not delay the others for long.
+/// Connects to the first address of a name that answers. The name is resolved each time, because
+/// its addresses may change. An unresponsive address does not delay the others for long.
 #[expect(clippy::disallowed_methods, reason = "this is the real world")]
 async fn connect_to(
     resolve: impl Future<Output = io::Result<Vec<SocketAddr>>>,

@@ -38,8 +38,8 @@ pub struct Limits {
     /// flushes its write buffers in its own threads, so the content on disk depends on their
     /// timing.
     pub rows_buffer: usize,
-    /// Up to this snapshot length, each scheduled snapshot purges the log. With a longer snapshot,
-    /// the log is purged only when it has half the length of the snapshot.
+    /// Up to this snapshot length, each scheduled snapshot purges the log. If the snapshot would be
+    /// longer, the log is purged only when it has at least half the length of the snapshot.
     pub light_snapshot: u64,
 }
 
@@ -81,8 +81,7 @@ pub trait Platform {
         None
     }
 
-    /// A simulated delay before a thread starts its work. `None`: real threads, which need no
-    /// simulated delay.
+    /// A simulated delay before a thread starts its work; `None` for real threads.
     fn scheduled(&self) -> Option<BoxFuture<'static, ()>> {
         None
     }

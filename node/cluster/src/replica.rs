@@ -171,7 +171,7 @@ impl Replica {
 
     fn leave(&self, words: &str) {
         if let Err(error) = placement_raft_store::leave(&self.config.data_dir, words) {
-            tracing::error!(%error, "cannot record the quarantine: this node will forget it at the next start");
+            tracing::error!(%error, "cannot record the quarantine; the next start will not know of it");
         }
         self.health.report(words);
     }

@@ -156,8 +156,8 @@ impl Running {
     /// this reason.
     pub(super) fn report_unreadable_call(&self, by: u64, error: impl std::fmt::Display) {
         self.replica.health.report(&format!(
-            "node {by} sends data that this node cannot read ({error}): start a binary here that \
-            is at least as new as the writer's, such as that of node {by}"
+            "node {by} sends data that this node cannot read ({error}): start a version of \
+            placementd here that is at least as new as the version of node {by}"
         ));
     }
 

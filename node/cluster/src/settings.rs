@@ -72,8 +72,8 @@ impl NodeSection {
         for (key, name) in [("node.region", &self.region), ("node.zone", &self.zone)] {
             if !is_label(name) {
                 let message = format!(
-                    "{name:?} is not up to {LABEL_MAX} letters, digits, dots, dashes and \
-                    underscores"
+                    "{name:?} is not a valid name: use up to {LABEL_MAX} letters, digits, dots, \
+                    dashes and underscores"
                 );
                 return Err(Invalid::new(key, message));
             }

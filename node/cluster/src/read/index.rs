@@ -37,7 +37,7 @@ use placement_peer::transport::channel::CallError;
 use placement_peer::transport::method::Method;
 
 /// Why a leader refuses a read.
-const UNCONFIRMED: &str = "no quorum confirmed in time that this node leads";
+const UNCONFIRMED: &str = "no quorum confirmed in time that the leader still leads";
 /// Pause before the same leader is asked again.
 const PAUSE: Duration = Duration::from_millis(50);
 

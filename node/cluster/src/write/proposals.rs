@@ -36,8 +36,8 @@ const INLINE_BYTES: usize = 64 * 1024;
 const BATCH_MAX: usize = 512;
 /// How long a new leader waits until it has applied the commands that earlier leaders stamped.
 const SETTLE: Duration = Duration::from_secs(1);
-/// Why a stopping node rejects writes.
-const STOPPING: &str = "this node is stopping";
+/// Why a leader that is stopping rejects writes.
+const STOPPING: &str = "the leader is stopping";
 /// Why a leader rejects writes before it has applied the commands that earlier leaders stamped.
 const UNSETTLED: &str = "the leader has not applied the entries of earlier leaders yet";
 
@@ -308,7 +308,7 @@ impl Proposer {
                     waiting.push((proposal.asker, result, spans, proposal.permit));
                 }
                 Err(fatal) => {
-                    let reason = format!("replication has stopped on this node: {fatal}");
+                    let reason = format!("replication has stopped on the leader: {fatal}");
                     proposal.asker.answer(Err(WriteReply::Rejected(reason)));
                 }
             }

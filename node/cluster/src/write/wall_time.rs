@@ -57,8 +57,8 @@ impl fmt::Display for ClockProblem {
             } => write!(
                 f,
                 "the clocks of nodes {a} and {b} differ by {by_s} s; it is unknown which one is \
-                wrong: writes are stamped by the leader's clock; compare both with the correct \
-                time, and set the wrong one",
+                wrong. Each leader stamps writes with its own clock: compare both clocks with the \
+                correct time, and correct the wrong one",
             ),
         }
     }

@@ -24,7 +24,7 @@ use placement_base::world::Clock;
 /// How often the files are checked for changes.
 const LOOK: Duration = Duration::from_secs(5);
 const DAY: Duration = Duration::from_hours(24);
-/// How long before a certificate expires the warnings begin, once a day.
+/// Warnings begin this long before a certificate expires, and are repeated once a day.
 const SOON: Duration = Duration::from_hours(30 * 24);
 
 /// Whether clients must present a certificate.
@@ -111,7 +111,8 @@ fn shown(at: SystemTime) -> String {
 pub struct Certificates {
     source: Source,
     current: RwLock<(Contents, Arc<Ends>)>,
-    /// Why the present files cannot be used, if so; earlier ones are in use then.
+    /// Why the current files cannot be used; the previous contents are then still in use. `None` if
+    /// the files can be used.
     refused: RwLock<Option<WrongFiles>>,
 }
 
@@ -205,8 +206,8 @@ impl Certificates {
         (remaining < SOON).then_some(Warning::Expires { file, days })
     }
 
-    /// Reloads the files; returns whether they have changed. If they cannot be used, or if their
-    /// certificates have expired or are not valid yet, the previous ones stay in use.
+    /// Reloads the files and returns whether they have changed. If they cannot be used, or if their
+    /// certificates have expired or are not valid yet, the previous contents stay in use.
     fn look(&self, now: SystemTime) -> Result<bool, WrongFiles> {
         let contents = self.source.read()?;
         if self.current.read().0 == contents {
@@ -220,9 +221,9 @@ impl Certificates {
         Ok(true)
     }
 
-    /// Watches the files and reloads them when they change; new connections use the new ones. While
-    /// only one of certificate and key is replaced, they do not match, and the previous ones stay
-    /// in use.
+    /// Watches the files and reloads them when they change; new connections then use the new files.
+    /// While only one of certificate and key is replaced, they do not match, and the previous
+    /// contents stay in use.
     pub async fn watch(self: Arc<Self>, clock: Arc<dyn Clock>) {
         let mut warned: Option<(Warning, Duration)> = None;
         loop {

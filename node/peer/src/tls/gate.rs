@@ -57,7 +57,7 @@ impl From<io::Error> for Refused {
 }
 
 impl Gate {
-    /// Authenticates a connection. It has no deadline of its own; the caller must set one.
+    /// Authenticates a connection. This has no timeout, so the caller must set one.
     pub async fn admit(&self, stream: BoxStream) -> Result<Admitted, Refused> {
         let Self::Tls {
             certificates,
@@ -66,7 +66,7 @@ impl Gate {
         else {
             return Ok(Admitted::plain(stream));
         };
-        // The first byte is only peeked at: it stays in the buffer and is read again.
+        // The first byte is read without being consumed: it stays in the buffer.
         let mut stream = BufReader::with_capacity(1, stream);
         let Some(first) = stream.fill_buf().await?.first() else {
             return Err(io::Error::from(io::ErrorKind::UnexpectedEof).into());

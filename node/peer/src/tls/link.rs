@@ -20,14 +20,14 @@ pub struct Link {
 }
 
 impl Link {
-    /// Connections over this network, with this node's certificates if there are any.
+    /// Creates a link over this network. Without certificates, it connects without TLS.
     pub fn new(net: Arc<dyn Net>, certificates: Option<Arc<Certificates>>) -> Self {
         Self { net, certificates }
     }
 
     /// Connects to a node or, without a node id, to any node of the cluster. Also returns the
-    /// certificate that the other side has presented. It has no deadline of its own; the caller
-    /// must set one.
+    /// certificate that the other side has presented. This has no timeout, so the caller must set
+    /// one.
     pub(crate) async fn connect(
         &self,
         address: &str,

@@ -33,7 +33,7 @@ const ADMIN: &str = "admin.placement.internal";
 /// Maximum length of the owner's name that is shown, in characters.
 pub const OWNER_MAX: usize = 64;
 
-/// The name that is only in the certificate of this node.
+/// The name that only the certificate of node `node` contains.
 fn node_name(node: u64) -> String {
     format!("node-{node}.placement.internal")
 }
@@ -49,7 +49,7 @@ impl PeerCertificate {
         Some(Self(Arc::new(first.clone())))
     }
 
-    /// Whether it is the certificate of this node.
+    /// Whether it is the certificate of node `node`.
     pub(crate) fn belongs_to_node(&self, node: u64) -> bool {
         self.has_name(node_name(node))
     }

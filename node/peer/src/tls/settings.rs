@@ -67,8 +67,8 @@ impl TlsSection {
         self.for_clients((None, None), Some(authorities))
     }
 
-    /// The files for a listener for clients: `own`, the certificate and key of the listener, or
-    /// those of the cluster if both are `None`.
+    /// The files for a listener for clients. `own` is the certificate and the key of the listener;
+    /// if both are `None`, those of the cluster are used.
     ///
     /// # Errors
     /// Only one of certificate and key is set, or a needed file of the cluster is not set.
@@ -84,7 +84,7 @@ impl TlsSection {
                 required("tls.key_file", self.key_file.as_deref())?,
             ),
             _ => {
-                let message = "and api.tls_cert_file must be set together";
+                let message = "must be set together with api.tls_cert_file";
                 return Err(Invalid::new("api.tls_key_file", message));
             }
         };

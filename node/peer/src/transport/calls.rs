@@ -1,4 +1,4 @@
-//! The calls of one connection: passes them from frames to the
+//! The calls of one connection: reads them from frames and passes them to the
 //! [`Handler`](super::handler::Handler).
 
 use std::collections::BTreeMap;
@@ -90,7 +90,7 @@ impl Calls {
         Ok(())
     }
 
-    /// Waits until the caller has read enough of its answers to make room for more.
+    /// Waits until the caller has read so many of its answers that more can be queued.
     async fn answers_read(&self) -> io::Result<()> {
         let begun = Instant::now();
         let bytes_max = if self.connection.is_introduction {

@@ -1,8 +1,8 @@
 //! The calling side of one connection to another node: many concurrent calls, each with a deadline.
 //!
-//! A connection on which nothing arrives while an answer is due is closed with all its calls, and
-//! the next call opens a new one: TCP may take minutes to report a broken path. While a long
-//! message is still being sent in pieces, the connection does not count as silent.
+//! TCP may take minutes to report a broken connection. So if nothing arrives while an answer is
+//! due, the connection is closed and all its calls fail; the next call opens a new connection.
+//! While a long message is still being sent in pieces, the connection does not count as silent.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -39,7 +39,7 @@ const WRITE: u8 = Method::Write as u8;
 /// A timeout shorter than this does not close the connection.
 const PATIENCE_MIN: Duration = Duration::from_millis(100);
 
-/// A reason for which a call has no answer.
+/// Why a call has no answer.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CallError {
     /// The call was not sent.
@@ -98,11 +98,11 @@ pub struct Channel {
 struct Calls {
     next: u64,
     waiting: BTreeMap<u64, oneshot::Sender<Result<Bytes, CallError>>>,
-    /// When something last arrived, or when a full path accepted bytes again.
+    /// When something last arrived, or when the stream accepted bytes again after it had been full.
     alive: Instant,
-    /// Since when an answer or a pong is due without anything arriving; `None` if none is due. It
-    /// also counts if no caller waits any more: otherwise calls with short deadlines, one after
-    /// another, would hide a dead connection.
+    /// Since when an answer or a pong is due and nothing has arrived; `None` if nothing is due. The
+    /// time continues even if no caller waits any more. Otherwise a sequence of calls with short
+    /// deadlines would hide a dead connection.
     quiet_since: Option<Instant>,
     /// Whether a message without an answer was sent after the last ping.
     unanswered: bool,
@@ -269,7 +269,7 @@ impl Channel {
         self.calls.lock().closed.is_some()
     }
 
-    /// How long the frame that is being written has waited in the queue on this side.
+    /// How long ago the frame that is now being written was queued.
     pub fn delay(&self) -> Duration {
         self.outbox.delay()
     }
@@ -284,7 +284,8 @@ impl Channel {
         self.calls.lock().close(reason);
     }
 
-    /// Queues a call for sending and returns at once. Calls are sent in the order of these calls.
+    /// Queues a call for sending and returns immediately. Calls are sent in the order in which they
+    /// are queued.
     pub(crate) fn begin(&self, method: Method, body: &[u8]) -> Result<PendingCall, CallError> {
         let bytes = [&[method as u8], body].concat();
         let (sender, answer) = oneshot::channel();

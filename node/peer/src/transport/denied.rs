@@ -8,10 +8,10 @@ use serde::{Deserialize, Serialize};
 /// Why a call was not carried out. The reason is sent to the caller as text.
 #[derive(Debug, thiserror::Error)]
 pub enum Denied {
-    /// This node is not a member of a cluster yet.
-    #[error("this node does not belong to a cluster")]
+    /// The called node is not a member of a cluster yet.
+    #[error("the called node does not belong to a cluster")]
     NoCluster,
-    /// This node rejects the caller, or cannot carry out the call.
+    /// The called node rejects the caller, or cannot carry out the call.
     #[error("{0}")]
     Refused(String),
     /// The caller was removed from this cluster.
@@ -19,29 +19,30 @@ pub enum Denied {
         "node {node} was removed from this cluster: it is not in the membership at index {index}"
     )]
     Removed { node: u64, index: u64 },
-    /// A node that is not a member, as far as this node knows, has relayed an operator's request.
+    /// As far as the called node knows, the node that forwarded an operator's request is not a
+    /// member.
     #[error(
-        "node {node} is not in the membership at index {index}, the newest membership that this \
-         node knows: if it was added later, retry once this node has caught up"
+        "node {node} is not in the membership at index {index}, the newest membership that the \
+         called node knows: if node {node} was added later, retry once the called node has caught up"
     )]
     NotAMember { node: u64, index: u64 },
     /// The call is not allowed on this connection or in this state of a transfer.
     #[error("{0}")]
     Misused(&'static str),
     /// This binary does not know the method.
-    #[error("this node does not support method {0}")]
+    #[error("the called node does not support method {0}")]
     UnknownMethod(u8),
     /// The body cannot be decoded.
     #[error("cannot decode the call: {0}")]
     Malformed(#[from] WireError),
-    /// Raft has stopped on this node.
-    #[error("replication has stopped on this node: {0}")]
+    /// Raft has stopped on the called node.
+    #[error("the called node has stopped replicating: {0}")]
     Stopped(Box<dyn Error + Send + Sync>),
     /// The incoming snapshot cannot be received.
     #[error("cannot receive the snapshot: {0}")]
     Snapshot(String),
     /// The call was dropped before it was answered, because this node stops.
-    #[error("the call was cancelled because the node stops")]
+    #[error("the call was cancelled because the called node is stopping")]
     GivenUp,
 }
 

@@ -9,17 +9,17 @@
 //! | 4 | the low half of the XXH3 of the 21 bytes before, big endian |
 //! | rest | the body |
 //!
-//! The checksum of TCP has 16 bits and does not detect one damaged segment in 65,536. The length of
-//! a frame is used only after the checksum of the head was verified, so a damaged length is an
-//! error at once; the rest of a damaged frame is not read.
+//! The checksum of TCP has 16 bits, so it misses about one in 65,536 damaged segments. The length
+//! of a frame is used only after the checksum of the head was verified. So a damaged length is an
+//! error immediately, and the rest of a damaged frame is not read.
 //!
-//! The first frame of each side is the hello or its answer, which determines the version of all
-//! later frames.
+//! The first frame of the caller is the hello, and the first frame of the called node is the answer
+//! to it. They determine the version of all later frames.
 //!
-//! A long message is sent in pieces, so that urgent frames need not wait until all of it is sent:
-//! frames of kind [`Kind::Piece`] with the number of the call, and finally a frame of the kind of
-//! the message with the rest of the body. In each direction, only one message at a time is sent in
-//! pieces.
+//! A long message is sent in pieces, so that urgent frames need not wait until all of it is sent.
+//! The pieces are frames of kind [`Kind::Piece`] with the number of the call. The last frame has
+//! the kind of the message and contains the rest of the body. In each direction, only one message
+//! at a time is sent in pieces.
 
 use std::io;
 
@@ -152,7 +152,7 @@ impl Frame {
         size_of::<Self>() + self.body.len()
     }
 
-    /// The frames in which the message is sent: pieces, then the frame with the rest.
+    /// The frames in which the message is sent: pieces, then a frame with the rest of the body.
     pub(crate) fn pieces(self, piece_bytes: usize) -> impl Iterator<Item = Self> {
         if self.body.len() > piece_bytes {
             RarePath::SentInPieces.ran();

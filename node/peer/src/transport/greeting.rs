@@ -1,5 +1,5 @@
-//! The first message of each side of a connection. They determine the protocol version of all later
-//! messages.
+//! The first messages of the two sides of a connection, hello and welcome. They determine the
+//! protocol version of all later messages.
 
 use placement_base::record::RecordVersion;
 use serde::{Deserialize, Serialize};
@@ -31,7 +31,8 @@ pub struct Hello {
     pub from: u64,
     /// The node that it wants to call; `None` if it knows only an address.
     pub to: Option<u64>,
-    /// Whether this is only an introduction, for which the two clusters may differ.
+    /// Whether this is only an introduction, in which caller and called node may belong to
+    /// different clusters.
     pub introduction: bool,
     /// The highest feature level that the caller supports.
     pub level: u32,

@@ -43,8 +43,8 @@ pub trait Handler: Send + Sync + 'static {
         body: Bytes,
     ) -> BoxFuture<'_, Result<Vec<u8>, Denied>>;
 
-    /// Queues a write that another node has forwarded, or refuses it. Returns the remaining work as
-    /// a future if it would delay further calls of the connection.
+    /// Queues a write that another node has forwarded, or refuses it. If some of the work would
+    /// delay further calls of the connection, returns it as a future.
     fn write(
         self: Arc<Self>,
         from: u64,
@@ -58,8 +58,8 @@ pub trait Handler: Send + Sync + 'static {
     /// The append cannot be decoded.
     fn stream_of(&self, append: &Bytes) -> Result<Option<u64>, WireError>;
 
-    /// Reports that node `by` has sent log entries of a newer binary: this node cannot continue
-    /// without them.
+    /// Reports that node `by` has sent log entries that only a newer binary can read. This node
+    /// cannot continue without these entries.
     fn report_unreadable_call(&self, by: u64, error: &WireError);
 
     /// Handles the appends of one stream in order, until the stream ends.
@@ -111,8 +111,8 @@ pub(super) struct Connection {
 }
 
 impl Connection {
-    /// Answers log entries that cannot be decoded. If they were damaged, closes the connection, so
-    /// that they are sent again.
+    /// Answers that log entries cannot be decoded. If they arrived damaged, closes the connection,
+    /// so that they are sent again.
     pub(super) fn unreadable(&self, error: WireError, reply: Reply) {
         let peer = self.caller.node;
         let is_newer = matches!(error, WireError::Newer(_));

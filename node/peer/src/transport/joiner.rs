@@ -11,8 +11,8 @@ use super::packing::unpack;
 pub(crate) struct Joiner {
     /// The call number of an incomplete message, and the pieces that have arrived.
     begun: Option<(u64, BytesMut)>,
-    /// Whether the connection is an introduction: its messages must be short and may be neither in
-    /// pieces nor compressed, because the other side may not be a member.
+    /// Whether the connection is an introduction. Then the other side may not be a member, so its
+    /// messages must be short, and neither in pieces nor compressed.
     is_introduction: bool,
 }
 
@@ -44,7 +44,7 @@ impl Joiner {
     fn take(&mut self, frame: Frame) -> io::Result<Option<Frame>> {
         if self.is_introduction && matches!(frame.kind, Kind::Piece | Kind::Packed) {
             return Err(invalid(format!(
-                "a {:?} in an introduction, whose messages may be neither in pieces nor compressed",
+                "a {:?} frame in an introduction, which allows neither pieces nor compression",
                 frame.kind
             )));
         }
@@ -69,13 +69,13 @@ impl Joiner {
         };
         if call != frame.call {
             return Err(invalid(format!(
-                "a {:?} between the pieces of another message",
+                "a {:?} frame arrived between the pieces of another message",
                 frame.kind
             )));
         }
         if bytes.len() + frame.body.len() > FRAME_BYTES_MAX {
             return Err(invalid(format!(
-                "pieces of a message of more than {FRAME_BYTES_MAX} bytes"
+                "the pieces of a message have more than {FRAME_BYTES_MAX} bytes"
             )));
         }
         bytes.extend_from_slice(&frame.body);

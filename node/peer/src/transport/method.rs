@@ -32,7 +32,7 @@ pub enum Method {
     Snapshot = 5,
     /// A write for the leader.
     Write = 6,
-    /// The read index of the leader, which confirms first that it still leads.
+    /// Returns the read index. The leader first confirms that it still leads.
     ReadIndex = 7,
     /// A change of the membership, which only the leader can carry out.
     Admin = 8,
@@ -46,7 +46,7 @@ pub enum Method {
     IsShort = 12,
     /// Returns the number of the last start of a node in which that node has written.
     LastStart = 13,
-    /// An operator's request for one node that another node has received.
+    /// An operator's request that arrived at another node and is forwarded to this one.
     Operate = 14,
     /// Returns why the node must not become the leader, if there is a reason.
     MayLead = 15,

@@ -52,7 +52,7 @@ pub(super) fn unpack(mut frame: Frame) -> io::Result<Frame> {
         .ok_or_else(|| invalid("a packed message of a kind that is never packed"))?;
     let length = frame.body.get_u32() as usize;
     if length > FRAME_BYTES_MAX || length > frame.body.len().saturating_mul(RATIO_MAX) {
-        return Err(invalid("a packed message that claims to be too long"));
+        return Err(invalid("a packed message whose stated length is too large"));
     }
     let mut body = vec![0; length];
     match decompress_into(&frame.body, &mut body) {

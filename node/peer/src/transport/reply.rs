@@ -17,7 +17,7 @@ use super::wire_io::Outbox;
 /// A write counts until it is proposed.
 pub(super) const CALLS_MAX: usize = 8192;
 
-/// Sends the answer to one call. If it is dropped without an answer, it answers with
+/// Sends the answer to one call. If this is dropped without an answer, the caller gets
 /// [`Denied::GivenUp`].
 pub struct Reply {
     /// Version of the records on its connection.
@@ -71,9 +71,9 @@ impl Drop for Reply {
     }
 }
 
-/// Answers the node that forwarded a write. A committed write gets no answer. If this is dropped,
-/// it answers like [`Reply`]. It does not keep the connection open: a caller that has closed the
-/// connection does not wait for the answer.
+/// Answers the node that forwarded a write. A committed write gets no answer. If this is dropped
+/// without an answer, the caller gets [`Denied::GivenUp`], unless it has closed the connection:
+/// this does not keep the connection open, because such a caller does not wait for the answer.
 pub struct Forwarder {
     reply: Reply,
     given_up: Arc<GivenUp>,
@@ -100,7 +100,7 @@ impl Forwarder {
         self.given_up.has(self.reply.call)
     }
 
-    /// Reports that the write is proposed: it no longer counts as a concurrent call of its
+    /// Reports that the write is proposed. It then no longer counts as a concurrent call of its
     /// connection.
     pub fn proposed(&mut self) {
         self.permit = None;
@@ -124,8 +124,8 @@ impl Forwarder {
 pub(super) struct GivenUp {
     /// Whether the connection has ended.
     all: AtomicBool,
-    /// The call numbers of the latest cancelled writes, at most [`CALLS_MAX`]. A number stays here
-    /// if its write was proposed before the cancellation, or never arrived.
+    /// The call numbers of the latest cancelled writes, at most [`CALLS_MAX`]. If a write was
+    /// proposed before it was cancelled, or never arrived, its number stays here.
     calls: Mutex<BTreeSet<u64>>,
 }
 

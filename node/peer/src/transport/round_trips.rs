@@ -1,6 +1,6 @@
 //! Round trips to other nodes, and the wall clocks of these nodes. Both are measured by pings on
-//! the connection for heartbeats, where pings need not wait for other messages and are answered at
-//! once.
+//! the connection for heartbeats. On this connection pings need not wait for other messages, and
+//! are answered immediately.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -18,7 +18,8 @@ const CLOCK_RECENT: Duration = Duration::from_secs(10);
 /// The round trip to another node. It does not expire if the node stops answering.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RoundTrip {
-    /// The shortest round trip of the last one to two minutes, which depends on the distance only.
+    /// The shortest round trip of the last one to two minutes. It depends only on the distance, not
+    /// on queues.
     pub least: Duration,
     /// The smoothed mean, including delays in queues on the path.
     pub mean: Duration,

@@ -12,13 +12,14 @@ settings! {
         /// address.
         advertise: String = String::new(),
         /// Whether nodes use TLS between each other, with the files of `[tls]`. `off`: never;
-        /// `allow`: accept both, connect without TLS; `prefer`: accept both, connect with TLS;
-        /// `require`: always. In a running cluster, set each of these values on all nodes before
+        /// `allow`: accept connections with and without TLS, connect without; `prefer`: accept
+        /// connections with and without TLS, connect with TLS; `require`: always. In a running
+        /// cluster, go through these values in order: set each value on all nodes before you set
         /// the next one.
         tls: PeerTls = PeerTls::Off,
     }
     fixed {
-        /// A connection is closed if an answer is due and nothing arrives for this long, in
+        /// A connection is closed if an answer is due and nothing has arrived for this long, in
         /// milliseconds.
         silence_ms: u64 = 1_000,
         /// Timeout for opening a connection, in milliseconds.

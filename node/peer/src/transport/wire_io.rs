@@ -1,5 +1,5 @@
-//! Frames over a byte stream. One task writes the queued frames of a connection, several at once;
-//! readers parse frames as bytes arrive.
+//! Frames over a byte stream. One task writes the queued frames of a connection, several at a time.
+//! Readers parse frames as bytes arrive.
 
 use std::future::poll_fn;
 use std::io;
@@ -68,7 +68,8 @@ pub(super) fn outbox() -> (Arc<Outbox>, Queued) {
 }
 
 impl Outbox {
-    /// Queues a frame, behind all others unless it is urgent. Returns false if writing has ended.
+    /// Queues a frame. An urgent frame is sent before the others. Returns false if writing has
+    /// ended.
     pub(super) fn send(&self, frame: Frame) -> bool {
         let bytes = frame.queued_bytes();
         self.waiting.bytes.fetch_add(bytes, Ordering::Relaxed);
@@ -92,8 +93,9 @@ impl Outbox {
 
 /// Writes queued frames until all handles of the outbox are dropped or the stream closes. Messages
 /// longer than `piece_bytes` are sent in pieces. Just before a frame is sent, `prepare` converts
-/// it, or drops it by returning `None`. `progress` is called when a full path accepts bytes again:
-/// on a slow path, this shows that the connection is alive long before the other side answers.
+/// it, or drops it by returning `None`. `progress` is called when the stream accepts bytes again
+/// after it was full. On a slow connection this shows, long before an answer arrives, that the
+/// other side is alive.
 pub(super) async fn write_frames<W: AsyncWrite + Unpin>(
     mut stream: W,
     mut queued: Queued,

@@ -63,7 +63,7 @@ pub struct LogPart {
     pub purged: Option<WireLogId>,
     /// Id of the last entry.
     pub last: Option<WireLogId>,
-    /// The last entry that the node recorded as committed. Later ones may be committed, too.
+    /// The last entry that the node recorded as committed. Later entries may be committed, too.
     pub committed: Option<WireLogId>,
     /// The last vote given.
     pub vote: Option<WireVote>,

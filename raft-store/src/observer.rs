@@ -15,9 +15,9 @@ pub trait LogObserver: Send + Sync + 'static {
 pub enum LogEvent<'a> {
     /// The log was opened. Its content is on disk.
     Opened {
-        /// The last purged entry; all earlier ones are purged, too.
+        /// The last purged entry; all earlier entries are purged, too.
         purged: Option<LogId>,
-        /// The entries after the purged ones.
+        /// The entries that are not purged.
         entries: &'a [Entry],
     },
     /// The node is about to store this vote.

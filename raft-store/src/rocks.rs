@@ -78,8 +78,8 @@ pub(crate) struct Database {
 }
 
 impl Database {
-    /// Opens a database with these column families. Unknown ones were created by another version
-    /// and are accepted if they are empty.
+    /// Opens a database with these column families. Unknown column families were created by another
+    /// version; they are accepted if they are empty.
     pub(crate) fn open(options: &Options, dir: PathBuf, families: &[&str]) -> Result<Self> {
         let failed = |error| open_error(&dir, &error);
         reserve_threads().map_err(failed)?;

@@ -6,7 +6,8 @@ use std::path::Path;
 
 use crate::files;
 
-/// Bytes after which a growing file is synced: a sync of the log waits for one such piece at most.
+/// Bytes after which a growing file is synced. A sync of the log waits for at most so many bytes of
+/// it.
 const SYNC_BYTES: u64 = 1 << 20;
 
 /// A file that is synced as it grows. Otherwise syncs of the log, on the same disk, would wait

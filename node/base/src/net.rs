@@ -26,7 +26,7 @@ pub trait Net: Send + Sync {
     /// Listens on `address`, `host:port`; port 0 selects a free one.
     fn bind<'a>(&'a self, address: &'a str) -> BoxFuture<'a, io::Result<Box<dyn Listener>>>;
 
-    /// Connects to `address`, `host:port`. Has no timeout of its own.
+    /// Connects to `address`, `host:port`. This has no timeout.
     fn connect<'a>(&'a self, address: &'a str) -> BoxFuture<'a, io::Result<BoxStream>>;
 }
 

@@ -18,7 +18,7 @@ use uuid::Uuid;
 use crate::contain::contain_call;
 
 /// Scheduling policy of idle work: Linux runs such threads only on otherwise idle processors and
-/// preempts them at once. Even threads with the highest `nice` value would delay others by some
+/// preempts them immediately. Even threads with the highest `nice` value would delay others by some
 /// milliseconds.
 const IDLE: ThreadSchedulePolicy = ThreadSchedulePolicy::Normal(NormalThreadSchedulePolicy::Idle);
 

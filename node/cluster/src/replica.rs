@@ -410,7 +410,7 @@ impl Replica {
             && (self.has_caught_up(id) || mutant!("prefer-those-behind"))
     }
 
-    /// As the leader: the voter with most of the log among those that may take over.
+    /// As the leader: of the voters that may take over, the one with the most complete log.
     pub(super) fn best_successor(&self) -> Option<u64> {
         let fit = self
             .voters()

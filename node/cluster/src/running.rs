@@ -185,7 +185,7 @@ impl Running {
         free.is_some_and(|free| free < config.disk.min_free_bytes)
     }
 
-    /// Asks members one after another. Returns the answers of the reachable ones.
+    /// Asks members one after another. Returns the answers of the reachable members.
     pub(super) async fn ask<A: DeserializeOwned>(
         &self,
         nodes: impl IntoIterator<Item = u64>,

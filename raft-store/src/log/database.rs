@@ -124,7 +124,7 @@ impl LogDatabase {
         Ok(())
     }
 
-    /// All entries after the purged ones.
+    /// All entries that are not purged.
     pub(super) fn entries(&self, ends: &LogEnds) -> Result<Vec<Entry>> {
         self.entries_after(ends.purged, IteratorMode::Start)
             .collect()

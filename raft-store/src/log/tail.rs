@@ -9,7 +9,7 @@ use crate::types::{Entry, LogId, Vote};
 /// from its append at least until it is written to RocksDB.
 #[derive(Debug, Default)]
 pub(super) struct Tail {
-    /// The last purged entry; all earlier ones are purged, too.
+    /// The last purged entry; all earlier entries are purged, too.
     pub(super) purged: Option<LogId>,
     /// The last entry, or the last purged one if the log is empty.
     pub(super) last: Option<LogId>,

@@ -2,8 +2,9 @@
 //! same region. The leader does this for one voter at a time, and only while a majority of the
 //! voters is reachable.
 //!
-//! A new leader measures the unreachable time from the start. The lost voter stays a member, as a
-//! learner, and does not regain its vote when it returns, so votes do not move back and forth.
+//! If the leader changes, the unreachable time is measured from zero. The lost voter stays a
+//! member, as a learner, and does not regain its vote when it returns. So votes do not move back
+//! and forth.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -47,7 +48,7 @@ pub(crate) async fn watch(node: Arc<Running>, after: Duration) {
         });
         if let Some((lost, by)) = lost {
             begin(&node, lost, by, after).await;
-            // A failed attempt is not repeated at once.
+            // After a failed attempt, the voter must be unreachable for `after` again.
             silent.remove(&lost);
         }
     }

@@ -12,8 +12,8 @@ use crate::replica::older_copy;
 
 impl Membership<'_> {
     /// Records a node's description of itself. The address changes only if the node is reachable at
-    /// the new one and no longer at the old one, so a mistake in a node's configuration does not
-    /// make it unreachable, and an address that works for the other nodes is kept.
+    /// the new address and no longer at the old one. So a mistake in a node's configuration does
+    /// not make the node unreachable, and a working address is kept.
     pub(crate) async fn describe(
         &self,
         id: u64,

@@ -14,8 +14,8 @@
 //!   not even after a restart.
 //!
 //! So everything acknowledged before the read arrived was committed by this leader or by earlier
-//! ones, and this leader knows their commit index once it has committed an entry of its own. No
-//! clock is involved.
+//! leaders. Once this leader has committed an entry of its own, its commit index covers all of
+//! this. No clock is involved.
 //!
 //! With up to three voters, the leader and the asking voter are a quorum, so asking the leader is
 //! enough. Otherwise the asking node asks all voters for their votes while it asks the leader. The

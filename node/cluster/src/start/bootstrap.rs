@@ -137,7 +137,7 @@ impl Bootstrap {
     ) -> Option<(Uuid, Option<u64>)> {
         let who = (self.peers).introduce::<_, Introduction>(address, Method::Probe, &(), within);
         let last = (self.peers).introduce(address, Method::LastStart, &me, within);
-        // Both requests at once, because round trips may be long.
+        // Sends both requests at the same time, because round trips may be long.
         let (who, last) = join(who, last).await;
         let who = who.ok()?;
         let is_meant = id.unwrap_or(who.node) == who.node && who.node != me;

@@ -204,7 +204,7 @@ async fn install(
         }
     };
     let (raft, snapshots) = (running.replica.raft.clone(), running.snapshots.clone());
-    // In a task of its own, so that the installation completes even if the caller stops waiting.
+    // A separate task, so that the installation completes even if the caller stops waiting.
     let installed = runtime::spawn(async move {
         let path = file.path().to_owned();
         let snapshot = Snapshot {

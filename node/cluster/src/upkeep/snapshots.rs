@@ -121,9 +121,9 @@ fn outweighs(entries: u64, bytes: u64) -> bool {
 /// The log index at which a node next makes its rows durable, if the rows up to `covered` are
 /// durable. `place` is the node's position among the `places` members.
 ///
-/// The log is divided into rounds of `after` entries. In each round every node is due at an index
-/// of its own, so that the nodes are not all busy at once. An index less than half a round after
-/// `covered` is skipped.
+/// The log is divided into rounds of `after` entries. In each round every node is due at a
+/// different index, so that the nodes are not all busy at the same time. An index that is less than
+/// half a round after `covered` is skipped.
 fn due_at(covered: u64, after: u64, (place, places): (u64, u64)) -> u64 {
     let moment = after / places * place;
     let earliest = due_after(covered, after);

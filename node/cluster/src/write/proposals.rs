@@ -198,9 +198,8 @@ struct Stamper {
 }
 
 impl Stamper {
-    /// Returns the time for the next command: `now`, or, if `now` is not later than every earlier
-    /// stamp, the first time after these. Earlier stamps are those of this stamper and that of the
-    /// last applied command, from any leader.
+    /// Returns the time for the next command: `now`, but later than all earlier stamps. These are
+    /// the stamps of this stamper, and the stamp of the last applied command, from any leader.
     fn stamp(&mut self, now: Timestamp, applied: Option<Timestamp>) -> Timestamp {
         let before = self.last.max(applied.unwrap_or(Timestamp(0)));
         self.last = now.max(Timestamp(before.0.saturating_add(1)));

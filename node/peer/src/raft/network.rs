@@ -36,8 +36,8 @@ use crate::transport::method::{Lane, Method};
 
 /// Maximum number of unanswered appends to one node that are sent without a pause.
 const APPENDS_MAX: usize = 32;
-/// Maximum number of unanswered appends to one node. So many are needed for a node with a long
-/// round trip: it receives new entries before its answers to earlier ones arrive.
+/// Maximum number of unanswered appends to one node. A node with a long round trip needs so many:
+/// new entries are sent to it before its answers to earlier entries arrive.
 const APPENDS_FAR_MAX: usize = 512;
 /// Pause before each append beyond [`APPENDS_MAX`]. The append then includes all entries that were
 /// proposed during the pause.

@@ -20,7 +20,7 @@ const HANDSHAKE: u8 = 22;
 pub enum Gate {
     /// Accepts plain connections only.
     Plain,
-    /// Accepts TLS connections, and plain ones with `plain_too`.
+    /// Accepts TLS connections and, with `plain_too`, also plain connections.
     Tls {
         certificates: Arc<Certificates>,
         /// Whether plain connections are accepted as well, during a migration.

@@ -138,7 +138,7 @@ impl Calls {
         let handler = handler.clone();
         if method == Method::Write {
             let forwarder = Forwarder::new(reply, self.given_up.clone(), permit);
-            // Called here and not in a task of its own, so that writes are queued in order.
+            // Called here and not in a separate task, so that writes are queued in order.
             if let Some(rest) = handler.write(caller.node, &body, forwarder) {
                 self.tasks.spawn(rest);
             }

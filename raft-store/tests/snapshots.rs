@@ -579,3 +579,23 @@ fn unneeded_verified_snapshot_is_removed() {
         assert_eq!(last, received.meta.last_log_id);
     });
 }
+
+/// The node got later entries from another leader, and crashed before it removed the file.
+#[test]
+fn received_snapshot_does_not_replace_a_newer_state() {
+    run(async {
+        let (leader_dir, follower_dir) = (new_dir(), TempDir::new().unwrap());
+        let (_leader, _snapshot, mut follower) = received(&leader_dir, &follower_dir).await;
+        let later = history(310).split_off(11);
+        apply(&mut follower.machine, later).await;
+        follower.drafts.flush().await.unwrap();
+        let newest = applied(&follower);
+        drop(follower);
+        assert_eq!(files(&follower_dir).len(), 1, "the snapshot is still there");
+
+        let follower = opened(follower_dir.path());
+        assert_eq!(applied(&follower).last, newest.last);
+        assert_eq!(applied(&follower).digest(), newest.digest());
+        assert_eq!(files(&follower_dir), Vec::<PathBuf>::new());
+    });
+}

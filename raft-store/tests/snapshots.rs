@@ -599,3 +599,34 @@ fn received_snapshot_does_not_replace_a_newer_state() {
         assert_eq!(files(&follower_dir), Vec::<PathBuf>::new());
     });
 }
+
+/// The log may have been purged for the newest one. The directory lists them in any order.
+#[test]
+fn newest_of_several_received_snapshots_is_installed_at_start() {
+    run(async {
+        let (leader_dir, follower_dir) = (new_dir(), TempDir::new().unwrap());
+        create(follower_dir.path(), identity(2)).unwrap();
+        let mut leader = opened(leader_dir.path());
+        let mut snapshots = Vec::new();
+        let mut applied_so_far = 0;
+        for last in [100, 200, 300] {
+            let next = history(last).split_off(applied_so_far);
+            applied_so_far += next.len();
+            apply(&mut leader.machine, next).await;
+            snapshots.push(build(&mut leader).await);
+        }
+        let follower = opened(follower_dir.path());
+        for which in [1, 2, 0] {
+            let Built { meta, file } = &snapshots[which];
+            let file = send(file, &follower);
+            follower.snapshots.verify(meta, file).unwrap();
+        }
+        drop(follower);
+        assert_eq!(files(&follower_dir).len(), 3);
+
+        let follower = opened(follower_dir.path());
+        assert_eq!(applied(&follower).last, applied(&leader).last);
+        assert_eq!(applied(&follower).digest(), applied(&leader).digest());
+        assert_eq!(files(&follower_dir), Vec::<PathBuf>::new());
+    });
+}

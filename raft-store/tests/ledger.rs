@@ -228,6 +228,30 @@ fn packs(state: &DB) -> Vec<[Box<[u8]>; 2]> {
 }
 
 #[test]
+fn dropped_entries_are_removed_from_the_disk() {
+    const MOST: u64 = 8_000;
+    let dir = new_dir();
+    let floor = run(async {
+        let mut store = with(dir.path(), 10, MOST);
+        apply(&mut store.machine, history(1)).await;
+        for index in 2..=400 {
+            apply(&mut store.machine, vec![provider(1, index)]).await;
+        }
+        store.drafts.flush().await.unwrap();
+        store.ledger.floor().index
+    });
+    assert!(floor > 100, "{floor}");
+    let kept = packs(&state_with(dir.path(), &[ROWS]));
+    let bytes: usize = kept.iter().map(|[_, pack]| pack.len()).sum();
+    assert!(bytes as u64 <= MOST, "{bytes} bytes are on disk");
+    for [key, _] in &kept {
+        // The index of the last entry follows the prefix of the table.
+        let last = u64::from_be_bytes(key[2..].try_into().unwrap());
+        assert!(last > floor, "entry {last} is below the floor {floor}");
+    }
+}
+
+#[test]
 fn entries_applied_in_batches_are_read_back_without_gaps() {
     run(async {
         let dir = new_dir();

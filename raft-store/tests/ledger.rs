@@ -2,6 +2,7 @@
 //! and snapshots.
 
 use std::path::Path;
+use std::time::Duration;
 
 use crate::common::{
     applied, apply, build, history, new_dir, opened, options, provider, run, stamp, state_with,
@@ -351,4 +352,22 @@ fn ledger_of_a_new_node_is_complete() {
     };
     assert_eq!(store.ledger.floor(), floor);
     assert!(store.ledger.backward(LAST, 1).unwrap().is_empty());
+}
+
+/// Too few rows are pending for apply to wait for them, and nothing asks for a flush.
+#[test]
+fn pending_rows_are_written_in_the_background() {
+    let dir = new_dir();
+    run(async {
+        let mut store = with(dir.path(), 4, 1 << 20);
+        apply(&mut store.machine, history(3)).await;
+        // The ledger is written together with the rows.
+        let written = async {
+            while store.ledger.bytes() == 0 {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        };
+        let written = tokio::time::timeout(Duration::from_secs(60), written).await;
+        written.expect("the rows are written soon");
+    });
 }

@@ -26,6 +26,8 @@ const MANY: u32 = 150;
 const FEW: u32 = 3;
 /// The provider with many inventories.
 const WIDE: u32 = 1_000_000;
+/// About so many bytes of commands are applied in one batch.
+const BATCH_BYTES: usize = 1 << 20;
 
 /// Counts the work given to other threads.
 struct Counting(Rc<Cell<usize>>);
@@ -223,6 +225,21 @@ fn long_batches_and_other_commands_are_applied_on_another_thread() {
         }
         assert_eq!(node.commit([names.clone()]).await, 0);
         assert_eq!(node.commit([names.clone(), names]).await, 1);
+    });
+}
+
+/// The changes of a batch stay in memory until they are written.
+#[test]
+fn long_commands_are_applied_in_several_batches() {
+    story(PRODUCT, async |node| {
+        let long = |number| {
+            let mut claim = claim(number, 1);
+            if let Command::ReplaceAllocations(replace) = &mut claim {
+                replace.consumers[0].project = "x".repeat(BATCH_BYTES / 2).into();
+            }
+            claim
+        };
+        assert_eq!(node.commit((1..=4).map(long)).await, 2);
     });
 }
 

@@ -5,13 +5,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::common::{
-    append, applied, apply, history, log_id, new_dir, newest_wal, observations, opened, options,
-    provider, read_all, replay, run, run_here,
+    append, applied, apply, entry, history, log_id, new_dir, newest_wal, observations, opened,
+    options, provider, read_all, replay, run, run_here,
 };
 use openraft::storage::{IOFlushed, RaftLogReader, RaftLogStorage, RaftStateMachine};
 use openraft::type_config::TypeConfigExt;
 use placement_machine::{SimulatedDisk, simulate};
+use placement_model::Command;
+use placement_model::command::DeleteAllocations;
 use placement_model::mutant::inject;
+use placement_model::types::ConsumerUuid;
 use placement_raft_store::{Store, StoreOptions, TypeConfig, Vote, open};
 
 #[test]
@@ -124,6 +127,33 @@ fn purged_entries_are_not_skipped_silently() {
         let error = streamed.try_collect::<Vec<_>>().await.unwrap_err();
         assert!(error.to_string().contains("entry 3 is missing"), "{error}");
     });
+}
+
+/// A node that was away for long lacks more entries than fit in memory.
+#[test]
+fn step_of_the_log_is_bounded_in_bytes() {
+    let long = |index| {
+        let consumer = ConsumerUuid::from("x".repeat(400_000));
+        let command = Command::DeleteAllocations(DeleteAllocations { consumer });
+        entry(1, index, command)
+    };
+    // Read from RocksDB, and from the cache.
+    for log_cache_bytes in [0, 64 << 20] {
+        let dir = new_dir();
+        run(async {
+            let mut store = open(StoreOptions {
+                log_cache_bytes,
+                ..options(dir.path())
+            })
+            .unwrap();
+            append(&mut store.log, (0..6).map(long).collect()).await;
+            let reader = store.log.reader();
+            for from in [0, 2, 4] {
+                let step = reader.step(from, 6).unwrap();
+                assert_eq!(step, [long(from), long(from + 1)], "a mebibyte at most");
+            }
+        });
+    }
 }
 
 /// Each sync covers all waiting appends.

@@ -336,3 +336,18 @@ fn unreadable_log_file_is_not_overwritten() {
     fs::rename(aside, &kept).unwrap();
     assert_eq!(dir.log().unwrap().next(), 21);
 }
+
+/// A node adds to its archive every second.
+#[test]
+fn archive_is_continued_in_the_same_file() {
+    let root = TempDir::new().unwrap();
+    let dir = BackupDir::open(root.path(), identity(1)).unwrap();
+    let mut archive = dir.log().unwrap();
+    for to in [10, 20, 30] {
+        let first = archive.next();
+        assert_eq!(archive.continue_at(first), None);
+        let added = entries(first, to);
+        (archive.append(RecordVersion::NEWEST, &added, stamp(to))).unwrap();
+    }
+    assert_eq!(files(&dir, "log-").len(), 1);
+}

@@ -351,3 +351,22 @@ fn archive_is_continued_in_the_same_file() {
     }
     assert_eq!(files(&dir, "log-").len(), 1);
 }
+
+#[test]
+fn restore_to_an_index_tolerates_a_gap_behind_it() {
+    let root = TempDir::new().unwrap();
+    let dir = BackupDir::open(root.path(), identity(1)).unwrap();
+    dir.back_up(&states(10)[&10], 3).unwrap();
+    log(&dir, 40);
+    let mut archive = dir.log().unwrap();
+    let later = entries(50, 60);
+    (archive.append(RecordVersion::NEWEST, &later, stamp(60))).unwrap();
+
+    let read = |index| Backup::read(dir.path(), Until::Index(index), &Rules);
+    let backup = read(40).unwrap();
+    assert_eq!((backup.info.index, backup.ends_early), (40, None));
+    let left = backup.left_out.unwrap();
+    assert_eq!((left.first.index, left.last.index), (50, 60));
+    let words = read(41).unwrap_err().to_string();
+    assert!(words.contains("has no entries 41 to 49"), "{words}");
+}

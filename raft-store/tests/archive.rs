@@ -10,9 +10,10 @@ use placement_base::runtime::Limits;
 use placement_machine::{SchedulingDelay, simulate_within};
 use placement_raft_store::wire::RecordVersion;
 use placement_raft_store::{
-    AppliedState, Backup, BackupDir, Entry, RestoreError, Rules, Until, inspect_kept_log,
+    AppliedState, Backup, BackupDir, Entry, Identity, RestoreError, Rules, Until, inspect_kept_log,
 };
 use tempfile::TempDir;
+use uuid::Uuid;
 
 /// The state after each entry of a history.
 fn states(last: u64) -> BTreeMap<u64, AppliedState> {
@@ -369,4 +370,34 @@ fn restore_to_an_index_tolerates_a_gap_behind_it() {
     assert_eq!((left.first.index, left.last.index), (50, 60));
     let words = read(41).unwrap_err().to_string();
     assert!(words.contains("has no entries 41 to 49"), "{words}");
+}
+
+/// A file was copied into the wrong directory.
+#[test]
+fn archived_log_of_another_history_is_refused() {
+    let root = TempDir::new().unwrap();
+    let dir = BackupDir::open(root.path(), identity(1)).unwrap();
+    dir.back_up(&states(10)[&10], 3).unwrap();
+    let (cluster, epoch, ours) = (Uuid::from_u128(5), 8, identity(1));
+    for (theirs, words) in [
+        (Identity { cluster, ..ours }, format!("cluster {cluster}")),
+        (Identity { epoch, ..ours }, "epoch 8".to_owned()),
+    ] {
+        let elsewhere = TempDir::new().unwrap();
+        let other = BackupDir::open(elsewhere.path(), theirs).unwrap();
+        log(&other, 20);
+        let [file] = &files(&other, "log-")[..] else {
+            panic!("one file");
+        };
+        let copy = dir.path().join(file.file_name().unwrap());
+        fs::copy(file, &copy).unwrap();
+
+        let words = format!("belongs to {words}");
+        let restored = Backup::read(dir.path(), Until::End, &Rules);
+        let refused = restored.unwrap_err().to_string();
+        assert!(refused.contains(&words), "{refused}");
+        let refused = dir.log().unwrap_err().to_string();
+        assert!(refused.contains(&words), "{refused}");
+        fs::remove_file(copy).unwrap();
+    }
 }

@@ -288,6 +288,25 @@ fn restore_warns_if_log_time_is_ahead() {
     assert_eq!(by_index.left_out, None);
 }
 
+/// The last leader did not know the timestamps of earlier leaders.
+#[test]
+fn restored_state_has_the_greatest_timestamp_of_its_log() {
+    let root = TempDir::new().unwrap();
+    let kept = BackupDir::open(root.path(), identity(1)).unwrap();
+    kept.back_up(&carry_out(&life(12)), 1).unwrap();
+    let entries: Vec<_> = (life(30).into_iter())
+        .map(|one| match one.log_id.index {
+            30 => with(one, |stamped| stamped.at = stamp(13)),
+            _ => one,
+        })
+        .collect();
+    let mut log = kept.log().unwrap();
+    (log.append(RecordVersion::NEWEST, &entries, stamp(31))).unwrap();
+    let backup = Backup::read(kept.path(), Until::End, &Rules).unwrap();
+    assert_eq!(backup.info.index, 30);
+    assert_eq!(backup.applied.last_stamp, Some(stamp(29)));
+}
+
 /// A copy of a backup directory, in which the files have new times.
 fn copied(dir: &Path) -> TempDir {
     let copy = TempDir::new().unwrap();

@@ -359,6 +359,26 @@ fn restore_warns_if_log_time_stood_still() {
     }
 }
 
+/// The second file begins with the last entries of the first one.
+#[test]
+fn entries_in_two_files_do_not_hide_that_log_time_stood_still() {
+    let root = TempDir::new().unwrap();
+    let kept = BackupDir::open(root.path(), identity(1)).unwrap();
+    kept.back_up(&carry_out(&life(12)), 1).unwrap();
+    let mut log = kept.log().unwrap();
+    let after = |seconds: i64| Timestamp(stamp(30).0 + seconds * 1_000_000);
+    for (from, to, seconds) in [(0, 20, 1), (21, 24, 60), (23, 27, 900), (28, 30, 1801)] {
+        let these: Vec<_> = (life(to).into_iter())
+            .filter(|one| one.log_id.index >= from)
+            .collect();
+        (log.append(RecordVersion::NEWEST, &these, after(seconds))).unwrap();
+    }
+    let restored = Backup::read(kept.path(), Until::Time(after(0)), &Rules).unwrap();
+    assert_eq!(restored.info.index, 30);
+    let words = restored.wrong_times.unwrap();
+    assert!(words.contains("stood still for 1800 s"), "{words}");
+}
+
 #[test]
 fn failed_restore_prevents_creating_an_empty_node() {
     let root = TempDir::new().unwrap();

@@ -12,10 +12,11 @@ use crate::common::{
 };
 use openraft::storage::RaftLogStorage;
 use placement_model::command::{
-    CreatePartition, CreateProvider, IssueJoinToken, RedeemJoinToken, RetireNode, WriteId,
+    CreatePartition, CreateProvider, IssueJoinToken, RaiseLevel, RedeemJoinToken, RetireNode,
+    WriteId,
 };
 use placement_model::types::{PartitionId, ProviderUuid, Routes, Timestamp};
-use placement_model::{Change, Cluster, Command, Stamped};
+use placement_model::{Change, Cluster, Command, Level, Stamped};
 use placement_raft_store::wire::RecordVersion;
 use placement_raft_store::{
     AppliedState, Backup, BackupDir, Entry, NewCluster, OpenError, Payload, RestoreError, Rules,
@@ -404,6 +405,29 @@ fn failed_restore_prevents_creating_an_empty_node() {
         begin_restore(dir.path()),
         Err(OpenError::Exists { .. })
     ));
+}
+
+/// A newer version has raised the level: this one cannot decide the later entries.
+#[test]
+fn archived_log_is_not_restored_beyond_a_level_that_is_unknown() {
+    let root = TempDir::new().unwrap();
+    let kept = BackupDir::open(root.path(), identity(1)).unwrap();
+    kept.back_up(&carry_out(&life(12)), 1).unwrap();
+    let to = Level(Level::NEWEST.0 + 1);
+    let raise = command(21, Command::RaiseLevel(RaiseLevel { to }));
+    let mut entries = life(20);
+    entries.extend([raise, provider(1, 22)].map(|one| of_boot(3, one)));
+    let mut log = kept.log().unwrap();
+    (log.append(RecordVersion::NEWEST, &entries, stamp(22))).unwrap();
+
+    let read = |until| Backup::read(kept.path(), until, &Rules);
+    let words = read(Until::End).unwrap_err().to_string();
+    assert!(words.contains(&format!("feature level {to}")), "{words}");
+    let before = read(Until::Index(20)).unwrap();
+    assert_eq!(
+        before.info.digest,
+        carry_out(&life(20)).digest().to_string()
+    );
 }
 
 /// The node keeps its whole history.

@@ -106,6 +106,31 @@ fn a_node_whose_state_is_ahead_of_its_log_stays_the_only_voter() {
     }
 }
 
+/// The leader removed the node by its last entry, which no majority has.
+#[test]
+fn node_is_recovered_although_its_log_ends_with_its_removal() {
+    let dir = new_dir();
+    run(async {
+        let mut store = opened(dir.path());
+        append(&mut store.log, history(9)).await;
+        apply(&mut store.machine, history(9)).await;
+        store.drafts.flush().await.unwrap();
+        append(&mut store.log, vec![membership(1, 10, &[2, 3])]).await;
+    });
+    let plan = plan_recovery(&options(dir.path())).unwrap();
+    assert_eq!(plan.certain, Some(log_id(1, 9)));
+    assert!(plan.members.members.contains_key(&1));
+    let done = recover(&options(dir.path()), NEW).unwrap();
+    assert_eq!(done.entry, log_id(2, 11));
+    run(async {
+        let entries = read_all(&mut opened(dir.path()).log).await;
+        let Some(Payload::Membership(alone)) = entries.last().map(|last| &last.payload) else {
+            panic!("{entries:?}");
+        };
+        assert_eq!(alone.voter_ids().collect::<Vec<_>>(), [1]);
+    });
+}
+
 #[test]
 fn unsafe_recovery_is_refused() {
     let running = new_dir();

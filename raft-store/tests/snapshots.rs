@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use crate::common::{
     self, Built, append, applied, apply, assert_says, blank, build, current, history, identity,
@@ -9,10 +10,12 @@ use crate::common::{
 };
 use futures::FutureExt;
 use openraft::storage::{RaftLogReader, RaftLogStorage, RaftSnapshotBuilder, RaftStateMachine};
-use placement_model::Outcome;
 use placement_model::command::WriteId;
+use placement_model::types::PartitionId;
+use placement_model::{Change, Level, Outcome};
 use placement_raft_store::{
-    Identity, OpenError, Payload, SnapshotError, SnapshotFile, Store, StoreOptions, create, inspect,
+    Identity, OpenError, Payload, SnapshotError, SnapshotFile, Store, StoreOptions, create,
+    inspect, write_backup,
 };
 use tempfile::TempDir;
 
@@ -387,6 +390,31 @@ fn a_snapshot_that_differs_from_its_announcement_is_refused() {
         let file = send(&old.file, &store);
         let error = store.snapshots.verify(&new.meta, file).unwrap_err();
         assert_says(&error, "differs from its sender's announcement");
+    });
+}
+
+/// The other nodes run a newer version and have raised the level: this one could not decide the
+/// entries that follow.
+#[test]
+fn a_snapshot_of_an_unknown_level_is_refused() {
+    run(async {
+        let (source_dir, dir) = (new_dir(), new_dir());
+        let mut source = opened(source_dir.path());
+        apply(&mut source.machine, history(5)).await;
+        let meta = current(&mut source).await.meta;
+        let mut newer = applied(&source).as_ref().clone();
+        let level = Level(Level::NEWEST.0 + 1);
+        let raised = vec![(PartitionId::DEFAULT, vec![Change::PutLevel(level)])];
+        Arc::make_mut(&mut newer.cluster).commit(&raised);
+        let mut bytes = Vec::new();
+        write_backup(&mut bytes, &identity(1), &newer).unwrap();
+
+        let store = opened(dir.path());
+        let verified = store.snapshots.verify(&meta, incoming(&store, &bytes));
+        let error = verified.unwrap_err();
+        assert!(error.is_newer(), "{error}");
+        assert_says(&error, &format!("feature level {level}"));
+        assert_eq!(files(&dir), Vec::<PathBuf>::new());
     });
 }
 

@@ -1,6 +1,6 @@
-//! A crash after each durable step of `recover` and of a snapshot installation.
+//! A crash after each durable step of `recover`, of a restore and of a snapshot installation.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -9,14 +9,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::common::{
-    CLUSTER, append, apply, build, history, install, log_id, new_dir, opened, options, provider,
-    read_all, run, run_here,
+    CLUSTER, append, applied, apply, build, history, identity, install, log_id, new_dir, opened,
+    options, provider, read_all, run, run_here,
 };
 use crate::recovering::{NEW, ahead_of_its_log, survivor};
 use placement_base::platform::{Platform, install as put_here};
 use placement_base::runtime::Limits;
 use placement_raft_store::{
-    Identity, LogDisk, StoreOptions, former_clusters, inspect, open, recover,
+    Backup, BackupDir, Identity, LogDisk, NewCluster, Rules, StoreOptions, Until, former_clusters,
+    inspect, open, recover,
 };
 use rocksdb::DB;
 use tempfile::TempDir;
@@ -179,6 +180,37 @@ fn recovery_behind_a_state_that_is_ahead_of_its_log_can_be_interrupted() {
     let dir = new_dir();
     ahead_of_its_log(dir.path());
     check_recovery(dir.path(), 20, 2);
+}
+
+/// The directory has an owner only once a node can start on it.
+#[test]
+fn restore_that_a_crash_interrupts_leaves_a_whole_node_or_none() {
+    let state_dir = new_dir();
+    let state = run(async {
+        let mut store = opened(state_dir.path());
+        apply(&mut store.machine, history(20)).await;
+        applied(&store)
+    });
+    let root = TempDir::new().unwrap();
+    let kept = BackupDir::open(root.path(), identity(1)).unwrap();
+    kept.back_up(&state, 1).unwrap();
+    let backup = Backup::read(kept.path(), Until::End, &Rules).unwrap();
+    let members = BTreeMap::from([(1, "node1:1".to_owned())]);
+    let dir = TempDir::new().unwrap();
+    let copies = after_each_step(dir.path(), |options| {
+        let restored = backup.restore(&options, 1, &members, NewCluster::Drawn(7));
+        restored.unwrap();
+    });
+    let all = copies.all();
+    let owned: Vec<_> = (all.iter())
+        .filter(|copy| placement_raft_store::identity(copy).unwrap().is_some())
+        .collect();
+    assert!(!owned.is_empty() && owned.len() + 3 < all.len());
+    for copy in owned {
+        let store = opened(copy);
+        assert_eq!(applied(&store).cluster.digest(), state.digest());
+        assert!(store.boot > 1, "the state has the first start of node 1");
+    }
 }
 
 /// After a crash the state is the old or the new one, and once it was the new one, no later crash

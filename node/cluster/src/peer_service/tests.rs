@@ -101,6 +101,22 @@ async fn calls_of_a_removed_node_and_commands_of_an_unknown_one_are_rejected() {
     alone.stop().await;
 }
 
+/// It could not read the log of the others.
+#[tokio::test]
+async fn node_whose_version_is_below_the_level_of_the_cluster_is_rejected() {
+    let (alone, service) = service().await;
+    let mut older = hello(&alone, 2);
+    older.level = Level::FIRST.0 - 1;
+    let refused = service.greet(&older, 1).unwrap_err().to_string();
+    let words = "node 2 supports feature levels up to 0, but the cluster is at 1";
+    assert!(refused.contains(words), "{refused}");
+    let levels = &alone.bootstrap.peers;
+    assert_eq!(levels.level_of(2), None);
+    service.greet(&hello(&alone, 2), 1).unwrap();
+    assert_eq!(levels.level_of(2), Some(Level::NEWEST));
+    alone.stop().await;
+}
+
 #[tokio::test]
 async fn node_may_describe_only_itself() {
     let (alone, service) = service().await;

@@ -1,5 +1,6 @@
+use placement_peer::raft::messages::SnapshotReply;
 use placement_raft_store::Member;
-use placement_raft_store::wire::WireVote;
+use placement_raft_store::wire::{Blob, WireSnapshotMeta, WireVote};
 use tokio::time::Instant;
 use uuid::Uuid;
 
@@ -214,5 +215,42 @@ async fn guesses_do_not_delay_a_node_with_a_token() {
         .filter(|words| words.contains("no node is awaited"));
     assert_eq!(looked_up.count(), 1, "{guesses:?}");
     assert!(begun.elapsed() >= GUESS, "guessing is fast");
+    alone.stop().await;
+}
+
+/// Sends a part of a snapshot of 100 bytes, as node `from`, in the name of the leader `leads`.
+async fn send_part(
+    service: &PeerService,
+    [from, leads]: [u64; 2],
+    offset: u64,
+    data: &'static [u8],
+) -> Result<SnapshotReply, Denied> {
+    let call = SnapshotCall {
+        vote: WireVote {
+            term: 9,
+            node: leads,
+            committed: true,
+        },
+        meta: WireSnapshotMeta::default(),
+        bytes: 100,
+        offset,
+        data: Blob(data.into()),
+    };
+    let caller = Caller {
+        node: from,
+        records: RecordVersion::NEWEST,
+    };
+    let body = wire::encode(RecordVersion::NEWEST, &call);
+    let answer = service.call(caller, Method::Snapshot, body.into()).await?;
+    Ok(wire::decode(&answer).unwrap())
+}
+
+#[tokio::test]
+async fn snapshot_in_the_name_of_another_node_is_rejected() {
+    let (alone, service) = service().await;
+    let refused = send_part(&service, [2, 3], 0, b"").await.unwrap_err();
+    assert!(matches!(refused, Denied::Misused(_)), "{refused}");
+    let begun = send_part(&service, [3, 3], 0, b"").await.unwrap();
+    assert!(matches!(begun, SnapshotReply::From { offset: 0 }));
     alone.stop().await;
 }

@@ -254,3 +254,24 @@ async fn snapshot_in_the_name_of_another_node_is_rejected() {
     assert!(matches!(begun, SnapshotReply::From { offset: 0 }));
     alone.stop().await;
 }
+
+#[tokio::test]
+async fn part_of_a_snapshot_counts_once_and_an_incomplete_one_is_not_installed() {
+    let (alone, service) = service().await;
+    let send =
+        async |offset: u64, data: &'static [u8]| send_part(&service, [2, 2], offset, data).await;
+    let arrived = |reply: Result<SnapshotReply, Denied>| match reply {
+        Ok(SnapshotReply::From { offset }) => offset,
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(arrived(send(0, b"").await), 0);
+    assert_eq!(arrived(send(0, b"12345").await), 5);
+    // The same part again, late.
+    assert_eq!(arrived(send(0, b"12345").await), 5);
+    // The sender claims that everything has arrived.
+    let refused = send(100, b"").await.unwrap_err();
+    assert!(matches!(refused, Denied::Snapshot(_)), "{refused}");
+    assert_eq!(arrived(send(0, b"").await), 5, "what has arrived stays");
+    assert_eq!(arrived(send(5, b"678").await), 8);
+    alone.stop().await;
+}

@@ -1,5 +1,6 @@
 //! For tests: a member that is a cluster of its own and listens on no port.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -33,38 +34,43 @@ impl ActionLog for NotKept {
     fn record(&self, _: InternalAction) {}
 }
 
+/// A node that belongs to no cluster yet, with an empty directory.
+pub(super) fn without_cluster(node: u64, dir: &Path) -> Arc<Bootstrap> {
+    let mut config = Settings {
+        node_id: node,
+        data_dir: dir.join("data"),
+        ..Settings::default()
+    };
+    config.raft.heartbeat_ms = 50;
+    config.raft.election_min_ms = 200;
+    config.raft.election_max_ms = 400;
+    let (config, env, tasks) = (Arc::new(config), Env::production(), Tasks::here());
+    let link = Link::new(env.net.clone(), None);
+    let patience = Duration::from_secs(1);
+    let peers = Peers::new(link, node, String::new(), patience, patience, tasks.clone());
+    let addresses = Addresses {
+        api: "127.0.0.1:1".to_owned(),
+        peer: "127.0.0.1:2".to_owned(),
+        admin: String::new(),
+    };
+    Arc::new(Bootstrap {
+        slot: Arc::new(Slot::new(node, config.wait())),
+        env,
+        config,
+        addresses,
+        peers: Arc::new(peers),
+        read_metrics: Arc::default(),
+        actions: Arc::new(NotKept),
+        tasks,
+        joining: Mutex::new(()),
+    })
+}
+
 impl SingleMember {
     /// Starts node 1 and waits until it leads.
     pub(super) async fn start() -> Self {
         let dir = tempfile::tempdir().unwrap();
-        let mut config = Settings {
-            node_id: 1,
-            data_dir: dir.path().join("data"),
-            ..Settings::default()
-        };
-        config.raft.heartbeat_ms = 50;
-        config.raft.election_min_ms = 200;
-        config.raft.election_max_ms = 400;
-        let (config, env, tasks) = (Arc::new(config), Env::production(), Tasks::here());
-        let link = Link::new(env.net.clone(), None);
-        let patience = Duration::from_secs(1);
-        let peers = Peers::new(link, 1, String::new(), patience, patience, tasks.clone());
-        let addresses = Addresses {
-            api: "127.0.0.1:1".to_owned(),
-            peer: "127.0.0.1:2".to_owned(),
-            admin: String::new(),
-        };
-        let bootstrap = Arc::new(Bootstrap {
-            slot: Arc::new(Slot::new(1, config.wait())),
-            env,
-            config,
-            addresses,
-            peers: Arc::new(peers),
-            read_metrics: Arc::default(),
-            actions: Arc::new(NotKept),
-            tasks,
-            joining: Mutex::new(()),
-        });
+        let bootstrap = without_cluster(1, dir.path());
         bootstrap.form_on_demand(Default::default()).await.unwrap();
         let running = bootstrap.slot.get().unwrap();
         let alone = Self {

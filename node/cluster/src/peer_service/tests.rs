@@ -1,11 +1,15 @@
+use std::path::Path;
+
 use placement_peer::raft::messages::SnapshotReply;
+use placement_peer::tls::Gate;
+use placement_peer::transport::reception;
 use placement_raft_store::Member;
 use placement_raft_store::wire::{Blob, WireSnapshotMeta, WireVote};
 use tokio::time::Instant;
 use uuid::Uuid;
 
 use super::*;
-use crate::fixtures::SingleMember;
+use crate::fixtures::{SingleMember, without_cluster};
 use crate::replica::Replica;
 
 struct NoOperators;
@@ -115,6 +119,38 @@ async fn node_whose_version_is_below_the_level_of_the_cluster_is_rejected() {
     assert_eq!(levels.level_of(2), None);
     service.greet(&hello(&alone, 2), 1).unwrap();
     assert_eq!(levels.level_of(2), Some(Level::NEWEST));
+    alone.stop().await;
+}
+
+/// A node that belongs to no cluster and listens at the returned address.
+async fn listening(node: u64, dir: &Path) -> (Arc<Bootstrap>, String) {
+    let bootstrap = without_cluster(node, dir);
+    let listener = bootstrap.env.net.bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    let service = Arc::new(PeerService::new(bootstrap.clone(), Arc::new(NoOperators)));
+    let (damage, tasks) = (bootstrap.peers.damage.clone(), bootstrap.tasks.clone());
+    let serving = reception::serve(listener, Gate::Plain, service, damage, tasks.clone());
+    tasks.spawn(serving);
+    (bootstrap, address)
+}
+
+#[tokio::test]
+async fn new_node_whose_version_is_below_the_level_of_the_cluster_is_not_added() {
+    let (alone, _service) = service().await;
+    let dir = tempfile::tempdir().unwrap();
+    let (older, address) = listening(2, dir.path()).await;
+    older.peers.agree_to(Level(Level::FIRST.0 - 1));
+    let member = Member {
+        peer: address,
+        ..Member::default()
+    };
+    let refused = Membership(&alone.running).add(2, member).await;
+    let reason = refused.unwrap_err().to_string();
+    let words = "node 2 supports feature levels up to 0, but the cluster is at 1";
+    assert!(reason.contains(words), "{reason}");
+    assert!(!alone.running.replica.is_member(2));
+    assert!(older.slot.get().is_none(), "it was not invited");
+    older.tasks.stop().await;
     alone.stop().await;
 }
 

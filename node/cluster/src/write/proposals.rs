@@ -469,6 +469,25 @@ mod tests {
         alone.stop().await;
     }
 
+    /// Its client has given up, and may have sent it to another leader.
+    #[tokio::test(flavor = "multi_thread")]
+    async fn write_whose_deadline_passes_before_its_turn_is_not_proposed() {
+        let alone = SingleMember::start().await;
+        let node = &alone.running;
+        let (late, _) = call(&alone);
+        let refused = node.propose(late, Instant::now()).await;
+        assert!(
+            matches!(refused, Err(WriteReply::Rejected(_))),
+            "{refused:?}"
+        );
+        let provider = ProviderUuid(Uuid::from_u128(1));
+        assert!(node.replica.view().state.place(&provider).is_none());
+        let (in_time, _) = call(&alone);
+        let deadline = Instant::now() + Duration::from_secs(60);
+        node.propose(in_time, deadline).await.unwrap();
+        alone.stop().await;
+    }
+
     #[tokio::test(start_paused = true)]
     async fn no_write_of_a_new_leader_is_stamped_before_earlier_entries_are_applied() {
         let mut settled = SettledLeadership::default();

@@ -80,3 +80,34 @@ async fn drain_and_stop_hand_leadership_to_no_voter_that_lags() {
     );
     hang(&disks, others, false);
 }
+
+/// The disk of one follower hangs. It lacks a few writes, but not too many to take over.
+#[tokio::test(flavor = "multi_thread")]
+async fn leadership_is_handed_to_the_voter_with_most_of_the_log() {
+    let mut machines = machines(3);
+    let mut disks = Vec::new();
+    for machine in &mut machines {
+        machine.config.disk.hung_after_ms = 0;
+        machine.set_election(8_000, 12_000);
+        disks.push(disk_of(machine));
+    }
+    let machines = cluster_of(machines).await;
+    let leader = settled(&machines).await;
+    machines[leader].create(1).await;
+    // The first of the other two by number.
+    let (behind, complete) = match leader {
+        0 => (1, 2),
+        1 => (0, 2),
+        _ => (0, 1),
+    };
+    disks[behind].set_hanging(true);
+    for number in 2..10 {
+        machines[leader].create(number).await;
+    }
+    let (status, body) = machines[leader].admin("POST", "/v1/leader", "{}").await;
+    assert_eq!(status, 200, "{body}");
+    let leader = format!("\"leader\":{}", machines[complete].id());
+    assert!(body.contains(&leader), "{body}");
+    disks[behind].set_hanging(false);
+    assert_eq!(settled(&machines).await, complete);
+}

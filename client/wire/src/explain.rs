@@ -280,9 +280,7 @@ pub struct NearTree<'a> {
     pub lacks: Vec<UnmetCondition<'a>>,
     /// The largest consumers of the missing resources.
     pub holders: Vec<Holder<'a>>,
-    /// Number of further consumers, summed over the missing classes. It can be too low: the node
-    /// examines only 1,000 consumers of a provider. It can be too high: a consumer of several
-    /// missing classes counts once per class.
+    /// Number of further consumers of the missing resources.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub holders_more: Option<NonZeroU64>,
 }

@@ -15,10 +15,6 @@ use serde_json::Value;
 
 /// Number of names of a list that are printed.
 const NAMES_MAX: usize = 10;
-/// A sum of at least this many further consumers is shown as `at least`: the node examines at most
-/// 1000 consumers of a provider and returns three of them (1000 - 3). A smaller sum can also be too
-/// low, because the node selects the consumers of the missing class only afterwards.
-const HOLDERS_COUNTED: u64 = 997;
 /// Text for a condition that only newer nodes know.
 const UNKNOWN: &str = "a condition that this version does not know";
 
@@ -298,12 +294,7 @@ impl Words {
     pub fn more_holders(&self, near: &NearTree<'_>) -> Option<String> {
         let more = near.holders_more?.get();
         let noun = if more == 1 { "consumer" } else { "consumers" };
-        let least = if more >= HOLDERS_COUNTED {
-            "at least "
-        } else {
-            ""
-        };
-        Some(format!("{least}{more} more {noun}"))
+        Some(format!("{more} more {noun}"))
     }
 
     /// Title of the list of nearly fitting trees, with their number.

@@ -203,8 +203,7 @@ pub struct NearTree {
     pub lacks: Vec<UnmetCondition>,
     /// The consumers with the largest allocations of the missing resources.
     pub holders: Vec<Holder>,
-    /// Number of further consumers of the missing resources; at most 1,000 are counted per
-    /// provider.
+    /// Number of further consumers of the missing resources.
     pub holders_more: Option<NonZeroU64>,
 }
 

@@ -9,23 +9,22 @@ use super::atoms::Test;
 use super::detail::SharedClass;
 use super::explainer::Explainer;
 use crate::query::NamedProvider;
-use crate::state::change::ResourceClassId;
+use crate::state::State;
+use crate::state::change::{ConsumerRow, ResourceClassId};
 use crate::state::tree::{Node, TreeNumber};
 use crate::types::ConsumerUuid;
 
 /// Number of consumers shown per missing resource.
 const HOLDERS: usize = 3;
-/// Number of consumers per provider among which the largest are selected.
-const HOLDERS_LOOKED_AT: usize = 1_000;
 
-impl Explainer<'_> {
+impl<'a> Explainer<'a> {
     /// Describes what a tree lacks; `None` if time has run out.
     pub(super) fn near(&mut self, number: TreeNumber, shared: &[SharedClass]) -> Option<NearTree> {
         let tree = self.state.tree(number)?;
         let looks = self.check_tree(number)?;
         let atoms = self.atoms;
         let found = atoms.lacks(&looks, atoms.first_unmet(&looks));
-        let (mut lacks, mut holders, mut more) = (Vec::new(), Vec::new(), 0);
+        let (mut lacks, mut holders, mut others) = (Vec::new(), Vec::new(), BTreeSet::new());
         let mut seen = BTreeSet::new();
         for (index, one) in atoms.list.iter().enumerate() {
             if found.atoms & 1 << index == 0 {
@@ -46,9 +45,7 @@ impl Explainer<'_> {
                         lack.free = Some(stock.inventory.free(stock.used));
                         lack.capacity = Some(stock.inventory.free(0));
                         if seen.insert((node.id, *class)) {
-                            let (largest, others) = self.holders(node, *class);
-                            holders.extend(largest);
-                            more += others;
+                            holders.extend(self.largest_holders(node, *class, &mut others));
                         }
                     }
                 }
@@ -68,39 +65,44 @@ impl Explainer<'_> {
             }
             lacks.push(lack);
         }
+        for holder in &holders {
+            others.remove(&holder.consumer);
+        }
         Some(NearTree {
             root: NamedProvider::from_node(tree.root()),
             lacks,
             holders,
-            holders_more: NonZeroU64::new(more),
+            holders_more: NonZeroU64::new(others.len() as u64),
         })
     }
 
-    /// The consumers with the largest allocations of a class on a provider, and the number of
-    /// further consumers.
-    fn holders(&self, node: &Node, class: ResourceClassId) -> (Vec<Holder>, u64) {
-        let consumers = &self.state.consumers;
-        let holder = |consumer: &ConsumerUuid| {
-            let row = consumers.row(consumer)?;
+    /// The consumers with the largest allocations of a class on a provider. The others go to
+    /// `others`.
+    fn largest_holders(
+        &self,
+        node: &Node,
+        class: ResourceClassId,
+        others: &mut BTreeSet<&'a ConsumerUuid>,
+    ) -> Vec<Holder> {
+        let state: &'a State = self.state;
+        let amount = |(consumer, row): (&'a ConsumerUuid, &'a ConsumerRow)| {
             let amounts = row.allocations.on_provider(node.id);
             let amount = amounts.iter().find(|amount| amount.class == class)?;
-            Some(Holder {
-                consumer: consumer.clone(),
-                consumer_type: row.consumer_type.clone(),
-                project: row.project.clone(),
-                class: self.state.resource_class_name(class).clone(),
-                amount: amount.units,
-                since: row.updated_at,
-            })
+            Some((amount.units, consumer, row))
         };
-        let mut holders: Vec<_> = consumers
-            .holders(node.id)
-            .take(HOLDERS_LOOKED_AT)
-            .filter_map(holder)
-            .collect();
-        holders.sort_by_key(|holder| (Reverse(holder.amount), holder.since));
-        let more = holders.len().saturating_sub(HOLDERS);
-        holders.truncate(HOLDERS);
-        (holders, more as u64)
+        let rows = state.consumers.rows_after(Some(node.id), None);
+        let mut holders: Vec<_> = rows.filter_map(amount).collect();
+        holders.sort_by_key(|(units, _, row)| (Reverse(*units), row.updated_at));
+        let largest = holders.len().min(HOLDERS);
+        others.extend(holders.drain(largest..).map(|(_, consumer, _)| consumer));
+        let holder = |(units, consumer, row): (u64, &ConsumerUuid, &ConsumerRow)| Holder {
+            consumer: consumer.clone(),
+            consumer_type: row.consumer_type.clone(),
+            project: row.project.clone(),
+            class: state.resource_class_name(class).clone(),
+            amount: units,
+            since: row.updated_at,
+        };
+        holders.into_iter().map(holder).collect()
     }
 }

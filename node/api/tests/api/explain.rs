@@ -131,6 +131,37 @@ async fn full_hosts_are_the_cause_rather_than_their_location() {
     assert_eq!(found["nearest"][0]["holders"][0]["consumer"], uuid(900));
 }
 
+/// The consumers of memory alone come first in the order of UUIDs, more than a thousand of them.
+#[tokio::test]
+async fn consumers_of_the_missing_resources_are_counted_once_and_all() {
+    let cloud = Cloud::new();
+    cloud.provider(1, None).await;
+    cloud.stock(1, "MEMORY_MB", 2_000).await;
+    cloud.stock(1, "VCPU", 12).await;
+    for number in 1_000..2_100 {
+        cloud.claim(number, 1, "MEMORY_MB", 1).await.expect(204);
+    }
+    for number in 3_000..3_005 {
+        let both = json!({uuid(1): {"resources": {"VCPU": 2, "MEMORY_MB": 100}}});
+        let claim = json!({
+            "allocations": both, "project_id": "p", "user_id": "u", "consumer_generation": null,
+            "consumer_type": "INSTANCE",
+        });
+        let path = format!("/allocations/{}", uuid(number));
+        cloud.put(&path, claim).expect(204).await;
+    }
+    let found = explain(&cloud, "resources=VCPU:4").await;
+    let near = &found["nearest"][0];
+    assert_eq!(near["holders"].as_array().unwrap().len(), 3);
+    assert_eq!(near["holders"][0]["consumer"], uuid(3_000));
+    assert_eq!(near["holders_more"], 2);
+    // Three consumers per class, which are the same.
+    let found = explain(&cloud, "resources=VCPU:4,MEMORY_MB:1000").await;
+    let near = &found["nearest"][0];
+    assert_eq!(near["holders"].as_array().unwrap().len(), 6);
+    assert_eq!(near["holders_more"], 1_102);
+}
+
 /// The trait is on a device, while the processors are on the host.
 #[tokio::test]
 async fn trait_on_another_provider_is_reported() {

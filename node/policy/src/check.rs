@@ -254,6 +254,38 @@ fn single_or(mut checks: Vec<Check>, many: fn(Vec<Check>) -> Check) -> Check {
     }
 }
 
+/// The rules without references to rules that equal an earlier one of the same `and` or `or`. Results
+/// are the same. The rule of this service's own routes refers to all of upstream's read rules, most
+/// of which are equal, and each request to such a route evaluates it.
+pub(super) fn without_equal_references(rules: &BTreeMap<String, Check>) -> BTreeMap<String, Check> {
+    let reduced = |checks: &[Check]| {
+        let mut seen: Vec<&Check> = Vec::new();
+        let mut is_new = |check: &&Check| {
+            let referred = match check {
+                Check::Rule(name) => rules.get(name).unwrap_or(check),
+                check => check,
+            };
+            let is_new = !seen.contains(&referred);
+            seen.push(referred);
+            is_new
+        };
+        checks
+            .iter()
+            .filter(|check| is_new(check))
+            .cloned()
+            .collect()
+    };
+    let reduce = |check: &Check| match check {
+        Check::And(checks) => Check::And(reduced(checks)),
+        Check::Or(checks) => Check::Or(reduced(checks)),
+        other => other.clone(),
+    };
+    let rules = rules.iter();
+    rules
+        .map(|(name, check)| (name.clone(), reduce(check)))
+        .collect()
+}
+
 /// Whether the rule of this name holds. A rule that refers to itself does not hold.
 pub(super) fn holds(
     rules: &BTreeMap<String, Check>,

@@ -300,3 +300,14 @@ fn faulty_rules_are_reported() {
     }
     assert_eq!(found.iter().map(|mistake| mistake.line).min(), Some(3));
 }
+
+/// Requests to this service's own routes need all of upstream's read rules, most of which are equal.
+#[test]
+fn equal_rules_are_evaluated_once() {
+    let policy = Policy::read(&PolicySettings::default()).unwrap();
+    let in_force = policy.in_force.load();
+    let Check::And(reads) = &in_force.rules["all_reads_api"] else {
+        panic!("several rules are required");
+    };
+    assert_eq!(reads.len(), 2, "{reads:?}");
+}

@@ -62,7 +62,9 @@ pub fn skip_entry(
     };
     let id = entry.log_id;
     if id.committed_leader_id().term != term {
-        return refused(format!("entry {index} has the log id {id}, which is not of term {term}"));
+        return refused(format!(
+            "entry {index} has the log id {id}, which is not of term {term}"
+        ));
     }
     let command = match &entry.payload {
         Payload::Normal(logged) => logged.to_string(),

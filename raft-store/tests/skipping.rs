@@ -120,7 +120,11 @@ fn an_entry_that_cannot_be_skipped_is_refused() {
     };
     assert_refused(3, 1, "already contains entry 3");
     assert_refused(9, 1, "already contains entry 9; its last entry is T1-N1.9");
-    assert_refused(12, 2, "entry 12 has the log id T1-N1.12, which is not of term 2");
+    assert_refused(
+        12,
+        2,
+        "entry 12 has the log id T1-N1.12, which is not of term 2",
+    );
     assert_refused(21, 1, "changes the membership");
     assert_refused(22, 1, "blank already");
     assert_refused(23, 1, "has no entry 23");

@@ -107,7 +107,9 @@ impl KeptBackups {
         words.extend(standing.problems.values().cloned());
         if let Some(age) = standing.copies_overdue() {
             let age = age.as_secs();
-            words.push(format!("no complete copy has been made in the bucket for {age} s"));
+            words.push(format!(
+                "no complete copy has been made in the bucket for {age} s"
+            ));
         }
         if let Some((from, to)) = standing.gap {
             words.push(format!(
@@ -216,7 +218,10 @@ mod tests {
         assert_eq!((kept.is_overdue(), kept.problem()), (false, None));
         tokio::time::advance(Duration::from_secs(1)).await;
         let words = kept.problem().unwrap();
-        assert!(words.contains("no good backup has been made for 121 s"), "{words}");
+        assert!(
+            words.contains("no good backup has been made for 121 s"),
+            "{words}"
+        );
 
         kept.found(UNIX_EPOCH, Duration::from_secs(100));
         assert!(!kept.is_overdue());

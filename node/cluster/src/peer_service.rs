@@ -177,7 +177,9 @@ fn must_be_own(from: u64, voted_for: u64) -> Result<(), Denied> {
     if from == voted_for {
         Ok(())
     } else {
-        Err(Denied::Misused("a node may ask for votes and send entries only for itself"))
+        Err(Denied::Misused(
+            "a node may ask for votes and send entries only for itself",
+        ))
     }
 }
 

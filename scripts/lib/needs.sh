@@ -184,10 +184,12 @@ ensure_python() {
 }
 
 # python_environment NAME REQUIREMENTS WHY: creates a virtual environment with these packages once,
-# and prints its path.
+# and prints its path. Changed constraints (`-c FILE`) create it again.
 python_environment() {
-    local name=$1 requirements=$2 why=$3 venv
-    venv=$placementd_cache/$name-$(sha256sum "$requirements" | cut -c1-12)
+    local name=$1 requirements=$2 why=$3 venv files
+    files=("$requirements")
+    mapfile -t -O 1 files < <(sed -n "s|^-c |$(dirname "$requirements")/|p" "$requirements")
+    venv=$placementd_cache/$name-$(cat "${files[@]}" | sha256sum | cut -c1-12)
     # Recreated if its Python was removed.
     if [ ! -e "$venv/ready" ] || ! "$venv/bin/python" -c '' 2>/dev/null; then
         ensure_python "$why"

@@ -25,19 +25,30 @@ class MariaDb:
         with open(os.path.join(directory, '.my.cnf'), 'w') as file:
             file.write(f'[client]\nsocket={self._socket}\nuser=root\n')
         self.environment = {'HOME': directory}
+        self._log = f'{directory}/mariadbd.log'
+        self._options = options
+        self.start()
+
+    def start(self):
         self.process = Process(
-            f'{directory}/mariadbd.log', '/usr/sbin/mariadbd', '--no-defaults', '--skip-networking',
-            '--max-connections=1024', f'--datadir={self._home}/data', f'--socket={self._socket}', **options)
+            self._log, '/usr/sbin/mariadbd', '--no-defaults', '--skip-networking',
+            '--max-connections=1024', f'--datadir={self._home}/data', f'--socket={self._socket}', **self._options)
         self.process.until(lambda: processes.accepts(self._socket))
 
     def create(self, name):
         processes.shell(f'mariadb -e "CREATE DATABASE {name} CHARACTER SET utf8"', env=os.environ | self.environment)
 
+    def query(self, statement):
+        """Returns the rows of a statement as text."""
+        command = ['mariadb', '--skip-column-names', '--batch', '-e', statement]
+        return subprocess.run(command, env=os.environ | self.environment, text=True, check=True,
+                              stdout=subprocess.PIPE).stdout.splitlines()
+
     def url(self, name):
         return f'mysql+pymysql://root@localhost/{name}?unix_socket={self._socket}&charset=utf8'
 
-    def stop(self):
-        self.process.stop()
+    def stop(self, sent=signal.SIGTERM):
+        self.process.stop(sent)
 
 
 class PostgreSql:

@@ -1,4 +1,4 @@
-"""The programs of the drill. Each has its own log, and none outlives the drill."""
+"""Programs that a drill or a cloud starts. Each has its own log, and none outlives the one that started it."""
 
 import ctypes
 import os
@@ -13,18 +13,26 @@ LIBC = ctypes.CDLL(None)
 
 
 class Failed(Exception):
-    """The drill cannot go on, or has found a violation; the message describes it."""
+    """The run cannot go on, or has found a violation; the message describes it."""
 
 
 class Process:
-    """A program that runs until it is stopped, or until the drill ends, however that ends."""
+    """A program that runs until it is stopped, or until the thread that started it ends, however that ends."""
 
     def __init__(self, log, *command, **options):
         self.command = command
         with open(log, 'ab') as output:
             self._process = subprocess.Popen(
-                command, stdin=subprocess.DEVNULL, stdout=output, stderr=output, preexec_fn=end_with_the_drill,
+                command, stdin=subprocess.DEVNULL, stdout=output, stderr=output, preexec_fn=end_with_parent,
                 **options)
+
+    @property
+    def pid(self):
+        return self._process.pid
+
+    def ended(self):
+        """Returns the exit status, or None while it runs."""
+        return self._process.poll()
 
     def send(self, sent):
         """Sends a signal."""
@@ -50,14 +58,14 @@ class Process:
             time.sleep(0.02)
 
 
-def end_with_the_drill():
+def end_with_parent():
     LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 def run(*command, **options):
     """Runs a program to its end."""
     done = subprocess.run(command, stdin=subprocess.DEVNULL, text=True, stdout=subprocess.PIPE,
-                          stderr=subprocess.STDOUT, preexec_fn=end_with_the_drill, check=False, **options)
+                          stderr=subprocess.STDOUT, preexec_fn=end_with_parent, check=False, **options)
     if done.returncode:
         raise Failed(f'{" ".join(command)}\nended with {done.returncode}\n{done.stdout}')
 

@@ -51,6 +51,13 @@ class Node:
             file.write(f'node_id = {id}\ndata_dir = "{self.directory}/data"\ninitial_members = {members}\n'
                        f'{settings}listen = "{self.api}"\n[peer]\nlisten = "127.0.0.1:{ports[1]}"\n')
 
+    @property
+    def pid(self):
+        return self._process.pid
+
+    def send(self, sent):
+        self._process.send(sent)
+
     def start(self):
         self._process = Process(self._log, 'placementd', '--config', f'{self.directory}/placementd.toml')
         return self
@@ -61,6 +68,10 @@ class Node:
     def leave(self):
         """Stops it with SIGTERM, so that it still answers requests that balancers send."""
         self._process.send(signal.SIGTERM)
+
+    def stop_cleanly(self):
+        """Stops it with SIGTERM, and waits until it has ended."""
+        self._process.stop()
 
     def stop(self):
         self._process.stop(signal.SIGKILL)

@@ -1,0 +1,68 @@
+"""What must hold after a scenario."""
+
+import json
+import time
+
+# The commands of docs/placementctl.md; no deleted server can be restored here.
+SERVERS = 'openstack --os-compute-api-version 2.69 server list --all-projects --long --no-name-lookup -f json'
+MIGRATIONS = 'openstack --os-compute-api-version 2.59 server migration list -f json'
+# Nova confirms and deletes in the background.
+SETTLED_S = 30
+
+
+def all_active(row, boots):
+    bad = [boot for boot in boots if boot.status != 'ACTIVE']
+    return row.must(not bad, f'{len(bad)} of {len(boots)} boots are not ACTIVE, such as {bad[:1]}')
+
+
+def consistent(cloud, row):
+    """Each server holds its flavor on its host and nothing else; nothing else is held."""
+    until = time.monotonic() + SETTLED_S
+    while (found := differences(cloud.client)) and time.monotonic() < until:
+        time.sleep(2)
+    row.stray += len(found)
+    row.must(not found, f'{len(found)} allocations differ from the servers: {"; ".join(found[:5])}')
+
+
+def differences(client):
+    """Compares Placement's allocations with Nova's servers."""
+    held = client.allocations()
+    found = []
+    for server in client.servers():
+        host, flavor = server['OS-EXT-SRV-ATTR:hypervisor_hostname'], server['flavor']
+        expected = {host: {'VCPU': flavor['vcpus'], 'MEMORY_MB': flavor['ram'], 'DISK_GB': flavor['disk']}}
+        # A server in ERROR without a host, or offloaded, holds nothing.
+        if server['status'] == 'SHELVED_OFFLOADED' or not host:
+            expected = {}
+        actual = held.pop(server['id'], {})
+        if actual != expected:
+            found.append(f'{server["id"]} ({server["status"]}) has {actual}, not {expected}')
+    return found + [f'{consumer}, which is no server, has {actual}' for consumer, actual in held.items()]
+
+
+def audits(cloud, row):
+    """Nova's own audit, and that of placementctl, find nothing."""
+    status, output, errors = cloud.tried(*cloud.nova.manager(), 'placement', 'audit', '--verbose')
+    row.must(status == 0, f'nova-manage placement audit ended with {status}: {output[-300:]} {errors[-300:]}')
+    if not hasattr(cloud.placement, 'ctl'):
+        return
+    status, output, errors = audited(cloud)
+    row.must(status == 0, f'placementctl consumers audit ended with {status}: {output[-300:]} {errors[-300:]}')
+
+
+def audited(cloud):
+    """Runs `placementctl consumers audit` with Nova's lists."""
+    return cloud.tried(*cloud.placement.ctl_command(), 'consumers', 'audit', '--older-than', '0s',
+                       '--servers-command', SERVERS, '--migrations-command', MIGRATIONS)
+
+
+def nothing_left(cloud, row):
+    """No allocations, and no usage of any provider."""
+    consistent(cloud, row)
+    used = {}
+    for provider in cloud.client.providers():
+        usages = cloud.client.get('placement', f'/resource_providers/{provider["uuid"]}/usages')['usages']
+        if any(usages.values()):
+            used[provider['name']] = usages
+    row.must(not used, f'providers are used after all is deleted: {json.dumps(used)[:300]}')
+    audits(cloud, row)

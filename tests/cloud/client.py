@@ -1,0 +1,152 @@
+"""What users and operators ask the cloud for, over the REST APIs."""
+
+import threading
+import time
+
+from keystoneauth1 import adapter, exceptions, session
+from keystoneauth1.identity import v3
+
+import parts
+from processes import Failed
+from stand_ins import IMAGE
+
+COMPUTE = '2.90'
+PLACEMENT = '1.39'
+# At most this long for one server to reach a state.
+PATIENCE_S = 180
+# Set once the run is to end: all threads then fail with their next request.
+INTERRUPTED = threading.Event()
+
+
+class Client:
+    """The admin of the project `demo`. Sessions are per thread."""
+
+    def __init__(self, url, trusted, project='demo'):
+        self._auth = v3.Password(url, username='admin', password=parts.ADMIN_PASSWORD, project_name=project,
+                                 user_domain_id='default', project_domain_id='default')
+        self._trusted = trusted
+        self._local = threading.local()
+
+    def request(self, service, method, path, json=None, accepted=(200, 201, 202, 204), **headers):
+        """Returns the answer; fails with its text if its status is unexpected."""
+        answer = self.ask(service, method, path, json, **headers)
+        if answer.status_code not in accepted:
+            raise Failed(f'{method} {service} {path}: {answer.status_code} {answer.text[:300]}')
+        return answer
+
+    def ask(self, service, method, path, json=None, **headers):
+        if INTERRUPTED.is_set():
+            raise Failed('interrupted')
+        if not hasattr(self._local, 'session'):
+            self._local.session = session.Session(self._auth, verify=self._trusted, timeout=120)
+        to = adapter.Adapter(self._local.session, service_type=service, interface='public', connect_retries=3,
+                             status_code_retries=3,
+                             default_microversion={'compute': COMPUTE, 'placement': PLACEMENT}.get(service))
+        try:
+            return to.request(path, method, json=json, raise_exc=False, headers=headers)
+        except exceptions.ClientException as error:
+            raise Failed(f'{method} {service} {path}: {error}') from error
+
+    def get(self, service, path):
+        return self.request(service, 'GET', path).json()
+
+    # Keystone.
+
+    def create(self, what, **body):
+        return self.request('identity', 'POST', f'/{what}s', {what: body}).json()[what]['id']
+
+    def grant(self, project, user, role):
+        roles = self.get('identity', f'/roles?name={role}')['roles']
+        self.request('identity', 'PUT', f'/projects/{project}/users/{user}/roles/{roles[0]["id"]}')
+
+    # Nova.
+
+    def flavor(self, name, vcpus, memory_mb=256, disk_gb=1):
+        body = {'name': name, 'id': name, 'vcpus': vcpus, 'ram': memory_mb, 'disk': disk_gb}
+        self.request('compute', 'POST', '/flavors', {'flavor': body})
+
+    def boot(self, name, flavor, **more):
+        """Sends the request for a server; returns its id and the id of the request."""
+        body = {'name': name, 'flavorRef': flavor, 'imageRef': IMAGE, 'networks': 'none', **more}
+        answer = self.request('compute', 'POST', '/servers', {'server': body})
+        return answer.json()['server']['id'], answer.headers['x-openstack-request-id']
+
+    def act(self, server, action, arguments=None):
+        self.request('compute', 'POST', f'/servers/{server}/action', {action: arguments})
+
+    def delete(self, server):
+        self.request('compute', 'DELETE', f'/servers/{server}', accepted=(204, 404))
+
+    def server(self, server):
+        """Returns the server, or None if it is gone."""
+        answer = self.request('compute', 'GET', f'/servers/{server}', accepted=(200, 404))
+        return answer.json()['server'] if answer.status_code == 200 else None
+
+    def servers(self, query=''):
+        """Returns all servers of all projects."""
+        found, marker = [], ''
+        while page := self.get('compute', f'/servers/detail?all_tenants=1&limit=500{query}{marker}')['servers']:
+            found += page
+            marker = f'&marker={page[-1]["id"]}'
+        return found
+
+    def until(self, server, *statuses, seconds=PATIENCE_S):
+        """Waits until the server has one of these states and no task; `None` waits until it is gone."""
+        started = time.monotonic()
+        while True:
+            found = self.server(server)
+            status = found and found['status']
+            if status in statuses and not (found and found['OS-EXT-STS:task_state']):
+                return found
+            if status == 'ERROR':
+                raise Failed(f'{server} is in ERROR: {found.get("fault", {}).get("message")}')
+            if time.monotonic() - started > seconds:
+                raise Failed(f'{server} is {status} after {seconds} s, not {statuses}')
+            time.sleep(0.5)
+
+    def until_elsewhere(self, server, host, seconds=PATIENCE_S):
+        """Waits until the server has left a host and has no task."""
+        started = time.monotonic()
+        while True:
+            found = self.server(server)
+            if found['OS-EXT-SRV-ATTR:host'] != host and not found['OS-EXT-STS:task_state']:
+                return
+            if found['status'] == 'ERROR' or time.monotonic() - started > seconds:
+                raise Failed(f'{server} is still on {host} after {time.monotonic() - started:.0f} s: {found["status"]}')
+            time.sleep(0.5)
+
+    def zone(self, name, hosts):
+        """Creates an aggregate of nova-computes that is an availability zone."""
+        body = {'aggregate': {'name': name, 'availability_zone': name}}
+        aggregate = self.request('compute', 'POST', '/os-aggregates', body).json()['aggregate']['id']
+        for host in hosts:
+            self.request('compute', 'POST', f'/os-aggregates/{aggregate}/action', {'add_host': {'host': host}})
+
+    def services(self, binary='nova-compute'):
+        return self.get('compute', f'/os-services?binary={binary}')['services']
+
+    def set_service(self, id, **settings):
+        self.request('compute', 'PUT', f'/os-services/{id}', settings)
+
+    def hypervisors(self):
+        return self.get('compute', '/os-hypervisors')['hypervisors']
+
+    def migrations(self):
+        return self.get('compute', '/os-migrations')['migrations']
+
+    # Placement.
+
+    def providers(self):
+        return self.get('placement', '/resource_providers')['resource_providers']
+
+    def placement_inventories(self):
+        return len(self.get('placement', '/resource_providers?resources=VCPU:1')['resource_providers'])
+
+    def allocations(self):
+        """Returns all allocations: of each consumer the resources by the name of the provider."""
+        found = {}
+        for provider in self.providers():
+            held = self.get('placement', f'/resource_providers/{provider["uuid"]}/allocations')['allocations']
+            for consumer, allocation in held.items():
+                found.setdefault(consumer, {})[provider['name']] = allocation['resources']
+        return found

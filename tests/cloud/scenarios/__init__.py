@@ -1,0 +1,32 @@
+"""The scenarios, in the order in which they run. Each is a module whose `run(cloud, new_row)` makes one
+row of figures or several."""
+
+from fleet import Fleet
+from processes import Failed
+from report import Row
+
+from . import boots, heal, last_slots, leader_loss, moves, smoke
+
+ALL = {'smoke': smoke, 'boots': boots, 'last-slots': last_slots, 'leader-loss': leader_loss, 'moves': moves,
+       'heal': heal}
+
+
+def run(name, cloud, rows):
+    """Runs a scenario, and adds its rows."""
+    def new_row(part=None):
+        if rows_of_this:
+            rows_of_this[-1].show()
+        row = Row(f'{name}: {part}' if part else name, cloud.placement.name)
+        rows_of_this.append(row)
+        rows.append(row)
+        return row
+
+    rows_of_this = []
+    try:
+        ALL[name].run(cloud, new_row)
+    except Failed as failure:
+        rows_of_this[-1].must(False, str(failure))
+        # The next scenario begins with an empty cloud.
+        Fleet(cloud.client).delete_all()
+    finally:
+        rows_of_this[-1].show()

@@ -259,21 +259,19 @@ fn single_or(mut checks: Vec<Check>, many: fn(Vec<Check>) -> Check) -> Check {
 /// of which are equal, and each request to such a route evaluates it.
 pub(super) fn without_equal_references(rules: &BTreeMap<String, Check>) -> BTreeMap<String, Check> {
     let reduced = |checks: &[Check]| {
-        let mut seen: Vec<&Check> = Vec::new();
-        let mut is_new = |check: &&Check| {
+        let mut seen = Vec::new();
+        let mut kept = Vec::new();
+        for check in checks {
             let referred = match check {
                 Check::Rule(name) => rules.get(name).unwrap_or(check),
                 check => check,
             };
-            let is_new = !seen.contains(&referred);
-            seen.push(referred);
-            is_new
-        };
-        checks
-            .iter()
-            .filter(|check| is_new(check))
-            .cloned()
-            .collect()
+            if !seen.contains(&referred) {
+                seen.push(referred);
+                kept.push(check.clone());
+            }
+        }
+        kept
     };
     let reduce = |check: &Check| match check {
         Check::And(checks) => Check::And(reduced(checks)),

@@ -116,7 +116,7 @@ fn a_node_whose_log_is_gone_is_refused_before_it_can_vote_again() {
         );
         let lost = format!("{} is gone, but node 1 of cluster", log.display());
         assert_says(&words, &lost);
-        assert_says(&words, "no longer knows how it voted");
+        assert_says(&words, "does not know how it voted");
         assert_says(&words, "join again");
     };
 

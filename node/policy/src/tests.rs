@@ -301,7 +301,7 @@ fn faulty_rules_are_reported() {
     assert_eq!(found.iter().map(|mistake| mistake.line).min(), Some(3));
 }
 
-/// Requests to this service's own routes need all of upstream's read rules, most of which are equal.
+/// Requests to this service's own routes need all of upstream's read rules; most are equal.
 #[test]
 fn equal_rules_are_evaluated_once() {
     let policy = Policy::read(&PolicySettings::default()).unwrap();

@@ -61,9 +61,16 @@ pub async fn claim_for_request(client: &Client, host: Uuid, request_id: &str) ->
 /// If the node does not show the change.
 pub async fn request_of(client: &Client, consumer: Uuid) -> Value {
     let path = format!("/placementd/v1/history?consumer={consumer}");
-    let history: Result<Value, _> = client.fetch(ApiRequest::get(&path)).await;
-    let history = history.expect("a node with change history");
-    let entry = &history["history"][0];
-    assert!(entry.is_object(), "{history}");
-    entry["request_id"].clone()
+    let mut page = path.clone();
+    loop {
+        let history: Result<Value, _> = client.fetch(ApiRequest::get(&page)).await;
+        let history = history.expect("a node with change history");
+        if let Some(entry) = history["history"].get(0) {
+            return entry["request_id"].clone();
+        }
+        // On a busy machine a page can end before it has an entry.
+        let next = history["next"].as_str();
+        let next = next.expect("the change is in the history");
+        page = format!("{path}&before={next}");
+    }
 }

@@ -159,3 +159,21 @@ fn rows_being_written_do_not_mix_with_a_snapshot() {
         assert_eq!(node.core.ledger().floor().index, 40);
     });
 }
+
+/// Two covers end in any order. An older one would keep the log longer than needed.
+#[test]
+fn openraft_gets_the_newest_cover_whichever_ends_last() {
+    let node = Node::new();
+    node.apply(1..=4);
+    let older = node.core.cover().unwrap();
+    node.apply(5..=8);
+    let newer = node.core.cover().unwrap();
+    for order in [[&older, &newer], [&newer, &older]] {
+        for covered in order {
+            node.core.keep_covered(Arc::clone(covered));
+        }
+        let taken = node.core.take_covered().unwrap();
+        assert_eq!(taken.last, newer.last);
+    }
+    assert!(node.core.take_covered().is_none());
+}

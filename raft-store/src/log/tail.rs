@@ -171,3 +171,28 @@ impl Tail {
 fn next_index(id: Option<&LogId>) -> u64 {
     id.map_or(0, |id| id.index + 1)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::wire::WireLogId;
+
+    fn id(index: u64) -> LogId {
+        let (term, node) = (1, 1);
+        WireLogId { term, node, index }.into()
+    }
+
+    /// A loss of power may take entries that are not written yet. A start must not find them
+    /// committed.
+    #[test]
+    fn commit_index_is_written_after_its_entry() {
+        let mut tail = Tail {
+            committed: Some(id(7)),
+            ..Tail::default()
+        };
+        assert_eq!(tail.take_committed(None), None);
+        assert_eq!(tail.take_committed(Some(id(6))), None);
+        assert_eq!(tail.take_committed(Some(id(7))), Some(id(7)));
+        assert_eq!(tail.take_committed(Some(id(9))), None, "it is written");
+    }
+}

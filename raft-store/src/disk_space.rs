@@ -212,6 +212,17 @@ mod tests {
         assert!(expected < light && room.metrics.state().sst_bytes > light);
     }
 
+    #[tokio::test]
+    async fn room_is_checked_for_the_bytes_that_are_to_be_written() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = new_store(dir.path());
+        let room = SpaceCheck::new(dir.path().to_owned(), &store);
+        room.check(0).await.unwrap();
+        let free = free_now(dir.path()).unwrap();
+        let error = room.check(free + free / 4).await.unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::StorageFull, "{error}");
+    }
+
     #[test]
     fn files_in_subdirectories_count() {
         let dir = tempfile::tempdir().unwrap();

@@ -227,18 +227,41 @@ async fn install(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::fixtures::SingleMember;
     use placement_machine::new_store;
     use placement_raft_store::wire::Blob;
 
-    #[test]
-    fn part_that_ends_beyond_its_snapshot_is_refused() {
-        let part = |offset, length| SnapshotCall {
+    /// A part of a snapshot of 100 bytes.
+    fn part(offset: u64, length: usize) -> SnapshotCall {
+        SnapshotCall {
             vote: (&Vote::new(1, 1)).into(),
             meta: WireSnapshotMeta::default(),
             bytes: 100,
             offset,
             data: Blob(vec![0; length].into()),
+        }
+    }
+
+    /// The old rows stay until a compaction.
+    #[tokio::test]
+    async fn snapshot_is_begun_with_room_for_its_file_and_its_rows() {
+        let alone = SingleMember::start().await;
+        let node = &alone.running;
+        let free = disk_space::free_now(&node.replica.config.data_dir).unwrap();
+        let large = SnapshotCall {
+            bytes: free / 4 * 3,
+            ..part(0, 0)
         };
+        let Err(SnapshotReply::NotNow(reason)) = begin(node, 2, &large) else {
+            panic!("it is begun");
+        };
+        assert!(reason.contains("bytes of free space"), "{reason}");
+        assert!(begin(node, 2, &part(0, 0)).is_ok());
+        alone.stop().await;
+    }
+
+    #[test]
+    fn part_that_ends_beyond_its_snapshot_is_refused() {
         assert!(check_end(&part(90, 10)).is_ok());
         for (offset, length) in [(90, 11), (0, 101), (u64::MAX, 1)] {
             let refused = check_end(&part(offset, length)).unwrap_err();

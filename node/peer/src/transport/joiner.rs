@@ -130,6 +130,17 @@ mod tests {
     }
 
     #[test]
+    fn pieces_of_a_message_that_is_too_long_are_an_error() {
+        let half = FRAME_BYTES_MAX / 2;
+        let message = |rest| {
+            let first = Frame::new(Kind::Piece, 1, vec![0; half]);
+            joined([first, Frame::new(Kind::Request, 1, vec![0; rest])])
+        };
+        assert!(message(half).is_ok());
+        assert!(message(half + 1).is_err());
+    }
+
+    #[test]
     fn packed_message_is_joined_and_unpacked() {
         let body: Vec<u8> = (0..100_000u32)
             .flat_map(|n| (n / 3).to_be_bytes())

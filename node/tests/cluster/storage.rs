@@ -77,23 +77,52 @@ async fn node_that_cannot_read_newer_entries_is_quarantined() {
     drop(left);
 }
 
+/// A member that leads in the name of another could make nodes follow a leader that was not
+/// elected.
+#[tokio::test(flavor = "multi_thread")]
+async fn append_in_the_name_of_another_node_is_rejected() {
+    let machines = cluster(3).await;
+    let leader = settled(&machines).await;
+    let [from, to] = [1, 2].map(|next| &machines[(leader + next) % 3]);
+    let vote = WireVote {
+        term: to.node().status().term + 1,
+        node: machines[leader].id(),
+        committed: true,
+    };
+    let answer = send_append(from, to, vote, &[]).await;
+    let words = "send entries only for itself";
+    assert!(answer.contains(words), "{answer}");
+}
+
 /// Sends a log entry whose record is newer than any version, as the node `from`; returns the
 /// answer.
 async fn send_newer_entry(from: &Machine, to: &Machine) -> String {
-    let mut stream = connected(from, to).await;
-
-    // An append: vote, previous entry, commit index, number of entries, stream.
     let vote = WireVote {
         term: from.node().status().term,
         node: from.id(),
         committed: true,
     };
-    let head = (vote, None::<WireLogId>, None::<WireLogId>, 1, None::<u64>);
+    send_append(from, to, vote, &[&[99]]).await
+}
+
+/// Sends an append with these encoded entries, as the node `from`; returns the answer.
+async fn send_append(from: &Machine, to: &Machine, vote: WireVote, entries: &[&[u8]]) -> String {
+    let mut stream = connected(from, to).await;
+
+    // An append: vote, previous entry, commit index, number of entries, stream.
+    let count = u32::try_from(entries.len()).unwrap();
+    let head = (
+        vote,
+        None::<WireLogId>,
+        None::<WireLogId>,
+        count,
+        None::<u64>,
+    );
     let head = wire::encode(RecordVersion::FIRST, &head);
     let mut body = vec![1];
-    for part in [head.as_slice(), &[99]] {
+    for part in [head.as_slice()].iter().chain(entries) {
         body.extend(u32::try_from(part.len()).unwrap().to_be_bytes());
-        body.extend(part);
+        body.extend(*part);
     }
     write_frame(&mut stream, 4, 1, &body).await;
     String::from_utf8_lossy(&read_frame(&mut stream).await).into_owned()

@@ -1,5 +1,6 @@
 //! The history of changes, latest first.
 
+use placement_api::http::ApiSettings;
 use serde_json::{Value, json};
 
 use crate::cloud::{Cloud, uuid};
@@ -250,6 +251,49 @@ async fn pages_have_each_entry_once() {
     assert_eq!(verbs(&kept).len(), 3);
     assert_eq!(
         (&kept["oldest"], &kept["next"]),
+        (&json!("1.3"), &Value::Null)
+    );
+}
+
+/// The answer has a bounded size however long its entries are.
+#[tokio::test]
+async fn page_of_long_entries_ends_before_its_limit() {
+    let mut settings = ApiSettings::default();
+    settings.limits.aggregates = 3_000;
+    let cloud = Cloud::with(settings);
+    cloud.provider(1, None).await;
+    let path = format!("/resource_providers/{}/aggregates", uuid(1));
+    for round in 1..=8 {
+        let aggregates: Vec<_> = (0..3_000)
+            .map(|number| uuid(round * 10_000 + number))
+            .collect();
+        let generation = cloud.generation(1).await;
+        let body = json!({"resource_provider_generation": generation, "aggregates": aggregates});
+        cloud.put(&path, body).expect(200).await;
+    }
+    let mut pages = Vec::new();
+    let mut query = "kind=aggregate".to_owned();
+    loop {
+        let page = history(&cloud, &query).await;
+        pages.push(verbs(&page).len());
+        let Some(next) = page["next"].as_str() else {
+            break;
+        };
+        query = format!("kind=aggregate&before={next}");
+    }
+    // An entry has the aggregates before and after it, 117 kB each. Nothing precedes the first.
+    assert_eq!(pages, [3, 3, 2]);
+}
+
+/// Otherwise the entries that expire in the meantime would be missing without a trace.
+#[tokio::test]
+async fn oldest_place_is_right_after_entries_expired_during_the_read() {
+    let cloud = host().await;
+    cloud.memory.keep_after_next_page(3);
+    let page = history(&cloud, "").await;
+    assert_eq!(verbs(&page).len(), 3);
+    assert_eq!(
+        (&page["oldest"], &page["next"]),
         (&json!("1.3"), &Value::Null)
     );
 }

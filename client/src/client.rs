@@ -191,9 +191,9 @@ impl Client {
         self
     }
 
-    /// Also repeats writes with an unknown outcome. This is safe for writes that a generation or a
-    /// UUID chosen by the caller protects from being applied twice. A repetition may then conflict
-    /// with the caller's own first attempt.
+    /// Also repeats writes with an unknown outcome. This is safe for writes that cannot be applied
+    /// twice, because they contain a generation or a UUID chosen by the caller. A repetition may
+    /// then conflict with the caller's own first attempt.
     pub fn repeating_unknown(mut self) -> Self {
         self.repeat_unknown = true;
         self

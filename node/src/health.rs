@@ -223,7 +223,10 @@ async fn readyz(State(checks): State<HealthChecks>) -> Response {
         Ok(PromiseStatus::Confirmed) => String::new(),
         Ok(PromiseStatus::Waiting(reason)) => format!("requests wait for a leader: {reason}\n"),
         Ok(PromiseStatus::CutOff(reason)) => {
-            format!("cut off from the leader ({reason}): reads are local, and writes are refused\n")
+            format!(
+                "cut off from the leader ({reason}): reads with the default consistency are \
+                answered from this node's state, which may be out of date; writes are refused\n"
+            )
         }
         Err(reason) => {
             return (StatusCode::SERVICE_UNAVAILABLE, format!("{reason}\n")).into_response();

@@ -193,7 +193,8 @@ impl Partitions {
         partition_api
     }
 
-    /// The API at the listener of a partition before it is known whether the partition exists.
+    /// The API for a partition's own listener. It is created before the node knows whether the
+    /// partition exists.
     pub(crate) fn unknown_partition_api(&self, name: &PartitionName) -> Arc<PartitionApi> {
         let api = self.default.for_partition(self.api_of(None, name, None));
         PartitionApi::new(api, &self.checks, Counter::default())

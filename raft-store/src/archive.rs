@@ -211,8 +211,9 @@ pub struct LogArchive {
     dir: BackupDir,
     file: Option<SyncedFile>,
     next: u64,
-    /// Each earlier entry is in a backup or in the archived log, or was reported as missing. 0 if
-    /// there are no backups and no archived log.
+    /// Index from which missing entries are reported: each earlier entry is in a backup or in the
+    /// archived log, was reported, or precedes all of them. 0 if there were no backups and no
+    /// archived log when this was opened.
     missed_from: u64,
 }
 
@@ -355,7 +356,7 @@ impl Until {
         }
     }
 
-    /// Whether a backup that covers the entries up to `index` contains nothing beyond this end.
+    /// Whether this end is at or after the last entry of `backup`, which has the index `index`.
     fn is_after(self, index: u64, backup: &Path) -> Result<bool, SnapshotError> {
         Ok(match self {
             Self::End => true,

@@ -294,8 +294,9 @@ fn look_at_log(
             && applied != there
         {
             found.unfinished.push(format!(
-                "the state contains entry {applied}, but the log contains {there}: a crash undid a \
-                 truncation of the log, and the next start repeats it"
+                "the state contains entry {applied}, but the log contains {there} at the same index: a \
+                 crash undid a truncation of the log. The next start discards all entries of the \
+                 log, which then begins after the state"
             ));
         }
         if let Payload::Membership(membership) = &entry.payload {

@@ -69,7 +69,8 @@ pub struct Backup {
     pub passed_over: Option<String>,
     /// Why the restored state may end before the requested moment.
     pub ends_early: Option<String>,
-    /// The archived entries after the end.
+    /// The archived entries that were not restored, because they are after the requested end;
+    /// `None` if there are none.
     pub left_out: Option<SkippedEntries>,
     /// Why the timestamps do not show which entries were written before the requested moment;
     /// `None` if they do.

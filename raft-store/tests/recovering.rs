@@ -28,7 +28,7 @@ pub(crate) fn survivor(dir: &Path) {
     });
 }
 
-/// A node whose rows were flushed up to entry 20, and its log only up to entry 9.
+/// A node whose rows are flushed up to entry 20, but whose log ends at entry 9.
 pub(crate) fn ahead_of_its_log(dir: &Path) {
     run(async {
         let mut store = opened(dir);

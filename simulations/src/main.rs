@@ -56,7 +56,7 @@ enum Action {
 
 #[derive(Debug, Args)]
 struct One {
-    /// Number of the seed to run
+    /// Seed of the run
     #[arg(long)]
     seed: u64,
     #[command(flatten)]

@@ -9,7 +9,7 @@ use rand::rngs::SmallRng;
 use crate::choice::one_of;
 use crate::nodes::Nodes;
 
-/// Round trips between sites to choose from, in milliseconds.
+/// Round-trip times between sites to choose from, in milliseconds.
 const ROUND_TRIPS_MS: [u64; 8] = [1, 5, 10, 30, 60, 100, 150, 200];
 /// Numbers of voters per region to choose from.
 const VOTERS: [&[u64]; 8] = [

@@ -141,7 +141,7 @@ impl Watcher {
         };
         let came = match response.status().as_u16() {
             200 => self.read(response.into_body(), life, until).await,
-            // The token belongs to the lost cluster.
+            // All nodes were lost and started again with a new history since this token was issued.
             412 => {
                 self.mirror = None;
                 Ok(false)

@@ -36,8 +36,9 @@ pub struct LostData {
 /// Files and directory entries that were synced.
 #[derive(Debug, Default)]
 struct Synced {
-    /// For each file: its length, and the length of the invalid beginning of its records of
-    /// overwritten data, in bytes.
+    /// For each file, as of its last sync: its length, and the length of its `.over` file (the
+    /// records of overwritten data), in bytes. This part of the `.over` file is not restored, since
+    /// the sync made the new content durable.
     files: BTreeMap<String, (u64, u64)>,
     /// Entries of each directory: name and file.
     directories: BTreeMap<String, BTreeMap<String, String>>,

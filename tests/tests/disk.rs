@@ -76,8 +76,8 @@ async fn nearly_full_disks_refuse_claims_but_allow_deletions() {
         file.write_all(&ballast[..room.saturating_sub(12_000_000)])
             .unwrap();
     };
-    // One full disk is no majority: claims continue under this leader and under the next one, which
-    // checks the disks after a while.
+    // One nearly full disk is not a majority, so claims continue, under this leader and under the
+    // next one. The sleep gives the next leader time to check the disks.
     let full = cluster.leader().await.unwrap();
     fill(full);
     claim(&client, host).await.unwrap();

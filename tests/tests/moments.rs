@@ -107,8 +107,8 @@ async fn any_time_since_the_oldest_backup_is_restorable_except_gaps() {
     let taken = printed(&back_up(&cluster, &file));
     cluster.stop_node(1).await.unwrap();
 
-    // The newest restorable state is the same from the oldest backup and the log, from the newest
-    // backup, and in the backup of the running node.
+    // A restore from the newest backup in the directory, and one from the oldest backup and the
+    // log, both give the state that the backup of the running node has.
     let whole = |further: &[&str]| {
         let cluster = Cluster::prepare(1, "").unwrap();
         let output = restore(&cluster, 1, &dir, further);

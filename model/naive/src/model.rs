@@ -119,7 +119,9 @@ impl Naive {
         self.once(stamped, |_| Outcome::Done(Reply::Done))
     }
 
-    /// Runs `run` for a new entry, or returns the earlier outcome.
+    /// Runs `run`, unless the write may have been applied before: then returns the earlier outcome,
+    /// or [`Outcome::AnsweredBefore`] if that is no longer known. An entry without a write id
+    /// always runs.
     pub(crate) fn once(
         &mut self,
         stamped: &Stamped,

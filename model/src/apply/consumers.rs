@@ -166,7 +166,8 @@ pub(super) fn is_as_requested(state: &State, consumer: &ConsumerAllocations) -> 
     **current == requested
 }
 
-/// Keeps the last of several entries with the same key, as a JSON object does.
+/// Keeps the last of several entries with the same key, as Python's JSON parser, and so upstream,
+/// does with repeated members.
 pub(super) fn keep_last_per_key<T, K: Ord>(entries: &[T], key: impl Fn(&T) -> &K) -> Vec<&T> {
     if entries.len() < 2 {
         return entries.iter().collect();

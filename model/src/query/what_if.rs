@@ -19,8 +19,8 @@ const TOGETHER_MAX: u64 = 256;
 pub struct Fit {
     /// Number of successful claims.
     pub count: u64,
-    /// Whether no other order of claims fits more often. This holds if every claim uses a single
-    /// standalone provider. Otherwise the count is a lower bound.
+    /// Whether `count` is the maximum over all orders of claims: the count is complete, and every
+    /// claim uses a single standalone provider. Otherwise `count` is a lower bound.
     pub exact: bool,
     /// Whether claiming ended because no candidate remained, not because of the limit or the watch.
     pub complete: bool,

@@ -23,8 +23,8 @@ pub enum Exposed {
     },
     /// Another user owns it.
     #[error(
-        "{path} belongs to user {owner}, but this process runs as user {own}; run it as the owner, \
-        e.g. with `runuser`, or give it to that user with `chown -R`"
+        "{path} belongs to user {owner}, but this process runs as user {own}: start the process as \
+        user {owner}, e.g. with `runuser`, or give {path} to user {own} with `chown -R`"
     )]
     Owner {
         /// The directory or file.

@@ -48,8 +48,9 @@ struct QueueUsage {
 }
 
 impl QueueUsage {
-    /// If a second has passed, ends its measurement, records the rate, and forgets a rate that is
-    /// too old. Begins a measurement if more than `CROWD` writes wait and none is running.
+    /// At the first call in a new second of the clock: ends the measurement of the earlier second,
+    /// records its rate if it is usable, and forgets a rate that is too old. Begins a measurement
+    /// if more than `CROWD` writes wait and no measurement is running.
     fn look(&mut self, now: Duration) {
         const SECOND: Duration = Duration::from_secs(1);
         let second = now.as_secs();

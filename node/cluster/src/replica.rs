@@ -244,8 +244,8 @@ impl Replica {
             return Ok(());
         }
         Err(format!(
-            "this needs feature level {needed}, but the cluster is at {level}: it rises once all \
-             nodes run a version that supports it"
+            "this needs feature level {needed}, but the cluster is at {level}: the level rises once \
+             all nodes run a version that supports {needed}"
         ))
     }
 

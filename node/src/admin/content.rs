@@ -150,8 +150,8 @@ fn must_be_known(of_backup: Level, level: Level) -> Result<(), Failed> {
         return Ok(());
     }
     let detail = format!(
-        "this needs feature level {of_backup}, but the cluster is at {level}: it rises once all nodes \
-        run a version that supports it; nothing was changed"
+        "this needs feature level {of_backup}, but the cluster is at {level}: the level rises once all \
+        nodes run a version that supports {of_backup}; nothing was changed"
     );
     Err(failed(StatusCode::CONFLICT, detail))
 }

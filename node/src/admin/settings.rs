@@ -41,7 +41,7 @@ impl AdminSection {
             AdminTls::Off => Err(Invalid::new(
                 "admin.listen",
                 "is not a loopback address, and every client would have full access: set admin.tls \
-                = \"require\", or leave it empty and use the socket",
+                = \"require\", or leave admin.listen empty and use the Unix socket",
             )),
         }
     }

@@ -36,8 +36,8 @@ pub(super) enum Task {
         file: PathBuf,
     },
     #[command(
-        about = "Fetches and verifies a node's copies in the bucket of [backup_s3]; without --from \
-            it lists the copies"
+        about = "Fetches a node's backups and archived log from the bucket of [backup_s3] and \
+            verifies them; without --from, lists what the bucket has of each node"
     )]
     FetchBackup(FetchBackup),
     /// Creates the data directory of a member of a new cluster that begins with a backup; run it
@@ -165,7 +165,8 @@ const FROM: &str = "A backup, or a directory of [backup]";
 /// A moment in a directory of `[backup]`.
 #[derive(Args)]
 struct MomentArgs {
-    /// Restore this moment from a directory, such as 2026-11-22T10:00:00Z; default: the last one
+    /// Use the state at this time, such as 2026-11-22T10:00:00Z; needs a directory of [backup];
+    /// default: the newest state
     #[arg(long, value_name = "TIME", value_parser = moment)]
     until: Option<Timestamp>,
     /// Restore up to this log entry from a directory; `inspect kept-log` lists the entries
@@ -258,7 +259,8 @@ pub(super) struct SkipEntry {
     /// The term of the entry
     #[arg(long, value_name = "N")]
     term: u64,
-    /// Confirms that a write is lost, and that the command is run on all nodes
+    /// Required to change the log: you accept that the write will be lost, and you will run this
+    /// command on all nodes
     #[arg(long)]
     i_understand: bool,
     #[command(flatten)]

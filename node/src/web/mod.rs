@@ -149,7 +149,7 @@ async fn log_out(State(site): State<Arc<Site>>, request: Request) -> Response {
         }
         site.revoke(&session.token).await;
     } else {
-        // No one was logged out.
+        // No one was logged out, so no audit record is written: `Recorded` prevents it.
         response.extensions_mut().insert(Recorded);
     }
     response

@@ -136,7 +136,8 @@ async fn newer_binary_adds_its_names_although_an_older_one_leads() {
         assert!(view.state.trait_id(&name).is_some());
     }
 
-    // Alone it cannot add any, and gives no answer that may be wrong.
+    // The third node alone knows one more trait. Without a quorum it cannot add the trait, so it
+    // refuses even local reads: an answer without the trait may be wrong.
     let last = (leader + 2) % 3;
     let name: placement_model::types::TraitName = "HW_OF_THE_ONE_AFTER".parse().unwrap();
     for machine in &mut machines {

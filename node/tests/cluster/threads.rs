@@ -9,7 +9,8 @@ use tokio::time::{Instant, sleep, timeout};
 
 use crate::fixture::{cluster_of, create, machines, settled};
 
-/// Longer than any election takes.
+/// Longer than the longest election timeout (`ELECTION`): a leader that is silent for this long is
+/// replaced.
 const LONG: Duration = Duration::from_secs(5);
 /// Long enough that other work of the machine causes no election, in milliseconds.
 const ELECTION: (u64, u64) = (3_000, 4_000);

@@ -21,7 +21,8 @@ const TWICE: &str = "duplicate row";
 const WRONG_ROOT: &str = "resource provider with a wrong root: not the root of its parent, or not itself if it has no parent";
 const CIRCLE: &str = "resource provider that is its own ancestor";
 const BAD_NAME: &str = "name or UUID that the API rejects";
-const TOO_MUCH: &str = "allocations of one consumer and inventory with a sum above 2147483647";
+const TOO_MUCH: &str =
+    "allocations of one consumer from one inventory whose sum exceeds 2147483647";
 const NO_GENERATION: &str = "resource provider without a generation: upstream shows null and fails to increase it; \
                              it is imported as 0";
 const OTHER_CASE: &str = "resource provider whose UUID is not in lower case with hyphens: it is imported in that form, and a client that \

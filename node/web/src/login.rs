@@ -11,8 +11,8 @@ pub fn login(status: u16, wrong: &str, user: Option<&str>) -> Page {
         title: "Log in".to_owned(),
         body: html! {
             @if !wrong.is_empty() { p class="verdict" role="alert" { (wrong) } }
-            p { "Log in with your OpenStack account; Keystone authenticates you. If you are logged in already and followed a \
-                link from another site, " a href="/web/" { "continue to the pages" } "." }
+            p { "Log in with your OpenStack account; Keystone authenticates you. If you are already logged in, you see \
+                this page because you followed a link from another site: " a href="/web/" { "continue to the pages" } "." }
             h2 { "Password" }
             form method="post" action="/login" {
                 (field("user", "User", "", "username", "text"))

@@ -34,7 +34,8 @@ pub(crate) struct LogDatabase {
     pub(super) disk: Arc<dyn LogDisk>,
 }
 
-/// First and last position of the log, its vote and its commit index.
+/// The last purged and the last entry of the log, the vote and the commit index. If the log is
+/// empty, `last` equals `purged`.
 pub(crate) struct LogEnds {
     pub(crate) purged: Option<LogId>,
     pub(crate) last: Option<LogId>,
@@ -83,7 +84,7 @@ impl LogDatabase {
         self.rocks.family(LOG)
     }
 
-    /// Reads the first and last position of the log, its vote and its commit index.
+    /// Reads the ends of the log, the vote and the commit index.
     pub(crate) fn ends(&self) -> Result<LogEnds> {
         let id = |name| Ok(self.rocks.record::<WireLogId>(META, name)?.map(LogId::from));
         let purged = id(PURGED)?;

@@ -61,7 +61,8 @@ pub(super) struct Core {
     pub(super) snapshots: SnapshotDir,
     publisher: Publisher,
     failure: Failure,
-    /// The newest state with durable rows, until openraft takes it.
+    /// The newest state whose rows `Drafts` has made durable, until openraft takes it as its next
+    /// snapshot; `None` otherwise.
     covered: Mutex<Option<Arc<AppliedState>>>,
     /// Held while rows are flushed or a snapshot is written, so that these do not run concurrently.
     writing: Mutex<()>,

@@ -17,8 +17,8 @@ pub struct Drafts {
 }
 
 impl Drafts {
-    /// Makes the current rows durable, so that the log can be purged up to them. openraft gets the
-    /// result the next time it is asked to take a snapshot.
+    /// Makes the current rows durable, so that the log can be purged up to them. The next time that
+    /// openraft takes a snapshot, it takes the state that this call made durable.
     ///
     /// # Errors
     /// A full disk or no file descriptors; nothing has changed. If RocksDB no longer accepts

@@ -34,8 +34,8 @@ pub(crate) struct Options {
     #[arg(long, default_value_t = 2)]
     seconds: u64,
 
-    /// Round trips between sites, in milliseconds, separated by commas; 0, a LAN, is always
-    /// included.
+    /// Round-trip times between sites, in milliseconds, separated by commas. 0 (a LAN) is always
+    /// measured too.
     #[arg(long, value_delimiter = ',', default_value = "30,100,150")]
     round_trips: Vec<u64>,
 

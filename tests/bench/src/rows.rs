@@ -37,9 +37,10 @@ pub(crate) struct Options {
     #[arg(long, value_delimiter = ',')]
     only: Vec<Row>,
 
-    /// Numbers of hosts of the flat clouds, separated by commas. Ten candidates are requested from
-    /// each cloud. Explanations, the bulk read and the start use the last cloud, all other rows the
-    /// first one. The PCI cloud has half as many hosts as the first one.
+    /// Numbers of hosts of the flat clouds (one provider per host), separated by commas. The row of
+    /// ten candidates is measured with each cloud. Explanations, the bulk read and the start of a
+    /// node are measured with the last cloud, all other rows that use a flat cloud with the first.
+    /// The PCI cloud has half as many hosts as the first cloud.
     #[arg(long, value_delimiter = ',', default_value = "1000,10000,100000")]
     hosts: Vec<u64>,
 
@@ -54,7 +55,8 @@ enum Row {
     Reads,
     /// Ten candidates in clouds of each size.
     Candidates,
-    /// All candidates, compared with serde_json.
+    /// All candidates, compared with the CPU time that serde_json alone needs to write the same
+    /// answer.
     AllCandidates,
     /// A thousand candidates with one to eight devices.
     Pci,

@@ -35,13 +35,15 @@ struct Command {
     #[arg(long, default_value_t = 20.0)]
     seconds: f64,
 
-    /// Inject random faults for this many minutes in total, into one new cluster after the other,
-    /// of three or five nodes, each for about a minute. At the first wrong answer, keeps the data
-    /// directories, logs and history, prints where they are, and exits with 1.
+    /// Inject random faults for this many minutes in total. Every minute or so, a new cluster of
+    /// three or five nodes replaces the previous one. At the first wrong answer, keep the data
+    /// directories, logs and history, print where they are, and exit with 1.
     #[arg(long, conflicts_with_all = ["hostile", "overload", "seconds"])]
     minutes: Option<f64>,
 
-    /// The first seed; random by default. It determines requests and faults, but not the results.
+    /// Seed of the first cluster; each further cluster uses the next number. Default: the current
+    /// time. A seed determines requests and faults, but not the scheduling, so a repeated run can
+    /// have another history.
     #[arg(long, requires = "minutes")]
     seed: Option<u64>,
 }

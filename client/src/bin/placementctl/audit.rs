@@ -37,7 +37,7 @@ const SEVERAL: &str = "it has allocations on several hosts and no migration. Pas
                        distinguish an evacuation from a double claim";
 const EVACUATED: &str =
     "it was evacuated, and the compute service of its former host has not restarted since";
-const ELSEWHERE: &str = "it has allocations on several hosts and no migration, and Nova's list of servers does not show which host it runs on";
+const ELSEWHERE: &str = "it has allocations on several hosts and no migration, and the host in Nova's list of servers does not match exactly one of these hosts";
 /// Exit code if the lists of Nova are incomplete.
 const INCOMPLETE: u8 = 2;
 
@@ -224,8 +224,9 @@ impl Audit {
         self.weigh(&tallies, nova);
     }
 
-    /// Removes planned releases that are based on possibly incomplete lists, and adds a note about
-    /// each list.
+    /// Removes the planned releases of consumer types for which Nova's lists may be incomplete.
+    /// Adds a note for each such type, for each type with skipped consumers, and for cells that are
+    /// down.
     fn weigh(&mut self, tallies: &Tallies<'_>, nova: &Nova) {
         let instances = tallies.get(INSTANCE).map_or(0, |[known, ..]| *known);
         for (&kind, [_, unknown, others]) in tallies {

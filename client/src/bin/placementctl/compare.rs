@@ -114,8 +114,8 @@ impl Service {
         Ok(())
     }
 
-    /// The response at a path: an object, with its `Last-Modified` if that is the time of the
-    /// content; null for 404, a text for another error.
+    /// The response at a path: an object, to which `last-modified` is added if that header is the
+    /// time at which the content changed; null for 404, a text for another error.
     async fn answer(&self, path: &str) -> anyhow::Result<Value> {
         let name = &self.name;
         let answer = match self.client.call(ApiRequest::get(path)).await {

@@ -59,7 +59,8 @@ struct Filters {
     /// Show only consumers that have not changed for this long, such as 90s, 15m, 12h or 7d.
     #[arg(long, value_name = "AGE", value_parser = seconds)]
     older_than: Option<u64>,
-    /// Show only consumers with allocations in two or more trees, such as unfinished migrations.
+    /// Show only consumers with allocations in two or more trees, such as evacuated or doubled
+    /// instances, or consumers of shared storage.
     #[arg(long)]
     several_trees: bool,
 }

@@ -116,9 +116,8 @@ enum Action {
     Status(Output),
     /// Show which failures the cluster tolerates, and the latency of reads and writes at each site.
     #[command(
-        after_help = "Exits with 1 if the cluster does not tolerate the failure that the setting `[cluster] survive` of the \
-                      queried node requires it to tolerate (`node`, `zone` or `region`). A member that does not answer \
-                      counts as failed."
+        after_help = "Exits with 1 if the cluster does not tolerate the failure (`node`, `zone` or `region`) in the queried \
+                      node's setting `[cluster] survive`. A member that does not answer counts as failed."
     )]
     Topology(Output),
     #[command(flatten)]

@@ -198,7 +198,7 @@ impl Planned {
         })
     }
 
-    /// The line of a plan.
+    /// This consumer as one line of a plan.
     pub(crate) fn line(&self) -> anyhow::Result<String> {
         Ok(format!("{}\n", serde_json::to_value(self)?))
     }

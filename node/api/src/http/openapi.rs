@@ -40,7 +40,8 @@ pub fn router(server: &str) -> Router {
     )
 }
 
-/// The document with the parts that follow from the routes.
+/// The document, completed with the parts that are generated from the code: microversions, error
+/// codes, and the details of each route.
 pub fn document() -> Value {
     let mut document = DOCUMENT.clone();
     let versions = (0..=Microversion::MAX.minor())

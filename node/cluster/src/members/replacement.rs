@@ -2,8 +2,9 @@
 //! state, so the next leader continues where this one stopped.
 //!
 //! Each step changes one vote and leaves a majority of the voters reachable. If the old voter is
-//! unreachable, it loses its vote first: with one more voter, a majority would need more reachable
-//! nodes. If the old voter is reachable, it keeps its vote until its replacement has one.
+//! unreachable, it loses its vote before its replacement gets one: in the other order there would
+//! for a time be one more voter, and a majority could need one more reachable node. If the old
+//! voter is reachable, it keeps its vote until its replacement has one.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

@@ -179,7 +179,8 @@ pub(super) mod tests {
             let made = made_fatal(&before, &after, Extent::Region);
             made.iter().map(ToString::to_string).collect::<Vec<_>>()
         };
-        // From tolerated losses to fatal ones.
+        // Before these changes every loss was tolerated: all losses that they make fatal are
+        // reported.
         let three = ["n/*", "s/*", "w/*"];
         assert_eq!(made(&three, &["n/*", "s/*"]), ["region n", "region s"]);
         assert_eq!(

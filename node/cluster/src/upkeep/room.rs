@@ -36,13 +36,17 @@ pub(crate) async fn watch(node: Arc<Running>) {
         let room = short <= voters / 2;
         if replica.note_room(room) != room {
             if room {
-                tracing::info!("a majority of the disks has room again")
+                tracing::info!(
+                    "writes that need disk space are accepted again: the disks of at most half of \
+                    the voters are nearly full"
+                )
             } else {
                 tracing::error!(
                     short,
                     voters,
                     min_free_bytes = replica.config.disk.min_free_bytes,
-                    "the disks are nearly full: writes that need room are rejected"
+                    "the disks of a majority of the voters are nearly full: writes that need disk \
+                    space are rejected"
                 )
             }
         }

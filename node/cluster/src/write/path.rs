@@ -140,7 +140,8 @@ impl Running {
         self.replica.freshness.confirm(begun);
         let view = match self.replica.view().in_partition(destination.partition) {
             Some(view) => view,
-            // The answer to a refusal needs no rows, so any view is suitable.
+            // The partition is deleted. The response to a refused write contains no rows, so any
+            // view is suitable.
             None if matches!(outcome, Outcome::Refused(_)) => self.replica.view(),
             None => return Err(Unavailable::outcome_unknown("its partition is deleted")),
         };

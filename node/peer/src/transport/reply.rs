@@ -14,7 +14,7 @@ use super::frame::{Frame, Kind, UNANSWERED};
 use super::wire_io::Outbox;
 
 /// Maximum number of concurrent calls on one connection; further calls are not read until one ends.
-/// A write counts until it is proposed.
+/// A write no longer counts once it is proposed.
 pub(super) const CALLS_MAX: usize = 8192;
 
 /// Sends the answer to one call. If this is dropped without an answer, the caller gets

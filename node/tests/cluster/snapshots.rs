@@ -241,7 +241,7 @@ async fn partial_snapshot_is_kept_and_one_without_room_is_not_begun() {
 
     let huge = call(&mut stream, from, 1 << 60, 0, b"").await;
     assert!(
-        matches!(&huge, Reply::NotNow(reason) if reason.contains("room")),
+        matches!(&huge, Reply::NotNow(reason) if reason.contains("bytes of free space")),
         "{huge:?}"
     );
     assert_eq!(incoming(), 0);

@@ -59,7 +59,7 @@ async fn node_that_cannot_read_newer_entries_is_quarantined() {
             .storage_failure
     })
     .await;
-    for words in ["a record of version 99", "start a binary"] {
+    for words in ["a record of version 99", "start a version of placementd"] {
         assert!(failure.contains(words), "{failure}");
     }
     let (status, body) = machines[report_unreadable_call]

@@ -65,6 +65,8 @@ rare_paths! {
     NothingCommitted = "write refused, nothing committed",
     /// A write ended with an unknown outcome.
     OutcomeUnknown = "write left with an unknown outcome",
+    /// A repeated claim was answered as done, since an earlier attempt was committed.
+    ClaimRepeated = "repeated claim answered as done",
     /// A write was rejected because too many were waiting.
     WriteBusy = "write refused, too many wait",
     /// Several reads shared one read-index request to the leader.

@@ -27,6 +27,7 @@ use crate::http::wire::microversion::Microversion;
 use crate::http::wire::spelling;
 use crate::http::wire::values::Members;
 use placement_base::backend::SharedState;
+use placement_base::coverage::RarePath;
 
 /// Project and user of allocations that are written below 1.8, where requests name neither.
 const UNKNOWN_OWNER: &str = "00000000-0000-0000-0000-000000000000";
@@ -177,8 +178,9 @@ async fn carry_out_once(
 ) -> Result<Answer, ApiError> {
     let written = context.write(Command::ReplaceAllocations(parse()?)).await?;
     if let Outcome::Refused(Refusal::ConsumerGenerationConflict { .. }) = &written.outcome
-        && Box::pin(repeated::is_done(context, &written.view, parse()?)).await
+        && Box::pin(repeated::is_done(context, &written, parse()?)).await
     {
+        RarePath::ClaimRepeated.ran();
         context.note_unchanged();
         return Ok(Answer::no_content());
     }

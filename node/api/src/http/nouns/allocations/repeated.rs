@@ -14,22 +14,23 @@ use uuid::Uuid;
 
 use crate::http::edge::ledger::Ledger;
 use crate::http::edge::request_context::RequestContext;
-use placement_base::backend::{LedgerUnavailable, View, uuid_of_request};
+use placement_base::backend::{AppliedWrite, LedgerUnavailable, uuid_of_request};
 
 /// Number of pages of changes to search: some 10,000 claims.
 const PAGES_MAX: usize = 64;
 
 /// Whether an earlier attempt of this request is committed, and nothing has changed its consumers
-/// since. `view` is a state after the refusal of this attempt.
+/// since. `written` is the refusal of this attempt.
 pub(super) async fn is_done(
     context: &RequestContext,
-    view: &View,
+    written: &AppliedWrite,
     request: ReplaceAllocations,
 ) -> bool {
     let Some(id) = uuid_of_request(&context.head.request_id) else {
         return false;
     };
-    if !request.is_done_in(&view.state) {
+    let (view, refused) = (&written.view, written.index.index);
+    if mutant!("repeat-is-a-conflict") || !request.is_done_in(&view.state) {
         return false;
     }
     if mutant!("any-equal-state-is-done") {
@@ -40,23 +41,23 @@ pub(super) async fn is_done(
     let consumers = request.consumers.into_iter().map(|one| one.consumer);
     let consumers = consumers.collect();
     let searched = context.compute(move || {
-        Ok(
-            is_last_writer(&ledger, newest, consumers, id).unwrap_or_else(|unavailable| {
-                tracing::warn!(
-                    reason = %unavailable,
-                    "cannot tell whether a refused write of allocations repeats a committed one"
-                );
-                false
-            }),
-        )
+        let found = is_last_writer(&ledger, (newest, refused), consumers, id);
+        Ok(found.unwrap_or_else(|unavailable| {
+            tracing::warn!(
+                reason = %unavailable,
+                "cannot tell whether a refused write of allocations repeats a committed one"
+            );
+            false
+        }))
     });
     searched.await.unwrap_or(false)
 }
 
-/// Whether the request with this id made the last change to each of these consumers.
+/// Whether the request with this id made the last change to each of these consumers, before the
+/// entry `refused`: the response has that index, so a read at it must show the change.
 fn is_last_writer(
     ledger: &Ledger,
-    newest: u64,
+    (newest, refused): (u64, u64),
     mut consumers: BTreeSet<ConsumerUuid>,
     id: Uuid,
 ) -> Result<bool, LedgerUnavailable> {
@@ -68,7 +69,8 @@ fn is_last_writer(
         };
         from = oldest.index.saturating_sub(1);
         for entry in entries.iter().filter(|entry| ledger.has(entry)) {
-            let is_own = entry.request_id == Some(id) || mutant!("another-id-is-done");
+            let is_request = entry.request_id == Some(id) || mutant!("another-id-is-done");
+            let is_own = is_request && entry.index < refused;
             for row in &entry.rows {
                 if let RowKey::Consumer(consumer) = row.after.key()
                     && consumers.remove(&consumer)

@@ -11,6 +11,7 @@ use http_body_util::{BodyExt, Full};
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 use tokio::time::{Instant, sleep_until, timeout};
+use uuid::Uuid;
 
 use crate::connect::Trust;
 use crate::consistency::{CONSISTENCY, Consistency, IndexToken, MIN_INDEX};
@@ -24,6 +25,7 @@ use crate::transport::{Body, Transport, TransportError, pool};
 /// Microversion of the typed methods.
 pub const MICROVERSION_DEFAULT: &str = placement_wire::microversion::NEWEST;
 
+const REQUEST_ID: &str = "x-openstack-request-id";
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
 const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(30);
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -193,7 +195,9 @@ impl Client {
 
     /// Also repeats writes with an unknown outcome. This is safe for writes that cannot be applied
     /// twice, because they contain a generation or a UUID chosen by the caller. A repetition may
-    /// then conflict with the caller's own first attempt.
+    /// then conflict with the caller's own first attempt, except for `PUT` and `POST /allocations`:
+    /// all attempts of a write have the same `X-OpenStack-Request-Id`, by which nodes recognize a
+    /// repeated claim.
     pub fn repeating_unknown(mut self) -> Self {
         self.repeat_unknown = true;
         self
@@ -252,6 +256,7 @@ impl Client {
         request: ApiRequest,
         streams: bool,
     ) -> Result<(ApiResponse, Option<Body>), Error> {
+        let request = self.identified(request);
         let deadline = Instant::now() + self.patience;
         let mut nodes = Rotation::new(&self.shared);
         let mut unknown = false;
@@ -279,6 +284,16 @@ impl Client {
             }
             sleep_until(resume).await;
         }
+    }
+
+    /// The request, with a new request id if it is a write that may be repeated and has no id.
+    fn identified(&self, request: ApiRequest) -> ApiRequest {
+        let has_id = request.headers.iter().any(|(name, _)| name == REQUEST_ID);
+        if has_id || request.is_read() || !self.repeat_unknown {
+            return request;
+        }
+        let id = format!("req-{}", Uuid::new_v4());
+        request.header(REQUEST_ID, &id)
     }
 
     /// Like [`Client::request`]; a status other than 2xx is an error, too.

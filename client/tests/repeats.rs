@@ -165,6 +165,29 @@ async fn a_write_with_an_unknown_outcome_is_repeated_if_allowed() {
 }
 
 #[tokio::test]
+async fn attempts_of_a_write_that_may_be_repeated_share_a_request_id() {
+    const ID: &str = "x-openstack-request-id";
+    let script = Script::new([lost(), answered("1.1"), answered("1.2"), answered("1.3")]);
+    let client = script.client().repeating_unknown();
+    write(&client).await.unwrap();
+    write(&client).await.unwrap();
+    let given = ApiRequest::post("/allocations").header(ID, "req-of-the-caller");
+    client.request(given).await.unwrap();
+    let ids: Vec<_> = (0..4).map(|nth| script.header(nth, ID).unwrap()).collect();
+    assert_eq!(ids[0], ids[1]);
+    assert_ne!(ids[1], ids[2]);
+    assert!(ids[0].starts_with("req-") && ids[0].len() == 40, "{ids:?}");
+    assert_eq!(ids[3], "req-of-the-caller");
+}
+
+#[tokio::test]
+async fn a_write_that_is_not_repeated_has_no_request_id() {
+    let script = Script::new([answered("1.1")]);
+    write(&script.client()).await.unwrap();
+    assert_eq!(script.header(0, "x-openstack-request-id"), None);
+}
+
+#[tokio::test]
 async fn later_harmless_attempts_do_not_resolve_an_unknown_outcome() {
     let script = Script::new([lost(), refused(), refused()]);
     let client = script

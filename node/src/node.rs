@@ -246,6 +246,11 @@ impl Node {
         Some(self.bootstrap.slot.get()?.replica.views.clone())
     }
 
+    /// The index after which this node retains all changes; `None` before it belongs to a cluster.
+    pub fn change_log_floor(&self) -> Option<u64> {
+        Some(self.bootstrap.slot.get()?.replica.ledger.floor().index)
+    }
+
     /// Fails `/readyz` and gives load balancers time to notice, hands leadership over, finishes
     /// current requests, then stops and closes the disk.
     pub async fn shutdown(self) {

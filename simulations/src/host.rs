@@ -23,6 +23,7 @@ use tempfile::TempDir;
 use tokio::sync::Notify;
 use uuid::Uuid;
 
+use crate::history::ChangeLogRange;
 use crate::http::{API_PORT, NEIGHBOUR_PORT, node_name};
 use crate::invariants::{Role, liveness};
 use crate::ledger::SharedLedger;
@@ -384,6 +385,17 @@ impl Host {
             leads: role.leads,
             applied: self.running.borrow().as_ref()?.views()?.applied_index(),
         })
+    }
+
+    /// The number of the node's start and the range of its change log, if it runs.
+    pub fn change_log(&self) -> Option<(u64, ChangeLogRange)> {
+        let running = self.running.borrow();
+        let node = running.as_ref()?;
+        let range = ChangeLogRange {
+            after: node.change_log_floor()?,
+            last: node.views()?.applied_index()?,
+        };
+        Some((self.starts.get(), range))
     }
 
     /// The latest start in which `node` has written, as far as this node has applied the log.

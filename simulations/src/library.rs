@@ -13,7 +13,7 @@ use http_body_util::Full;
 use placement_client::{
     ApiRequest, Body, BoxFuture, Consistency, Error, Transport, TransportError, whole,
 };
-use placement_witness::http::{HOST, answer};
+use placement_witness::http::{HOST, REQUEST_ID, answer};
 use tokio::sync::{mpsc, oneshot};
 
 use crate::history::{Answer, Call, End, Reported};
@@ -139,6 +139,9 @@ fn request(operation: &Operation) -> ApiRequest {
         .header("x-roles", "admin,service");
     if let Some(body) = &asked.body {
         request = request.json(body);
+    }
+    if let Some(id) = &asked.request_id {
+        request = request.header(REQUEST_ID, id);
     }
     let Operation::Read(_, level) = operation else {
         return request;

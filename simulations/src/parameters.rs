@@ -79,6 +79,10 @@ pub struct Parameters {
     pub writes_percent: u32,
     /// Percentage of writes without a check of the consumer generation.
     pub unchecked_percent: u32,
+    /// Percentage of checked claims that are equal to those of other clients.
+    pub equal_percent: u32,
+    /// Percentage of writes of allocations that a client repeats if they fail.
+    pub repeated_percent: u32,
     /// Duration of the fault phase.
     pub fault_phase: Duration,
     /// Mean time between two faults.
@@ -273,6 +277,8 @@ impl Parameters {
             providers: self.providers,
             consumers: self.consumers,
             unchecked_percent: self.unchecked_percent,
+            equal_percent: self.equal_percent,
+            repeated_percent: self.repeated_percent,
         }
     }
 
@@ -392,6 +398,8 @@ impl Parameters {
             ),
             writes_percent: one_of(random, &[40, 60, 80]),
             unchecked_percent: one_of(random, &[0, 30, 80]),
+            equal_percent: one_of(&mut seed.stream("equal claims"), &[0, 0, 40]),
+            repeated_percent: one_of(&mut seed.stream("repeats"), &[0, 50, 100]),
             fault_phase: ms(random.random_range(6000..12000)),
             fault_every: ms(one_of(random, &[400, 800, 1600])),
             // All initial members are needed to form the cluster.

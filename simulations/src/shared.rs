@@ -2,12 +2,13 @@
 //! common history.
 
 use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::time::Duration;
 
 use placement_witness::client::Venue;
 
-use crate::history::{Answer, End, Event, History};
+use crate::history::{Answer, ChangeLogRange, End, Event, History};
 use crate::mutant::{Mutant, Proxy};
 use crate::operation::{Operation, Question, Token};
 use crate::parameters::Parameters;
@@ -32,6 +33,9 @@ pub enum Phase {
     Done,
 }
 
+/// The number of a node's start and the range of its change log, if it runs.
+pub(crate) type ChangeLogReader = Box<dyn Fn() -> Option<(u64, ChangeLogRange)>>;
+
 /// State shared by the clients of one run.
 pub struct Shared {
     /// Parameters of the run.
@@ -51,6 +55,10 @@ pub struct Shared {
     pub names: Names,
     /// Nodes to send requests to.
     pub nodes: RefCell<Vec<u64>>,
+    /// Shows the change log of each node.
+    pub(crate) change_logs: RefCell<BTreeMap<u64, ChangeLogReader>>,
+    /// The start of the node that each request in flight was sent to, by event.
+    starts: RefCell<BTreeMap<usize, u64>>,
     /// Questions of the final scan, for the clients' partition and for the neighbour's.
     pub questions: RefCell<[Vec<Question>; 2]>,
     /// Number of times that a client has completed a phase after the faults: once for the recovery
@@ -86,6 +94,8 @@ impl Shared {
             phase: Cell::new(Phase::Setup),
             names,
             nodes: RefCell::new(nodes),
+            change_logs: RefCell::default(),
+            starts: RefCell::default(),
             questions: RefCell::default(),
             content: Cell::new(0),
             watched: Cell::new(watchers == 0),
@@ -95,19 +105,32 @@ impl Shared {
         })
     }
 
+    fn change_log(&self, node: u64) -> Option<(u64, ChangeLogRange)> {
+        self.change_logs.borrow().get(&node)?()
+    }
+
     /// Records that a request is sent.
     pub(crate) fn begin(&self, client: usize, node: u64, operation: Operation) -> usize {
         let mut history = self.history.borrow_mut();
         let event = history.begin(client, node, operation, now());
-        self.before.get() + event - self.under_way.get()
+        let event = self.before.get() + event - self.under_way.get();
+        let start = self.change_log(node).map(|(start, _)| (event, start));
+        self.starts.borrow_mut().extend(start);
+        event
     }
 
     /// Records the end of a request.
     pub(crate) fn end(&self, event: usize, end: End) {
+        let start = self.starts.borrow_mut().remove(&event);
         // Answers from a lost cluster are ignored.
         if let Some(event) = event.checked_sub(self.before.get()) {
             let event = event + self.under_way.get();
-            self.history.borrow_mut().end(event, now(), end);
+            let mut history = self.history.borrow_mut();
+            history.end(event, now(), end);
+            let event = &mut history.events[event];
+            let range = self.change_log(event.node);
+            let range = range.filter(|(now, _)| Some(*now) == start);
+            event.change_log = range.map(|(_, range)| range);
         }
     }
 

@@ -86,6 +86,7 @@ fn get(path: &str) -> http::Request<http_body_util::Full<bytes::Bytes>> {
         body: None,
         consistency: None,
         min_index: None,
+        request_id: None,
     })
 }
 

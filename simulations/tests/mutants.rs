@@ -105,7 +105,7 @@ caught! {
     reading_a_forwarded_write_wrongly: MisreadWrite from 1;
     a_local_read_served_as_linearizable: LocalReadAsLinearizable from 1;
     a_session_read_turned_away: TokenNotWaitedFor from 11;
-    a_bounded_read_out_of_bounds: BoundIgnored from 5;
+    a_bounded_read_out_of_bounds: BoundIgnored from 1;
     calling_states_younger_than_they_are: HalvedStaleness from 6;
     answering_with_an_earlier_state: StateOfTheReadBefore from 1;
     skipping_the_capacity_check: SkipCapacityCheck from 3;
@@ -129,6 +129,9 @@ caught! {
     repeating_the_tail_after_a_start: TailReadTwice from 1;
     promising_progress_before_it_is_made: ProgressComesFirst from 1;
     answering_with_now_what_was_before: BeforeIsNow from 1;
+    taking_any_equal_state_for_a_repetition: AnyEqualStateIsDone from 1;
+    taking_another_request_for_a_repetition: AnotherIdIsDone from 1;
+    refusing_a_repeated_claim: RepeatIsAConflict from 1;
 }
 
 #[test]

@@ -6,16 +6,17 @@ use std::time::Duration;
 
 use placement_model::Stamped;
 use placement_model::command::{
-    Command, ConsumerAllocations, ConsumerGeneration, ConsumerTypeUpdate, EnsureTrait,
-    ReplaceAllocations, WriteId,
+    CapacityRule, Command, ConsumerAllocations, ConsumerGeneration, ConsumerTypeUpdate,
+    CreateProvider, DeleteAllocations, EnsureTrait, ProviderAmounts, ReplaceAllocations,
+    ReplaceInventories, SyncStandards, WriteId,
 };
-use placement_model::types::{PartitionId, Timestamp};
+use placement_model::types::{Generation, Inventory, PartitionId, ProviderUuid, Timestamp};
 use placement_raft_store::Vote;
-use placement_simulations::history::{Answer, End, History};
+use placement_simulations::history::{Answer, ChangeLogRange, End, History};
 use placement_simulations::invariants::members_change_as_ordered::{self, Change, OrderedChanges};
 use placement_simulations::invariants::{
     Leadership, LogInvariant, LogObservation, Role, applied_never_falls, commit_on_a_quorum,
-    log_invariants, votes_rise,
+    from_history, log_invariants, votes_rise,
 };
 use placement_simulations::ledger::SharedLedger;
 use placement_simulations::logs::{EntryId, LogChange, Logs, WrittenEntry};
@@ -220,7 +221,11 @@ fn stale_read_of_a_consumer_is_not_linearizable() {
         let command = Command::ReplaceAllocations(ReplaceAllocations {
             consumers: vec![claim],
         });
-        let write = Operation::Write(Write { command, minor: 39 });
+        let write = Operation::Write(Write {
+            command,
+            minor: 39,
+            request_id: None,
+        });
         happens(&mut history, (10, 20), write, answer(204, 5, ""));
         happens(&mut history, (sent, 40), read(), answer(200, 5, body));
         wgl::check(&history, &Finding::default())
@@ -245,6 +250,7 @@ impl Alike {
         Write {
             command: Command::EnsureTrait(EnsureTrait { name }),
             minor: 39,
+            request_id: None,
         }
     }
 
@@ -322,6 +328,192 @@ fn write_id_issued_before_a_request_belongs_to_another_request() {
         alike.asked((sent, 45), lost());
         assert_eq!(alike.wrong().is_empty(), right, "{:?}", alike.wrong());
     }
+}
+
+/// A log of claims of one consumer by two requests, and the history of the clients that sent them.
+struct Claims {
+    history: History,
+    log: BTreeMap<u64, Stamped>,
+}
+
+const FIRST: Uuid = Uuid::from_u128(1);
+const OTHER: Uuid = Uuid::from_u128(2);
+
+impl Claims {
+    /// Entries 1 and 2 create a provider with two VCPUs.
+    fn new() -> Self {
+        let mut claims = Self {
+            history: History::default(),
+            log: BTreeMap::new(),
+        };
+        let host = ProviderUuid(Uuid::from_u128(0xa));
+        let create = Command::CreateProvider(CreateProvider {
+            uuid: host,
+            name: "host".to_owned().try_into().unwrap(),
+            parent: None,
+        });
+        let inventory = Inventory {
+            total: 2,
+            reserved: 0,
+            min_unit: 1,
+            max_unit: 2,
+            step_size: 1,
+            allocation_ratio: 1.0,
+        };
+        let stock = Command::ReplaceInventories(ReplaceInventories {
+            provider: host,
+            generation: Generation(0),
+            inventories: BTreeMap::from([("VCPU".into(), inventory)]),
+            capacity_rule: CapacityRule::NotNegative,
+        });
+        let standards = SyncStandards::from_this_binary();
+        let commands = [Command::SyncStandards(standards), create, stock];
+        for (sequence, command) in (1..).zip(commands) {
+            claims.log(sequence, command, None);
+        }
+        claims
+    }
+
+    fn log(&mut self, index: u64, command: Command, request_id: Option<Uuid>) {
+        let stamped = Stamped {
+            partition: PartitionId::DEFAULT,
+            routes: 0,
+            at: Timestamp(i64::try_from(index).unwrap()),
+            write_id: Some(WriteId {
+                origin: 1,
+                boot: 1,
+                sequence: index,
+                answered_below: 0,
+            }),
+            command,
+            request_id,
+        };
+        self.log.insert(index, stamped);
+    }
+
+    fn claim(request_id: Uuid) -> Write {
+        let claim = ConsumerAllocations {
+            consumer: Uuid::from_u128(0xc).to_string().into(),
+            allocations: vec![ProviderAmounts {
+                provider: Uuid::from_u128(0xa).to_string().into(),
+                resources: BTreeMap::from([("VCPU".into(), 1)]),
+            }],
+            project: "red".into(),
+            user: "u1".into(),
+            generation: ConsumerGeneration::New,
+            consumer_type: ConsumerTypeUpdate::Keep,
+        };
+        let consumers = vec![claim];
+        Write {
+            command: Command::ReplaceAllocations(ReplaceAllocations { consumers }),
+            minor: 30,
+            request_id: Some(request_id),
+        }
+    }
+
+    fn release() -> Write {
+        let consumer = Uuid::from_u128(0xc).to_string().into();
+        Write {
+            command: Command::DeleteAllocations(DeleteAllocations { consumer }),
+            minor: 30,
+            request_id: Some(OTHER),
+        }
+    }
+
+    /// A write that was sent at the next time, with its log entry, if it has one.
+    fn sent(&mut self, write: Write, entry: Option<u64>, end: End) {
+        if let Some(index) = entry {
+            self.log(index, write.command.clone(), write.request_id);
+        }
+        let sent = 10 * (1 + self.history.events.len() as u64);
+        let write = Operation::Write(write);
+        happens(&mut self.history, (sent, sent + 5), write, end);
+    }
+
+    /// The change log of the node at the last answer: the entries after this one.
+    fn kept_after(&mut self, after: u64) {
+        let last = self.log.last_key_value().map(|(index, _)| *index);
+        let event = self.history.events.last_mut().unwrap();
+        event.change_log = last.map(|last| ChangeLogRange { after, last });
+    }
+
+    /// The entries of the set-up are written by an earlier history.
+    fn wrong(&mut self) -> Vec<String> {
+        self.history.behind = 3;
+        let finding = witness::check(&self.history, &self.log);
+        let mut wrong = finding.violations.clone();
+        wrong.extend(wgl::check(&self.history, &finding).violations);
+        wrong
+    }
+
+    fn breaks(&mut self) -> bool {
+        let wrong = self.wrong();
+        let is_named = |one: &String| one.starts_with(from_history::REPEATED_ONCE);
+        let breaks = wrong.iter().any(is_named);
+        assert!(breaks || wrong.is_empty(), "{wrong:#?}");
+        breaks
+    }
+}
+
+fn conflict(index: u64) -> End {
+    let body = r#"{"errors": [{"code": "placement.concurrent_update"}]}"#;
+    answer(409, index, body)
+}
+
+#[test]
+fn repeated_claim_is_done_once() {
+    let mut claims = Claims::new();
+    claims.sent(Claims::claim(FIRST), Some(4), lost());
+    claims.sent(Claims::claim(FIRST), Some(5), answer(204, 5, ""));
+    claims.kept_after(0);
+    assert!(!claims.breaks());
+}
+
+#[test]
+fn conflict_with_the_own_first_attempt_is_wrong_unless_its_change_is_forgotten() {
+    for (after, right) in [(0, false), (3, false), (4, true)] {
+        let mut claims = Claims::new();
+        claims.sent(Claims::claim(FIRST), Some(4), lost());
+        claims.sent(Claims::claim(FIRST), Some(5), conflict(5));
+        claims.kept_after(after);
+        assert_ne!(claims.breaks(), right, "{after}");
+    }
+}
+
+#[test]
+fn equal_claim_of_another_request_is_no_repetition() {
+    for (end, right) in [(answer(204, 5, ""), false), (conflict(5), true)] {
+        let mut claims = Claims::new();
+        claims.sent(Claims::claim(FIRST), Some(4), lost());
+        claims.sent(Claims::claim(OTHER), Some(5), end);
+        claims.kept_after(0);
+        assert_ne!(claims.breaks(), right);
+    }
+}
+
+/// The consumer is as the first attempt left it, but another request has recreated it.
+#[test]
+fn claim_is_no_repetition_after_another_change_of_its_consumer() {
+    for (end, right) in [(answer(204, 7, ""), false), (conflict(7), true)] {
+        let mut claims = Claims::new();
+        claims.sent(Claims::claim(FIRST), Some(4), lost());
+        claims.sent(Claims::release(), Some(5), answer(204, 5, ""));
+        claims.sent(Claims::claim(OTHER), Some(6), answer(204, 6, ""));
+        claims.sent(Claims::claim(FIRST), Some(7), end);
+        claims.kept_after(0);
+        assert_ne!(claims.breaks(), right);
+    }
+}
+
+/// A later entry of the same request is no reason for the answer at an earlier place.
+#[test]
+fn first_attempt_precedes_its_repetition() {
+    let mut claims = Claims::new();
+    claims.sent(Claims::claim(OTHER), Some(4), answer(204, 4, ""));
+    claims.sent(Claims::claim(FIRST), Some(7), lost());
+    claims.sent(Claims::claim(FIRST), Some(5), answer(204, 5, ""));
+    claims.sent(Claims::release(), Some(6), answer(204, 6, ""));
+    assert!(claims.breaks());
 }
 
 #[test]

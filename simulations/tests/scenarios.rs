@@ -58,6 +58,28 @@ fn run_without_faults_has_one_leader_and_no_503() {
     assert_eq!(report.counts.elections, 1, "{:?}", report.counts);
 }
 
+/// Each node in turn is cut off from its clients for a moment, in which answers are lost.
+#[test]
+fn claims_whose_answers_are_lost_are_done_once() {
+    let parameters = Parameters {
+        clients: 12,
+        total: 1000,
+        consumers: 200,
+        sync_min: ms(10),
+        sync_max: ms(30),
+        unchecked_percent: 0,
+        repeated_percent: 100,
+        writes_percent: 80,
+        pause_max: ms(10),
+        patience: ms(500),
+        ..quiet(1)
+    };
+    let nth = |number: u64| Planned::new(100 * number, 30, Fault::CutClients(1 + number % 3));
+    let report = run_without_violations(parameters, (1..=90).map(nth).collect());
+    let repeated = report.rare.get(&RarePath::ClaimRepeated);
+    assert!(repeated > Some(&5), "{repeated:?}");
+}
+
 /// Snapshots, power cuts and elections happen while both clouds are written to, with the same
 /// names.
 #[test]

@@ -189,6 +189,7 @@ snapshot resumed: partial_snapshot_is_kept_and_one_without_room_is_not_begun
 write refused, too many wait: queue_is_bounded_by_best_recent_rate
 damaged rows refused: node_refuses_rotten_rows
 older copy refused: node_refuses_an_older_copy_of_its_disk
+repeated claim answered as done: claims_whose_answers_are_lost_are_done_once
 ";
 /// The files of these tests.
 const ELSEWHERE: [&str; 4] = [

@@ -277,6 +277,8 @@ async fn follow() {
         providers: 3,
         consumers: 6,
         unchecked_percent: 30,
+        equal_percent: 0,
+        repeated_percent: 0,
     };
     eprintln!("{choices:?}");
     let is_enough = Arc::new(AtomicBool::new(false));

@@ -22,6 +22,8 @@ pub(crate) fn choices(seed: u64) -> Choices {
         providers: 3,
         consumers: 6,
         unchecked_percent: 30,
+        equal_percent: 0,
+        repeated_percent: 0,
     }
 }
 

@@ -189,6 +189,7 @@ fn json_of(line: &LogLine) -> Value {
                 "index": id.index, "term": id.term, "node": id.node, "bytes": line.bytes,
                 "stamp": stamped.map(|stamped| stamped.at.0), "kept": line.kept_at.map(|at| at.0),
                 "write_id": stamped.and_then(|stamped| stamped.write_id),
+                "request_id": stamped.and_then(|stamped| stamped.request_id),
                 "command": name, "summary": summary,
                 "content": stamped.map(|stamped| content(&stamped.command)),
             })

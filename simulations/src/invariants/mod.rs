@@ -60,6 +60,7 @@ pub fn names() -> Vec<&'static str> {
         from_history::LINEARIZABLE,
         from_history::NOTHING_COMMITTED,
         from_history::REAL_TIME,
+        from_history::REPEATED_ONCE,
         from_history::SAYS_WHAT_IT_KEEPS,
         from_history::SESSION,
         as_of_is_what_it_was::NAME,

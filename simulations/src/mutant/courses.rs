@@ -144,6 +144,47 @@ pub(super) fn leaders_fall(seed: Seed, wait: Duration) -> (Parameters, Vec<Plann
     )
 }
 
+/// All clients claim the same amount of one provider for two consumers: most claims are equal to
+/// those of other clients.
+pub(super) fn equal_claims(seed: Seed) -> (Parameters, Vec<Planned>) {
+    let parameters = Parameters {
+        clients: 8,
+        consumers: 2,
+        unchecked_percent: 0,
+        equal_percent: 100,
+        repeated_percent: 100,
+        writes_percent: 80,
+        pause_max: Duration::from_millis(50),
+        ..several(seed)
+    };
+    ledgers((parameters, Vec::new()), 1 << 20)
+}
+
+/// Each node in turn is cut off from its clients for a moment: their claims are committed, but the
+/// answers are lost, and they send the claims again. There is room for all claims, and few
+/// conflict. No node needs a snapshot.
+pub(super) fn repeated_claims(seed: Seed) -> (Parameters, Vec<Planned>) {
+    let parameters = Parameters {
+        nodes: 3,
+        clients: 12,
+        total: 1000,
+        consumers: 200,
+        sync_min: Duration::from_millis(10),
+        sync_max: Duration::from_millis(30),
+        unchecked_percent: 0,
+        repeated_percent: 100,
+        writes_percent: 80,
+        pause_max: Duration::from_millis(10),
+        patience: Duration::from_millis(500),
+        snapshot_every: 1000,
+        faults_from_the_start: false,
+        minority_stays_down: false,
+        ..several(seed)
+    };
+    let nth = |number: u64| Planned::new(100 * number, 30, Fault::CutClients(1 + number % 3));
+    ledgers((parameters, (1..=50).map(nth).collect()), 1 << 20)
+}
+
 /// Leaders are cut off from the other nodes while clients still reach them.
 pub(super) fn leaders_are_cut_off(seed: Seed) -> (Parameters, Vec<Planned>) {
     let parameters = Parameters {

@@ -209,6 +209,12 @@ mutants! {
     ProgressComesFirst, "progress-comes-first", progress_is_the_truth::NAME;
     /// A read at an earlier moment is answered from the current state.
     BeforeIsNow, "before-is-now", as_of_is_what_it_was::NAME;
+    /// A claim that equals the state counts as a repetition, whoever made the change.
+    AnyEqualStateIsDone, "any-equal-state-is-done", from_history::REPEATED_ONCE;
+    /// A claim counts as a repetition of an equal claim with another request id.
+    AnotherIdIsDone, "another-id-is-done", from_history::REPEATED_ONCE;
+    /// A repeated claim gets a conflict with its own first attempt.
+    RepeatIsAConflict, "repeat-is-a-conflict", from_history::REPEATED_ONCE;
 }
 
 impl Mutant {
@@ -281,7 +287,9 @@ impl Mutant {
             Mutant::LostAsNotSent => courses::careful_client(seed),
             Mutant::DropTruncations => courses::long_tails(seed),
             Mutant::CountLearners => courses::learners(seed),
-            Mutant::TrustInSilence | Mutant::SessionGivesUp => courses::each_is_cut_off(seed),
+            Mutant::TrustInSilence | Mutant::SessionGivesUp | Mutant::BoundIgnored => {
+                courses::each_is_cut_off(seed)
+            }
             Mutant::CommitTheTail => courses::tails(seed),
             Mutant::AskAgainAsAnother | Mutant::ApplyRetriesTwice => {
                 courses::leaders_fall(seed, Duration::from_secs(5))
@@ -307,6 +315,8 @@ impl Mutant {
             Mutant::ProgressComesFirst | Mutant::BeforeIsNow => {
                 courses::ledgers(courses::each_is_cut_off(seed), 1 << 20)
             }
+            Mutant::AnyEqualStateIsDone | Mutant::AnotherIdIsDone => courses::equal_claims(seed),
+            Mutant::RepeatIsAConflict => courses::repeated_claims(seed),
             Mutant::TailReadTwice => courses::ledgers(courses::each_is_killed(seed), 1 << 20),
             _ => drawn(seed),
         }

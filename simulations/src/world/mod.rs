@@ -26,7 +26,7 @@ use crate::operator::{Done, Order, OrderQueue};
 use crate::parameters::{Bounds, Parameters};
 use crate::report::seen_at;
 use crate::scan::scan;
-use crate::shared::{Phase, Shared};
+use crate::shared::{ChangeLogReader, Phase, Shared};
 use crate::timeline::{NodeState, Timeline};
 use crate::watcher::watch;
 use crate::{outside, trace, witness};
@@ -111,6 +111,9 @@ impl World {
             let host = Host::new(node, parameters, mutant, ledger.clone())?;
             let software = host.clone();
             sim.host(host.name.clone(), move || software.clone().run());
+            let reader = Rc::downgrade(&host);
+            let reader: ChangeLogReader = Box::new(move || reader.upgrade()?.change_log());
+            shared.change_logs.borrow_mut().insert(node, reader);
             hosts.insert(node, host);
         }
         let mut clients = Vec::new();

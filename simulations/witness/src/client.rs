@@ -18,6 +18,11 @@ const RECOVERY_WRITES: usize = 4;
 /// Percentage of writes among the requests after the faults; high, as little time remains.
 const RECOVERY_WRITES_PERCENT: u32 = 80;
 
+/// Number of times that a client repeats a write, and its first pause before a repetition, which
+/// doubles each time.
+const REPEATS: u32 = 3;
+const REPEAT_PAUSE: Duration = Duration::from_millis(100);
+
 /// Where clients send requests: a simulated cluster, or one of processes.
 pub trait Venue {
     /// The names that clients contend for.
@@ -125,7 +130,21 @@ impl<V: Venue> Client<V> {
         let Some(write) = self.workload.write(kind, &providers, names, &self.beliefs) else {
             return false;
         };
-        let answer = self.perform(node, Operation::Write(write)).await;
+        let repeats = if self.workload.is_repeated(&write) {
+            REPEATS
+        } else {
+            0
+        };
+        let operation = Operation::Write(write);
+        let mut answer = self.perform(node, operation.clone()).await;
+        for nth in 0..repeats {
+            if !is_failure(answer.as_ref()) {
+                break;
+            }
+            sleep(REPEAT_PAUSE * 2_u32.pow(nth)).await;
+            let node = self.workload.node_for_repetition(&self.venue.nodes());
+            answer = self.perform(node, operation.clone()).await;
+        }
         answer.is_some_and(|answer| answer.status < 500)
     }
 
@@ -145,6 +164,11 @@ impl<V: Venue> Client<V> {
         }
         answer
     }
+}
+
+/// Whether keystoneauth repeats a request after this answer: a failed connection or 503.
+fn is_failure(answer: Option<&Answer>) -> bool {
+    answer.is_none_or(|answer| answer.status == 503)
 }
 
 /// Asks one node all questions; the witness then checks that it has all acknowledged writes.

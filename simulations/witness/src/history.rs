@@ -63,6 +63,18 @@ pub struct Event {
     pub ended: Option<Duration>,
     /// The outcome so far.
     pub end: End,
+    /// The change log of the node at the time of the answer, if it is known and the node has not
+    /// restarted since the request was sent.
+    pub change_log: Option<ChangeLogRange>,
+}
+
+/// The entries that a node's change log contains.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ChangeLogRange {
+    /// All entries after this index are contained.
+    pub after: u64,
+    /// Index of the last entry.
+    pub last: u64,
 }
 
 /// Outcome of a request.
@@ -181,6 +193,7 @@ impl History {
             sent,
             ended: None,
             end: End::Open,
+            change_log: None,
         });
         self.events.len() - 1
     }

@@ -15,6 +15,8 @@ use crate::operation::{Request, Token};
 
 /// The `Host` of all requests.
 pub const HOST: &str = "placement";
+/// The header with the id of a request.
+pub const REQUEST_ID: &str = "x-openstack-request-id";
 
 /// Sends a client's request on a new connection and waits for the answer, like [`send`].
 pub async fn ask<S>(
@@ -129,6 +131,9 @@ pub fn render(request: &Request) -> http::Request<Full<Bytes>> {
     }
     if let Some(index) = &request.min_index {
         builder = builder.header("placement-min-index", index);
+    }
+    if let Some(id) = &request.request_id {
+        builder = builder.header(REQUEST_ID, id);
     }
     if request.body.is_some() {
         builder = builder.header("content-type", "application/json");

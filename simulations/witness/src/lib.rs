@@ -4,7 +4,7 @@
 //! * [`client`] with [`workload`], [`inquiry`] and [`beliefs`]: the next request of each client,
 //!   drawn from a [`seed`].
 //! * [`operation`], [`http`], [`history`]: requests in HTTP, and their outcomes.
-//! * [`witness`] with [`oracle`], [`staleness`] and [`wgl`]: the checks. [`promise`]: their names.
+//! * [`witness`] with [`oracle`], `repeats`, [`staleness`] and [`wgl`]: the checks. [`promise`]: their names.
 
 pub mod beliefs;
 pub mod client;
@@ -14,6 +14,7 @@ pub mod inquiry;
 pub mod operation;
 pub mod oracle;
 pub mod promise;
+mod repeats;
 pub mod seed;
 pub mod staleness;
 pub mod wgl;

@@ -12,6 +12,9 @@ pub const ACKNOWLEDGED_IS_THERE: &str = "acknowledged is there";
 pub const NOTHING_COMMITTED: &str = "nothing committed is true";
 /// Each command in the log was sent by exactly one request that may have had an effect.
 pub const ASKED_FOR: &str = "every command was asked for once";
+/// A write of allocations that is sent again with the same request id is executed once, and each
+/// attempt that finds it executed gets 204 (docs/api.md: `X-OpenStack-Request-Id`).
+pub const REPEATED_ONCE: &str = "a repeated claim is done once";
 /// The log order respects the real-time order.
 pub const REAL_TIME: &str = "writes stand in the order of their answers";
 /// A linearizable read reflects every write acknowledged before the read was sent.

@@ -4,10 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use placement_model::command::{
-    Command, ConsumerAllocations, ConsumerGeneration, DeleteAllocations, ReplaceAllocations,
-    Reshape,
-};
+use placement_model::command::{Command, ConsumerGeneration, DeleteAllocations};
 use placement_model::{Outcome, Refusal};
 use todc_utils::linearizability::WGLChecker;
 use todc_utils::linearizability::history::{Action, History as WglHistory};
@@ -15,7 +12,7 @@ use todc_utils::specifications::Specification;
 use uuid::Uuid;
 
 use crate::history::{Answer, Event, History};
-use crate::operation::{Level, Operation, QuestionKind};
+use crate::operation::{Level, Operation, QuestionKind, claims, consumers};
 use crate::oracle::expected;
 use crate::witness::Finding;
 
@@ -30,6 +27,8 @@ enum ConsumerOperation {
     Claimed(ConsumerGeneration, Held),
     /// An empty claim that released all allocations.
     Emptied(ConsumerGeneration),
+    /// A claim that is answered as done, since an earlier attempt has succeeded.
+    Repeated(ConsumerGeneration, Held),
     /// A claim with a wrong expected generation.
     Conflict(ConsumerGeneration),
     /// A claim that exceeded the capacity; it reveals only the generation of the consumer.
@@ -72,6 +71,17 @@ impl Specification for ConsumerRegister {
                 (agrees(belief), state.clone().or(Some((0, None))))
             }
             ConsumerOperation::Emptied(belief) => (agrees(belief), None),
+            ConsumerOperation::Repeated(belief, claimed) => {
+                let expected = match belief {
+                    ConsumerGeneration::Expect(at) => at.0,
+                    ConsumerGeneration::New | ConsumerGeneration::Unchecked => 0,
+                };
+                let is_done = match claimed {
+                    Some(_) => *state == Some((expected + 1, claimed.clone())),
+                    None => state.is_none(),
+                };
+                (is_done, state.clone())
+            }
             ConsumerOperation::Conflict(belief) => (!agrees(belief), state.clone()),
             ConsumerOperation::NoRoom(belief) => (agrees(belief), state.clone()),
             ConsumerOperation::LeftBehind(belief) => {
@@ -101,7 +111,7 @@ pub struct LinearizabilityReport {
 /// only which unanswered writes were executed, and which refusals left a consumer behind.
 pub fn check(history: &History, finding: &Finding) -> LinearizabilityReport {
     let mut opinion = LinearizabilityReport::default();
-    for consumer in consumers(history) {
+    for consumer in all_consumers(history) {
         let spans = spans(history, finding, consumer);
         if spans.len() > EVENTS_MAX {
             opinion.skipped += 1;
@@ -117,20 +127,14 @@ pub fn check(history: &History, finding: &Finding) -> LinearizabilityReport {
     opinion
 }
 
-fn consumers(history: &History) -> BTreeSet<Uuid> {
+fn all_consumers(history: &History) -> BTreeSet<Uuid> {
     history
         .events
         .iter()
         .flat_map(|event| match &event.operation {
-            Operation::Write(write) => match &write.command {
-                Command::DeleteAllocations(DeleteAllocations { consumer }) => {
-                    vec![consumer.to_string()]
-                }
-                command => claims(command)
-                    .iter()
-                    .map(|claim| claim.consumer.to_string())
-                    .collect(),
-            },
+            Operation::Write(write) => (consumers(&write.command).into_iter())
+                .map(ToString::to_string)
+                .collect(),
             Operation::Read(question, _) => match &question.asked {
                 QuestionKind::Allocations(consumer) => vec![consumer.to_string()],
                 _ => Vec::new(),
@@ -138,14 +142,6 @@ fn consumers(history: &History) -> BTreeSet<Uuid> {
         })
         .filter_map(|consumer| consumer.parse().ok())
         .collect()
-}
-
-fn claims(command: &Command) -> &[ConsumerAllocations] {
-    match command {
-        Command::ReplaceAllocations(ReplaceAllocations { consumers }) => consumers,
-        Command::Reshape(Reshape { allocations, .. }) => allocations,
-        _ => &[],
-    }
 }
 
 /// Start, end and operation.
@@ -160,7 +156,8 @@ fn spans(history: &History, finding: &Finding, consumer: Uuid) -> Vec<Span> {
             Some(_) => event.ended.unwrap_or(Duration::MAX),
             None => Duration::MAX,
         };
-        let seen = parse_event(event, answered, outcome, consumer);
+        let is_repeated = finding.repeats.contains_key(&number);
+        let seen = parse_event(event, answered, outcome, (consumer, is_repeated));
         spans.extend(seen.map(|seen| (event.sent, ended, seen)));
     }
     spans
@@ -170,7 +167,7 @@ fn parse_event(
     event: &Event,
     answered: Option<&Answer>,
     outcome: Option<&Outcome>,
-    consumer: Uuid,
+    (consumer, is_repeated): (Uuid, bool),
 ) -> Option<ConsumerOperation> {
     let write = match &event.operation {
         Operation::Write(write) => write,
@@ -204,6 +201,10 @@ fn parse_event(
         Some(Outcome::Refused(Refusal::AllocationProviderNotFound(_)))
     );
     match status {
+        204 if is_repeated => Some(ConsumerOperation::Repeated(
+            claim.generation,
+            (!claim.allocations.is_empty()).then(|| claim.user.to_string()),
+        )),
         204 if claim.allocations.is_empty() => Some(ConsumerOperation::Emptied(claim.generation)),
         204 => Some(ConsumerOperation::Claimed(
             claim.generation,

@@ -9,13 +9,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use placement_model::types::PartitionId;
-use placement_model::{Outcome, Refusal, Stamped};
+use placement_model::{Outcome, Refusal, Reply, Stamped};
 
 use crate::history::{Answer, End, Event, History, Reported};
 use crate::inquiry::last_questions;
 use crate::operation::{Level, Operation, Question, Token, Write};
 use crate::oracle::{Oracle, expected, is_housekeeping};
 use crate::promise;
+use crate::repeats::{ConsumerChanges, Judged, is_conflict};
 use crate::workload::Names;
 
 /// Result of the check.
@@ -30,6 +31,9 @@ pub struct Finding {
     pub repeated: usize,
     /// Unanswered writes that were found in the log.
     pub resolved: usize,
+    /// Refused writes that were answered as done, by number of the event: the index where an earlier
+    /// attempt took effect.
+    pub repeats: BTreeMap<usize, u64>,
     /// Answers that were compared with the oracle's.
     pub compared: usize,
 }
@@ -51,6 +55,7 @@ pub fn check(history: &History, log: &BTreeMap<u64, Stamped>) -> Finding {
     let effects = replay(history, log, &mut finding);
     one_answer_each(history, &mut finding);
     resolve(history, log, &effects, &mut finding);
+    check_repeats(history, &mut finding);
     check_order(history, &mut finding);
     check_headers(history, &mut finding);
     check_calls(history, &mut finding);
@@ -107,9 +112,10 @@ fn replay(history: &History, log: &BTreeMap<u64, Stamped>, finding: &mut Finding
     let mut oracle = Oracle::for_partition(history.partition);
     let mut firsts: BTreeMap<Id, u64> = BTreeMap::new();
     let mut effects = Effects::new();
+    let mut changes = ConsumerChanges::default();
     for index in places {
         if let Some(stamped) = log.get(&index) {
-            let outcome = oracle.entry(stamped);
+            let outcome = changes.entry(index, stamped, &mut oracle);
             let first = id(stamped).map_or(index, |id| *firsts.entry(id).or_insert(index));
             if first != index {
                 finding.repeated += 1;
@@ -132,9 +138,20 @@ fn replay(history: &History, log: &BTreeMap<u64, Stamped>, finding: &mut Finding
                         .filter(|here| is_command_of(here, write, history.partition, event.node));
                     match here.and_then(|_| effects.get(&index)) {
                         Some((first, outcome)) => {
-                            let wrong = wrong_write(write, outcome, answer);
                             finding.effects.insert(number, (*first, outcome.clone()));
-                            wrong
+                            let judged = if is_conflict(&write.command, outcome) {
+                                changes.judge(number, (index, log), (write, answer), &oracle)
+                            } else {
+                                Judged::Refused
+                            };
+                            match judged {
+                                Judged::Repeats(earlier) => {
+                                    finding.repeats.insert(number, earlier);
+                                    wrong_write(write, &Outcome::Done(Reply::Done), answer)
+                                }
+                                Judged::Refused => wrong_write(write, outcome, answer),
+                                Judged::Wrong(wrong) => Some(wrong),
+                            }
                         }
                         None => wrong_refusal(write, answer, &oracle),
                     }
@@ -147,13 +164,17 @@ fn replay(history: &History, log: &BTreeMap<u64, Stamped>, finding: &mut Finding
             }
         }
     }
+    finding.violations.extend(changes.wrong_conflicts(history));
     effects
 }
 
 /// Whether a log entry is the command that this node creates from a write to this partition.
 fn is_command_of(entry: &Stamped, write: &Write, partition: PartitionId, node: u64) -> bool {
     let of_both = entry.partition == partition && entry.command == write.command;
-    of_both && entry.write_id.is_none_or(|id| id.origin == node)
+    let is_request = |id| write.request_id.is_none_or(|own| own == id);
+    of_both
+        && entry.write_id.is_none_or(|id| id.origin == node)
+        && entry.request_id.is_none_or(is_request)
 }
 
 fn wrong_read(question: &Question, answer: &Answer, oracle: &mut Oracle) -> Option<String> {
@@ -299,6 +320,40 @@ pub fn denies_any_commit(answer: &Answer) -> bool {
         && answer
             .code()
             .is_some_and(|code| code.contains("nothing_committed"))
+}
+
+/// Checks that each repeated write that was answered as done has an earlier attempt, sent before it
+/// by the same client, at the log entry that took effect.
+fn check_repeats(history: &History, finding: &mut Finding) {
+    let request_id = |event: &Event| match &event.operation {
+        Operation::Write(write) => write.request_id,
+        Operation::Read(..) => None,
+    };
+    let mut wrong = Vec::new();
+    for (number, earlier) in &finding.repeats {
+        // The requests before a restore are in another history.
+        if *earlier <= history.behind {
+            continue;
+        }
+        let event = &history.events[*number];
+        let is_attempt = |other: &usize| {
+            let other = &history.events[*other];
+            other.client == event.client
+                && other.sent <= event.sent
+                && request_id(other) == request_id(event)
+        };
+        let mut there = (finding.effects.iter())
+            .filter(|(_, (index, _))| index == earlier)
+            .map(|(other, _)| other);
+        if !there.any(is_attempt) {
+            wrong.push(format!(
+                "{}: log entry {earlier} is not of an earlier attempt\n    {}",
+                promise::REPEATED_ONCE,
+                event.line()
+            ));
+        }
+    }
+    finding.violations.extend(wrong);
 }
 
 /// Checks that the log order respects the real-time order.

@@ -59,6 +59,10 @@ pub struct Choices {
     pub consumers: usize,
     /// Percentage of writes without a check of the consumer generation.
     pub unchecked_percent: u32,
+    /// Percentage of checked claims that are equal to those of other clients.
+    pub equal_percent: u32,
+    /// Percentage of writes of allocations that the client repeats, as keystoneauth does.
+    pub repeated_percent: u32,
 }
 
 /// The few names that the clients of a run contend for.
@@ -174,6 +178,12 @@ pub struct Workload {
     number: usize,
     marks: u32,
     unchecked_percent: u32,
+    equal_percent: u32,
+    repeated_percent: u32,
+    /// Random stream of the repetitions.
+    repeats: SmallRng,
+    /// Random stream of the request ids.
+    ids: SmallRng,
 }
 
 impl Workload {
@@ -184,7 +194,32 @@ impl Workload {
             number,
             marks: 0,
             unchecked_percent: choices.unchecked_percent,
+            equal_percent: choices.equal_percent,
+            repeated_percent: choices.repeated_percent,
+            repeats: choices.seed.stream(&format!("repeats {number}")),
+            ids: choices.seed.stream(&format!("request ids {number}")),
         }
+    }
+
+    /// A write with a new request id.
+    fn to_send(&mut self, command: Command, minor: u8) -> Write {
+        Write {
+            command,
+            minor,
+            request_id: Some(uuid_from(&mut self.ids)),
+        }
+    }
+
+    /// Whether the client repeats a write that fails.
+    pub(crate) fn is_repeated(&mut self, write: &Write) -> bool {
+        matches!(write.command, Command::ReplaceAllocations(_))
+            && self.repeats.random_range(0..100) < self.repeated_percent
+    }
+
+    /// The node for a repetition.
+    pub(crate) fn node_for_repetition(&mut self, nodes: &[u64]) -> u64 {
+        let chosen = nodes.choose(&mut self.repeats);
+        *chosen.expect("some node is up")
     }
 
     /// A number that no other write contains, valid as `max_unit`.
@@ -244,7 +279,7 @@ impl Workload {
         let minor = NEWEST;
         writes
             .into_iter()
-            .map(|command| Write { command, minor })
+            .map(|command| self.to_send(command, minor))
             .collect()
     }
 
@@ -541,7 +576,7 @@ impl Workload {
                 (Command::Reshape(reshape), minor)
             }
         };
-        Some(Write { command, minor })
+        Some(self.to_send(command, minor))
     }
 
     /// One more unit than a read showed. The core never shrinks.
@@ -568,7 +603,7 @@ impl Workload {
                 capacity_rule,
             })
         };
-        Some(Write { command, minor })
+        Some(self.to_send(command, minor))
     }
 
     /// Claims of up to `most` consumers; `POST` exists from 1.13.
@@ -589,9 +624,12 @@ impl Workload {
         if self.percent(40) {
             providers.extend(&names.field);
         }
-        let consumers = self.consumers(most, minor, &providers, names, beliefs);
+        let mut consumers = self.consumers(most, minor, &providers, names, beliefs);
+        if !unchecked && self.equal_percent > 0 && self.percent(self.equal_percent) {
+            consumers.iter_mut().for_each(|one| make_equal(one, names));
+        }
         let command = Command::ReplaceAllocations(ReplaceAllocations { consumers });
-        Write { command, minor }
+        self.to_send(command, minor)
     }
 
     /// New allocations of up to `most` consumers, sorted by UUID like members of JSON objects.
@@ -769,6 +807,22 @@ impl Workload {
             .chain([mark])
             .map(AggregateUuid::from)
             .collect()
+    }
+}
+
+/// Makes a claim equal to those of other clients for the same consumer and generation: only its
+/// request id is unique.
+fn make_equal(claim: &mut ConsumerAllocations, names: &Names) {
+    claim.project = names.projects[0].as_str().into();
+    claim.user = "anyone".into();
+    if let ConsumerTypeUpdate::Set(name) = &mut claim.consumer_type {
+        *name = "INSTANCE".parse().expect("a type's name");
+    }
+    if !claim.allocations.is_empty() {
+        claim.allocations = vec![ProviderAmounts {
+            provider: Given::from(names.core[0].to_string()),
+            resources: BTreeMap::from([(Given::from(CLASS), 1)]),
+        }];
     }
 }
 

@@ -10,6 +10,7 @@ use placement_model::types::{PartitionId, Timestamp};
 use placement_model::{Command as Model, Stamped};
 use serde::Deserialize;
 use serde_json::Value;
+use uuid::Uuid;
 
 use crate::binaries;
 
@@ -21,6 +22,7 @@ pub struct Entry {
     node: u64,
     stamp: Option<i64>,
     write_id: Option<WriteId>,
+    request_id: Option<Uuid>,
     content: Value,
 }
 
@@ -67,7 +69,7 @@ impl KeptLog {
                     at: Timestamp(at),
                     write_id: entry.write_id,
                     command,
-                    request_id: None,
+                    request_id: entry.request_id,
                 };
                 all.commands.insert(*index, stamped);
             }

@@ -132,6 +132,8 @@ impl Round {
             providers: 3,
             consumers: 12,
             unchecked_percent: 30,
+            equal_percent: 20,
+            repeated_percent: 70,
         };
         let api = |id| (id, cluster.place(id).api());
         let nodes = cluster.ids().into_iter().map(api).collect();

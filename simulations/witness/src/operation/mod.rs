@@ -10,7 +10,7 @@ use serde_json::Value;
 
 pub use question::{Question, QuestionKind};
 pub use write::Write;
-pub(crate) use write::record;
+pub(crate) use write::{claims, consumers, record};
 
 /// An operation of a client.
 #[derive(Debug, Clone, PartialEq)]
@@ -77,6 +77,8 @@ pub struct Request {
     pub consistency: Option<String>,
     /// Header `Placement-Min-Index`, if any.
     pub min_index: Option<String>,
+    /// Header `X-OpenStack-Request-Id`, if any.
+    pub request_id: Option<String>,
 }
 
 impl Operation {
@@ -115,7 +117,8 @@ impl Operation {
 impl fmt::Display for Request {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} {} 1.{}", self.method, self.path, self.minor)?;
-        for more in [&self.consistency, &self.min_index].into_iter().flatten() {
+        let more = [&self.consistency, &self.min_index, &self.request_id];
+        for more in more.into_iter().flatten() {
             write!(f, " {more}")?;
         }
         match &self.body {
@@ -133,5 +136,6 @@ fn bare(method: &'static str, path: String, minor: u8, body: Option<Value>) -> R
         body,
         consistency: None,
         min_index: None,
+        request_id: None,
     }
 }

@@ -7,8 +7,11 @@ use placement_model::command::{
     EnsureTrait, ParentUpdate, RenameResourceClass, ReplaceAllocations, ReplaceInventories,
     ReplaceProviderAggregates, ReplaceProviderTraits, Reshape, UpdateInventory, UpdateProvider,
 };
-use placement_model::types::{AggregateUuid, Given, Inventory, ProviderUuid, ResourceClassName};
+use placement_model::types::{
+    AggregateUuid, ConsumerUuid, Given, Inventory, ProviderUuid, ResourceClassName,
+};
 use serde_json::{Map, Value, json};
+use uuid::Uuid;
 
 use super::{Request, bare};
 
@@ -23,6 +26,8 @@ pub struct Write {
     pub command: Command,
     /// Minor part of the microversion `1.minor`, which must support the command.
     pub minor: u8,
+    /// The id that the client sends with each attempt of this write. The log entries have it.
+    pub request_id: Option<Uuid>,
 }
 
 impl Write {
@@ -179,7 +184,27 @@ impl Write {
             }
             other => unreachable!("clients cannot cause {}", other.name()),
         };
-        bare(method, path, minor, body)
+        Request {
+            request_id: self.request_id.map(|id| format!("req-{id}")),
+            ..bare(method, path, minor, body)
+        }
+    }
+}
+
+/// The consumers that a write claims for.
+pub(crate) fn claims(command: &Command) -> &[ConsumerAllocations] {
+    match command {
+        Command::ReplaceAllocations(ReplaceAllocations { consumers }) => consumers,
+        Command::Reshape(Reshape { allocations, .. }) => allocations,
+        _ => &[],
+    }
+}
+
+/// The consumers that a client's write may change.
+pub(crate) fn consumers(command: &Command) -> Vec<&ConsumerUuid> {
+    match command {
+        Command::DeleteAllocations(DeleteAllocations { consumer }) => vec![consumer],
+        command => claims(command).iter().map(|one| &one.consumer).collect(),
     }
 }
 

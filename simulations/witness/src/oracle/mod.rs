@@ -5,16 +5,19 @@ mod candidates;
 mod question;
 mod write;
 
+use std::collections::BTreeSet;
+
 use placement_model::Outcome;
-use placement_model::command::Stamped;
-use placement_model::types::{PartitionId, ProviderUuid, Timestamp};
+use placement_model::command::{Command, ConsumerGeneration, ConsumerTypeUpdate, Stamped};
+use placement_model::query::allocations::Consumer;
+use placement_model::types::{ConsumerUuid, Generation, PartitionId, ProviderUuid, Timestamp};
 use placement_naive::Naive;
 use placement_naive::sample_cloud::SampleCloud;
 use serde_json::Value;
 use uuid::Uuid;
 
 use crate::history::Answer;
-use crate::operation::{Question, QuestionKind, Write};
+use crate::operation::{Question, QuestionKind, Write, claims};
 
 pub use write::expected;
 
@@ -104,6 +107,50 @@ impl Oracle {
         }
         self.sample_cloud = None;
         self.naive.apply(stamped)
+    }
+
+    /// A consumer at this point, without the generations of its providers.
+    pub(crate) fn consumer(&self, consumer: &ConsumerUuid) -> Option<Consumer> {
+        let mut consumer = self.naive.consumer(consumer)?;
+        for holding in &mut consumer.allocations {
+            holding.generation = Generation(0);
+        }
+        Some(consumer)
+    }
+
+    /// Whether each consumer of a claim is as the claim leaves it, under the generation after the
+    /// one that the claim expects.
+    pub(crate) fn is_as_requested(&self, command: &Command) -> bool {
+        claims(command).iter().all(|claim| {
+            let expected = match claim.generation {
+                ConsumerGeneration::Unchecked => return false,
+                ConsumerGeneration::New => 0,
+                ConsumerGeneration::Expect(generation) => generation.0,
+            };
+            let Some(consumer) = self.consumer(&claim.consumer) else {
+                return claim.allocations.is_empty();
+            };
+            let held = (consumer.allocations.iter()).flat_map(|holding| {
+                let amounts = holding.resources.iter();
+                amounts.map(move |(class, amount)| {
+                    (holding.provider.to_string(), class.to_string(), *amount)
+                })
+            });
+            let asked = (claim.allocations.iter()).flat_map(|amounts| {
+                let provider = amounts.provider.to_string();
+                let resources = amounts.resources.iter();
+                resources.map(move |(class, amount)| (provider.clone(), class.to_string(), *amount))
+            });
+            let is_type = match &claim.consumer_type {
+                ConsumerTypeUpdate::Keep => true,
+                ConsumerTypeUpdate::Set(name) => consumer.consumer_type.as_ref() == Some(name),
+            };
+            consumer.generation.0 == expected + 1
+                && consumer.project == claim.project
+                && consumer.user == claim.user
+                && is_type
+                && held.collect::<BTreeSet<_>>() == asked.collect::<BTreeSet<_>>()
+        })
     }
 
     /// The outcome of a write at this point, without executing it.

@@ -1,9 +1,12 @@
 //! The commands and configurations of docs/deploy work as printed.
 
 use std::fs::{self, File};
+use std::net::SocketAddr;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use http::StatusCode;
@@ -18,6 +21,8 @@ use placement_tests::wait::{until, until_ok, within};
 use placement_tests::{binaries, osc};
 use rustix::process::Signal;
 use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt, copy_bidirectional};
+use tokio::net::{TcpListener, TcpStream};
 use tokio::time::sleep;
 use uuid::Uuid;
 
@@ -268,6 +273,104 @@ async fn documented_retries_tolerate_a_time_without_a_leader() {
     until("a first refusal", async || refused(&cluster).await > before).await;
     cluster.start_node(2).unwrap();
     assert_eq!(asking.await.unwrap()["status"], 200);
+}
+
+/// Starts a balancer in front of a node that loses the answer to the first PUT: it closes the
+/// connection when the answer arrives, and sets the returned flag.
+async fn balancer_that_loses_an_answer(node: String) -> (SocketAddr, Arc<AtomicBool>) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let lost = Arc::new(AtomicBool::new(false));
+    let is_lost = lost.clone();
+    tokio::spawn(async move {
+        while let Ok((mut client, _)) = listener.accept().await {
+            let (node, is_lost) = (node.clone(), is_lost.clone());
+            tokio::spawn(async move {
+                let mut node = TcpStream::connect(node).await.unwrap();
+                let mut start = [0; 4];
+                // A client may close a connection that it does not use.
+                let Ok(4) = client.peek(&mut start).await else {
+                    return;
+                };
+                if start == *b"PUT " && !is_lost.swap(true, Ordering::Relaxed) {
+                    let (mut from_client, _) = client.split();
+                    let (mut from_node, mut to_node) = node.split();
+                    let mut answer = [0; 64];
+                    let answered = async { from_node.read(&mut answer).await.unwrap() };
+                    tokio::select! {
+                        _ = tokio::io::copy(&mut from_client, &mut to_node) => {}
+                        length = answered => assert!(answer[..length].starts_with(b"HTTP/1.1 204")),
+                    }
+                    return;
+                }
+                // The client or the node closes the connection.
+                let _ = copy_bidirectional(&mut client, &mut node).await;
+            });
+        }
+    });
+    (address, lost)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn claim_is_done_once_if_its_answer_is_lost() {
+    let programs = keystoneauth();
+    let cluster = Cluster::start(3).await.unwrap();
+    let client = cluster.client();
+    let host = Uuid::new_v4();
+    let provider = NewProvider::named("host").uuid(host);
+    client.create_provider(&provider).await.unwrap();
+    let path = format!("/resource_providers/{host}/inventories");
+    let inventories = json!({"VCPU": {"total": 8}});
+    let body = json!({"resource_provider_generation": 0, "inventories": inventories});
+    client
+        .call(ApiRequest::put(&path).json(&body))
+        .await
+        .unwrap();
+
+    let (balancer, is_lost) = balancer_that_loses_an_answer(cluster.place(2).api()).await;
+    let config = cluster.directory().join("nova.conf");
+    fs::write(&config, section(&format!("http://{balancer}"))).unwrap();
+    let path = format!("/allocations/{}", Uuid::new_v4());
+    let mut body = json!({
+        "allocations": {host.to_string(): {"resources": {"VCPU": 3}}}, "project_id": "p",
+        "user_id": "u", "consumer_generation": null, "consumer_type": "INSTANCE",
+    });
+    let request_id = format!("req-{}", Uuid::new_v4());
+    let claimed = async |body: &Value, request_id: &str| {
+        let mut claim = Command::new(programs.join("python"));
+        claim
+            .arg("-B")
+            .arg(repository().join("tests/upstream/claim.py"));
+        claim
+            .arg(&config)
+            .args([&path, &body.to_string(), request_id]);
+        let output = tokio::task::spawn_blocking(move || run(&mut claim).unwrap());
+        serde_json::from_str::<Value>(&output.await.unwrap()).unwrap()
+    };
+    assert_eq!(claimed(&body, &request_id).await["status"], 204);
+    let held: Value = client.fetch(ApiRequest::get(&path)).await.unwrap();
+    assert_eq!(held["consumer_generation"], 1);
+    assert_eq!(
+        held["allocations"][host.to_string()]["resources"]["VCPU"],
+        3
+    );
+    let usages = ApiRequest::get(&format!("/resource_providers/{host}/usages"));
+    let usages: Value = client.fetch(usages).await.unwrap();
+    assert_eq!(usages["usages"]["VCPU"], 3);
+    assert!(is_lost.load(Ordering::Relaxed));
+    let changes = ApiRequest::get("/placementd/v1/history");
+    let history: Value = client.fetch(changes).await.unwrap();
+    let entries = history["history"].as_array().unwrap().iter();
+    let claims: Vec<_> = entries
+        .filter(|one| one["verb"] == "ReplaceAllocations")
+        .collect();
+    assert_eq!(claims.len(), 1, "{history}");
+    assert_eq!(claims[0]["request_id"], request_id);
+    // Another request is not a repetition.
+    let other = format!("req-{}", Uuid::new_v4());
+    assert_eq!(claimed(&body, &other).await["status"], 409);
+    body["allocations"][host.to_string()]["resources"]["VCPU"] = json!(2);
+    assert_eq!(claimed(&body, &request_id).await["status"], 409);
 }
 
 /// Number of failures per test, from `PLACEMENT_BALANCER_ROUNDS`. With more than one round, each

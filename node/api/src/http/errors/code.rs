@@ -103,8 +103,8 @@ codes! {
     pub NOTHING_COMMITTED = "placement.unavailable.nothing_committed";
     /// 503: `GET /` on a node that is not ready: use another node.
     pub(crate) NOT_READY = "placement.unavailable.not_ready";
-    /// 503: the write may be committed: read before retrying. keystoneauth [retries without
-    /// reading](deploy/README.md#nova-cyborg).
+    /// 503: the write may be committed: read before retrying, or send a claim [again with the same
+    /// request id](api.md#repeated-claims), as keystoneauth does for Nova.
     pub(crate) OUTCOME_UNKNOWN = "placement.unavailable.outcome_unknown";
     /// 507: the disks of a majority of the nodes are nearly full (`[disk] min_free_bytes`); no
     /// effect; deletions still work.

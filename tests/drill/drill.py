@@ -139,7 +139,7 @@ class Drill:
         *differences, count = comparison.stdout.splitlines() or ['placementctl compare failed']
         print(count, flush=True)
         differences = [line for line in differences if NOT_ON_POSTGRESQL not in line]
-        if differences or not count.endswith('answers'):
+        if differences or not count.endswith('responses'):
             raise Failed('\n'.join([count, *differences[:10]]))
 
     def _move_in(self):

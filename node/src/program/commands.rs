@@ -165,7 +165,7 @@ const FROM: &str = "A backup, or a directory of [backup]";
 /// A moment in a directory of `[backup]`.
 #[derive(Args)]
 struct MomentArgs {
-    /// Use the state at this time, such as 2026-11-22T10:00:00Z; needs a directory of [backup];
+    /// Use the state at this time, such as 2026-11-22T10:00:00Z; needs a directory of `[backup]`;
     /// default: the newest state
     #[arg(long, value_name = "TIME", value_parser = moment)]
     until: Option<Timestamp>,

@@ -135,7 +135,7 @@ class Nova:
         return self._cloud.start(log, *command, '--config-file', f'{self._home}/{config}.conf', '--config-file', file,
                                  env=os.environ | environment)
 
-    def until_ready(self, client, hosts, seconds=300):
+    def until_ready(self, client, hosts, seconds=900):
         """Waits until all nodes are reported and mapped."""
         started = time.monotonic()
         while len(self._nodes_in_cell()) < hosts:

@@ -68,7 +68,7 @@ class RabbitMq:
         self.process = cloud.start('rabbitmq', '/usr/lib/rabbitmq/bin/rabbitmq-server', env=environment, **options)
 
     def until_ready(self):
-        self.process.until(lambda: processes.accepts(self.port), 120)
+        self.process.until(lambda: processes.accepts(self.port), 300)
 
     def url(self, vhost):
         return f'rabbit://nova:nova@127.0.0.1:{self.port}/{vhost}'
@@ -121,7 +121,7 @@ class Keystone:
 
     def start(self):
         uwsgi(self._cloud, 'keystone', 'keystone', 'keystone.wsgi.api:application', self.port, (2, 2),
-              OS_KEYSTONE_CONFIG_DIR=self._home).until(lambda: processes.answers(self.url))
+              OS_KEYSTONE_CONFIG_DIR=self._home).until(lambda: processes.answers(self.url), 300)
 
 
 def uwsgi(cloud, name, service, module, port, size, *more, **environment):

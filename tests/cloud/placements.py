@@ -16,6 +16,10 @@ from processes import Failed
 from services import three_nodes
 
 
+# At most this long for a node to be ready, also on a busy machine.
+READY_S = 300
+
+
 class Haproxy:
     """HAProxy as docs/deploy/haproxy.md configures it, with TLS; only addresses differ."""
 
@@ -79,7 +83,7 @@ class Ours:
 
     def until_ready(self):
         for node in self.nodes:
-            node.until_ready()
+            node.until_ready(READY_S)
 
     def ctl(self, *words, accepted=(0,)):
         """Runs placementctl against all nodes; returns its output."""
@@ -109,7 +113,7 @@ class Ours:
 
     def faults(self):
         """The faults of the scenario leader-loss."""
-        return {'leader killed': Fault(lambda: [(self.kill, 4)]),
+        return {'leader killed': Fault(lambda: [(self.kill, 0), (self.until_ready, 4)]),
                 'leader hangs, then dies': Fault(self._hang),
                 'rolling restarts': Fault(self._roll),
                 'haproxy reloaded': Fault(lambda: [(self.haproxy.reload, 2)]),
@@ -119,7 +123,8 @@ class Ours:
         node = self.leader()
         yield lambda: node.send(signal.SIGSTOP), 6
         yield node.stop, 1
-        yield node.start, 4
+        yield node.start, 0
+        yield self.until_ready, 4
 
     def _roll(self):
         for node in self.nodes:

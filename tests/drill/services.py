@@ -62,8 +62,8 @@ class Node:
         self._process = Process(self._log, 'placementd', '--config', f'{self.directory}/placementd.toml')
         return self
 
-    def until_ready(self):
-        self._process.until(lambda: processes.answers(f'http://{self.api}/readyz'))
+    def until_ready(self, seconds=60):
+        self._process.until(lambda: processes.answers(f'http://{self.api}/readyz'), seconds)
 
     def leave(self):
         """Stops it with SIGTERM, so that it still answers requests that balancers send."""

@@ -28,5 +28,8 @@ def run(name, cloud, rows):
         rows_of_this[-1].must(False, str(failure))
         # The next scenario begins with an empty cloud.
         Fleet(cloud.client).delete_all()
+    except KeyboardInterrupt:
+        rows_of_this[-1].must(False, 'interrupted')
+        raise
     finally:
         rows_of_this[-1].show()

@@ -209,7 +209,7 @@ mutants! {
     ProgressComesFirst, "progress-comes-first", progress_is_the_truth::NAME;
     /// A read at an earlier moment is answered from the current state.
     BeforeIsNow, "before-is-now", as_of_is_what_it_was::NAME;
-    /// A claim that equals the state counts as a repetition, also after a change by another request.
+    /// A claim that equals the state counts as a repetition, even if another request made it.
     AnyEqualStateIsDone, "any-equal-state-is-done", from_history::REPEATED_ONCE;
     /// A claim counts as a repetition of an equal claim with another request id.
     AnotherIdIsDone, "another-id-is-done", from_history::REPEATED_ONCE;

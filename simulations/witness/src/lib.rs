@@ -4,7 +4,8 @@
 //! * [`client`] with [`workload`], [`inquiry`] and [`beliefs`]: the next request of each client,
 //!   drawn from a [`seed`].
 //! * [`operation`], [`http`], [`history`]: requests in HTTP, and their outcomes.
-//! * [`witness`] with [`oracle`], `repeats`, [`staleness`] and [`wgl`]: the checks. [`promise`]: their names.
+//! * [`witness`] with [`oracle`], `repeats`, [`staleness`] and [`wgl`]: the checks.
+//!   [`promise`]: their names.
 
 pub mod beliefs;
 pub mod client;

@@ -31,8 +31,8 @@ pub struct Finding {
     pub repeated: usize,
     /// Unanswered writes that were found in the log.
     pub resolved: usize,
-    /// Refused writes that were answered as done, by number of the event: the index where an earlier
-    /// attempt took effect.
+    /// Refused writes that were answered as done, by number of the event: the index where an
+    /// earlier attempt took effect.
     pub repeats: BTreeMap<usize, u64>,
     /// Answers that were compared with the oracle's.
     pub compared: usize,

@@ -100,6 +100,8 @@ impl Sent {
 
     /// The request with, in most cases, one error in it.
     fn spoilt(mut request: Request, random: &mut SmallRng) -> Self {
+        // With the id, placementd would take the right request for a repetition; upstream does not.
+        request.request_id = None;
         match (random.random_range(0..10), &request.body) {
             (0, _) => request.minor = random.random_range(0..=39),
             (1..9, Some(body)) => {

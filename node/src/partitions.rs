@@ -75,7 +75,7 @@ impl PartitionState {
 pub(crate) struct Counts {
     /// Answered requests, by partition.
     pub(crate) requests: Vec<(String, u64)>,
-    /// Queued searches.
+    /// Number of searches that wait for their turn.
     pub(crate) searches_waiting: u64,
     /// Sums over all partitions: refused requests by limit, searches by result, empty searches by
     /// reason.

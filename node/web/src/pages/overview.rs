@@ -188,7 +188,7 @@ fn answered() -> Table<'static, Requests> {
 struct Certificate {
     listener: String,
     member: String,
-    /// Seconds since 1970.
+    /// Time of its expiry, in seconds since 1970.
     end: u64,
 }
 

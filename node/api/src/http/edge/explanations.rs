@@ -34,7 +34,7 @@ pub(crate) struct Explained {
 }
 
 impl Explained {
-    /// The JSON form.
+    /// The explanation as the response contains it.
     pub(crate) fn shown(&self) -> wire::Explained<'_> {
         let Position { index, node, .. } = self.position;
         wire::Explained {

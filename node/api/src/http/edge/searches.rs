@@ -80,7 +80,7 @@ pub(crate) struct SearchView {
 }
 
 impl SearchView {
-    /// The JSON form.
+    /// The search as responses contain it.
     pub(crate) fn json(&self) -> Search<'_, &RawValue> {
         let AnsweredSearch {
             at,

@@ -116,7 +116,7 @@ impl Walk {
     }
 }
 
-/// Entries as JSON.
+/// The entries of a page as JSON, and their length in bytes.
 #[derive(Default)]
 struct Page {
     lines: Vec<Box<RawValue>>,

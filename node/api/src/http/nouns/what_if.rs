@@ -49,7 +49,7 @@ enum WhatIfAnswer {
 }
 
 impl WhatIfAnswer {
-    /// The JSON form.
+    /// The answer as the response contains it.
     fn shown(&self) -> wire::WhatIfAnswer<'_> {
         match self {
             Self::Fit(found) => wire::WhatIfAnswer::Fit(fit_shown(found)),

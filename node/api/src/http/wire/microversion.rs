@@ -24,7 +24,7 @@ pub(crate) struct Microversion(u8);
 impl Microversion {
     /// The oldest version, and the default of requests without the header.
     pub(crate) const MIN: Self = Self(0);
-    /// The newest version.
+    /// The newest microversion that the API serves.
     pub(crate) const MAX: Self = Self(NEWEST_MINOR);
 
     /// Version `1.minor`.

@@ -26,7 +26,7 @@ pub(in crate::http::edge) struct Passage<'p, 'a> {
     pub(super) routes: &'static Routes,
     pub(super) parts: &'a Parts,
     pub(super) progress: &'p mut Progress<'a>,
-    /// The decoded path.
+    /// The path of the request, percent-decoded.
     pub(super) whole_path: &'p str,
     /// The decoded path below the prefix; `None` outside of it.
     pub(super) path: Option<&'p str>,

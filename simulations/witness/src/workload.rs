@@ -202,7 +202,7 @@ impl Workload {
     }
 
     /// A write with a new request id.
-    fn to_send(&mut self, command: Command, minor: u8) -> Write {
+    fn identified(&mut self, command: Command, minor: u8) -> Write {
         Write {
             command,
             minor,
@@ -279,7 +279,7 @@ impl Workload {
         let minor = NEWEST;
         writes
             .into_iter()
-            .map(|command| self.to_send(command, minor))
+            .map(|command| self.identified(command, minor))
             .collect()
     }
 
@@ -576,7 +576,7 @@ impl Workload {
                 (Command::Reshape(reshape), minor)
             }
         };
-        Some(self.to_send(command, minor))
+        Some(self.identified(command, minor))
     }
 
     /// One more unit than a read showed. The core never shrinks.
@@ -603,7 +603,7 @@ impl Workload {
                 capacity_rule,
             })
         };
-        Some(self.to_send(command, minor))
+        Some(self.identified(command, minor))
     }
 
     /// Claims of up to `most` consumers; `POST` exists from 1.13.
@@ -629,7 +629,7 @@ impl Workload {
             consumers.iter_mut().for_each(|one| make_equal(one, names));
         }
         let command = Command::ReplaceAllocations(ReplaceAllocations { consumers });
-        self.to_send(command, minor)
+        self.identified(command, minor)
     }
 
     /// New allocations of up to `most` consumers, sorted by UUID like members of JSON objects.

@@ -19,7 +19,7 @@ from control import LEAST, SINGLE, Nova
 from databases import MariaDb
 from parts import Keystone, Memcached, RabbitMq, StandIns
 from placements import PLACEMENTS, Ours
-from processes import Failed, Process
+from processes import Failed, Process, step
 
 REAL = """Real: Nova (API, conductors, schedulers, computes), Keystone, MariaDB, RabbitMQ, memcached, haproxy, Placement
 Stand-ins: Glance, Neutron, Cinder; the hypervisors are a subclass of Nova's fake driver."""
@@ -130,29 +130,29 @@ class Cloud:
 
     def form(self, placement):
         started = time.monotonic()
-        with self.step('MariaDB, RabbitMQ, memcached, stand-ins'):
+        with step('MariaDB, RabbitMQ, memcached, stand-ins'):
             self.database = self.closing(MariaDb(self.directory))
             rabbit, memcached = RabbitMq(self), Memcached(self)
             self._memcached = memcached.port
             stand_ins = StandIns(self)
             rabbit.until_ready()
-        with self.step('schemas of Keystone and Nova'):
+        with step('schemas of Keystone and Nova'):
             self.keystone = Keystone(self, self.database)
             self.nova = Nova(self, self.database, rabbit, memcached.port)
             self._trusted = f'{self.directory}/trusted.pem'
             self.nova.configure(self._trusted)
             parts.at_once(self.keystone.create, self.nova.create)
-        with self.step('Keystone'):
+        with step('Keystone'):
             self.keystone.start()
             admin = Client(self.keystone.url, True, 'admin')
             self._create_users(admin)
-        with self.step(placement.shown):
+        with step(placement.shown):
             self.placement = placement(self)
             self.meter = self.placement.meter
             self._stack.callback(self.meter.stop)
             self._create_endpoints(admin, stand_ins)
         self.client = Client(self.keystone.url, self._trusted)
-        with self.step(f'Nova with {self.hosts} compute nodes'):
+        with step(f'Nova with {self.hosts} compute nodes'):
             self.nova.start(self.hosts)
             self.nova.until_ready(self.client, self.hosts)
             for name, vcpus in (('small', 1), ('medium', 2), ('large', 8)):
@@ -263,14 +263,6 @@ class Cloud:
             until = time.monotonic() + 5
             while time.monotonic() < until and any(process.ended() is None for process in self._services.values()):
                 time.sleep(0.1)
-
-    @contextlib.contextmanager
-    def step(self, what):
-        """Prints what is done and how long it took."""
-        print(f'{what}: ', end='', flush=True)
-        started = time.monotonic()
-        yield
-        print(f'{time.monotonic() - started:.1f} s', flush=True)
 
 
 if __name__ == '__main__':

@@ -17,7 +17,7 @@ import processes
 import runbook
 from databases import MariaDb, PostgreSql
 from load import Load
-from processes import Failed, Process
+from processes import Failed, Process, step
 from services import Haproxy, Upstream, three_nodes
 
 DATABASES = {'mariadb': MariaDb, 'postgresql': PostgreSql}
@@ -225,15 +225,6 @@ class Drill:
         if load.failures:
             raise Failed(f'{len(load.failures)} requests failed, such as {load.failures[0]}')
         self._gaps_s.append(load.longest_gap_s)
-
-
-@contextlib.contextmanager
-def step(what):
-    """Prints what is done and how long it took."""
-    print(f'{what}: ', end='', flush=True)
-    started = time.monotonic()
-    yield
-    print(f'{time.monotonic() - started:.1f} s', flush=True)
 
 
 if __name__ == '__main__':

@@ -1,5 +1,6 @@
 """Programs that a drill or a cloud starts. Each has its own log, and none outlives the one that started it."""
 
+import contextlib
 import ctypes
 import os
 import signal
@@ -14,6 +15,15 @@ LIBC = ctypes.CDLL(None)
 
 class Failed(Exception):
     """The run cannot go on, or has found a violation; the message describes it."""
+
+
+@contextlib.contextmanager
+def step(what):
+    """Prints what is done and how long it took."""
+    print(f'{what}: ', end='', flush=True)
+    started = time.monotonic()
+    yield
+    print(f'{time.monotonic() - started:.1f} s', flush=True)
 
 
 class Process:

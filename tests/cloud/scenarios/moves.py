@@ -47,27 +47,33 @@ def moved(client, move, number):
 
 
 def resize_confirm(client, server):
-    client.act(server, 'resize', {'flavorRef': 'medium'})
-    client.until(server, 'VERIFY_RESIZE')
+    _resize(client, server)
     client.act(server, 'confirmResize')
 
 
 def resize_revert(client, server):
-    client.act(server, 'resize', {'flavorRef': 'medium'})
-    client.until(server, 'VERIFY_RESIZE')
+    _resize(client, server)
     client.act(server, 'revertResize')
 
 
 def migrate_confirm(client, server):
-    client.act(server, 'migrate')
-    client.until(server, 'VERIFY_RESIZE')
+    _migrate(client, server)
     client.act(server, 'confirmResize')
 
 
 def migrate_revert(client, server):
+    _migrate(client, server)
+    client.act(server, 'revertResize')
+
+
+def _resize(client, server):
+    client.act(server, 'resize', {'flavorRef': 'medium'})
+    client.until(server, 'VERIFY_RESIZE')
+
+
+def _migrate(client, server):
     client.act(server, 'migrate')
     client.until(server, 'VERIFY_RESIZE')
-    client.act(server, 'revertResize')
 
 
 def shelve_unshelve(client, server):

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use crate::cloud::{Ask, Cloud, Counting, uuid};
 
-async fn two_hosts() -> Cloud {
+pub(crate) async fn two_hosts() -> Cloud {
     let cloud = Cloud::new();
     for number in [1, 2] {
         cloud.provider(number, None).await;
@@ -14,7 +14,7 @@ async fn two_hosts() -> Cloud {
     cloud
 }
 
-fn path(consumer: u64) -> String {
+pub(crate) fn path(consumer: u64) -> String {
     format!("/allocations/{}", uuid(consumer))
 }
 

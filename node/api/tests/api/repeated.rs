@@ -2,23 +2,11 @@
 
 use serde_json::{Value, json};
 
+use crate::allocations::{path, two_hosts};
 use crate::cloud::{Ask, Cloud, uuid};
 
 const SCHEDULER: &str = "req-6a1b2c3d-0000-4000-8000-000000000001";
 const OTHER: &str = "req-6a1b2c3d-0000-4000-8000-000000000002";
-
-async fn two_hosts() -> Cloud {
-    let cloud = Cloud::new();
-    for number in [1, 2] {
-        cloud.provider(number, None).await;
-        cloud.stock(number, "VCPU", 8).await;
-    }
-    cloud
-}
-
-fn path(consumer: u64) -> String {
-    format!("/allocations/{}", uuid(consumer))
-}
 
 fn claim(generation: Value, host: Option<u64>, amount: u64) -> Value {
     let allocations = host.map(|host| (uuid(host), json!({"resources": {"VCPU": amount}})));

@@ -257,7 +257,9 @@ fn single_or(mut checks: Vec<Check>, many: fn(Vec<Check>) -> Check) -> Check {
 /// The rules without repeated conditions: an `and` or `or` keeps only the first of several equal
 /// ones. Results are the same. The rule of this service's own routes refers to all of upstream's
 /// read rules, most of which are equal, and each request to such a route evaluates it.
-pub(super) fn without_equal_references(rules: &BTreeMap<String, Check>) -> BTreeMap<String, Check> {
+pub(super) fn without_repeated_conditions(
+    rules: &BTreeMap<String, Check>,
+) -> BTreeMap<String, Check> {
     let reduced = |checks: &[Check]| {
         let mut seen = Vec::new();
         let mut kept = Vec::new();

@@ -243,7 +243,7 @@ impl EffectiveRules {
             tracing::error!(%mistake, "faulty rule in a policy file");
         }
         Self {
-            rules: check::without_equal_references(&rules),
+            rules: check::without_repeated_conditions(&rules),
             enforce_scope: settings.enforce_scope,
             mistakes,
         }

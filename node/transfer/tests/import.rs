@@ -419,7 +419,7 @@ fn inconsistent_rows_are_refused_with_the_row() {
         ),
         (
             "allocations VALUES(NULL,NULL,90,3,'c0000000-0000-4000-8000-000000000001',0,2147483647)",
-            "with a sum above",
+            "whose sum exceeds 2147483647",
         ),
         (
             "consumers VALUES(NULL,NULL,90,'c',1,1,0,77)",

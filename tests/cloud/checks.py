@@ -15,9 +15,9 @@ def all_active(row, boots):
     return row.must(not bad, f'{len(bad)} of {len(boots)} boots are not ACTIVE, such as {bad[:1]}')
 
 
-def consistent(cloud, row):
+def consistent(cloud, row, settled_s=SETTLED_S):
     """Each server holds its flavor on its host and nothing else; nothing else is held."""
-    until = time.monotonic() + SETTLED_S
+    until = time.monotonic() + settled_s
     while (found := differences(cloud.client)) and time.monotonic() < until:
         time.sleep(2)
     row.stray += len(found)

@@ -101,19 +101,31 @@ class Client:
             if status == 'ERROR':
                 raise Failed(f'{server} is in ERROR: {found.get("fault", {}).get("message")}')
             if time.monotonic() - started > seconds:
-                raise Failed(f'{server} is {status} after {seconds} s, not {statuses}')
+                raise Failed(f'{server} is {status} after {seconds} s, not {statuses}: {self.last_action(server)}')
             time.sleep(0.5)
 
     def until_elsewhere(self, server, host, seconds=PATIENCE_S):
-        """Waits until the server has left a host and has no task."""
+        """Waits until the server has left a host and has no task. Nova sets the task before it accepts a move."""
         started = time.monotonic()
         while True:
             found = self.server(server)
-            if found['OS-EXT-SRV-ATTR:host'] != host and not found['OS-EXT-STS:task_state']:
+            ended = not found['OS-EXT-STS:task_state']
+            if ended and found['OS-EXT-SRV-ATTR:host'] != host:
                 return
-            if found['status'] == 'ERROR' or time.monotonic() - started > seconds:
-                raise Failed(f'{server} is still on {host} after {time.monotonic() - started:.0f} s: {found["status"]}')
+            waited = time.monotonic() - started
+            if ended or found['status'] == 'ERROR' or waited > seconds:
+                raise Failed(f'{server} is {found["status"]} on {host} after {waited:.0f} s: '
+                             f'{self.last_action(server)}')
             time.sleep(0.5)
+
+    def last_action(self, server):
+        """Describes the last action of a server: its request, and the events that failed."""
+        path = f'/servers/{server}/os-instance-actions'
+        action = self.get('compute', path)['instanceActions'][0]
+        events = self.get('compute', f'{path}/{action["request_id"]}')['instanceAction']['events']
+        failed = [f'{event["event"]} on {event.get("host")}: {event.get("details")}' for event in events
+                  if event['result'] != 'Success']
+        return f'{action["action"]} ({action["request_id"]}, {action["message"]}): {"; ".join(failed)}'
 
     def zone(self, name, hosts):
         """Creates an aggregate of nova-computes that is an availability zone."""

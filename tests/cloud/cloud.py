@@ -14,7 +14,7 @@ import parts
 import processes
 import report
 import scenarios
-from client import INTERRUPTED, Client
+from client import COMPUTE, INTERRUPTED, Client
 from control import LEAST, SINGLE, Nova
 from databases import MariaDb
 from parts import Keystone, Memcached, RabbitMq, StandIns
@@ -37,6 +37,8 @@ def main():
     try:
         for name in ('ours', 'upstream') if options.placement == 'both' else (options.placement,):
             failed |= not run(options, PLACEMENTS[name], rows)
+            if INTERRUPTED.is_set():
+                break
     except KeyboardInterrupt:
         failed = True
     finally:
@@ -218,6 +220,7 @@ class Cloud:
         return {'OS_AUTH_URL': self.keystone.url, 'OS_USERNAME': 'admin', 'OS_PASSWORD': parts.ADMIN_PASSWORD,
                 'OS_PROJECT_NAME': 'demo', 'OS_USER_DOMAIN_ID': 'default', 'OS_PROJECT_DOMAIN_ID': 'default',
                 'OS_REGION_NAME': parts.REGION, 'OS_CACERT': self._trusted, 'OS_IDENTITY_API_VERSION': '3',
+                'OS_COMPUTE_API_VERSION': COMPUTE,
                 'PATH': f'{os.path.dirname(sys.executable)}:{os.environ["PATH"]}'}
 
     def credentials(self, user):
@@ -249,8 +252,9 @@ class Cloud:
 
     def wait_to_be_stopped(self):
         exports = '\n'.join(f'export {name}={value}' for name, value in self.environment().items())
-        print(f'The cloud runs in {self.directory}. To use it:\n\n{exports}\nopenstack server create --image nothing '
-              f'--flavor small --network none one\n\nTo stop it: Ctrl-C here, or `kill {os.getpid()}`.', flush=True)
+        print(f'The cloud runs in {self.directory}. To use it:\n\n{exports}\n'
+              'openstack server create --image nothing --flavor small --no-network one\nopenstack server list\n\n'
+              f'To stop it: Ctrl-C here, or `kill {os.getpid()}`.', flush=True)
         with contextlib.suppress(KeyboardInterrupt):
             while True:
                 time.sleep(1)

@@ -92,16 +92,24 @@ class Fleet:
             elif boot.id:
                 boot.status = 'LOST'
 
-    def delete_all(self):
-        """Deletes all servers, and waits until they are gone."""
+    def delete(self, ids):
+        """Deletes these servers, and waits until they are gone."""
         started = time.monotonic()
-        ids = [server['id'] for server in self._client.servers()]
+        ids = set(ids)
         with concurrent.futures.ThreadPoolExecutor(THREADS) as pool:
             for future in [pool.submit(self._client.delete, id) for id in ids]:
                 future.result()
-        while left := self._client.get('compute', '/servers?all_tenants=1&limit=1')['servers']:
+        while left := ids & self._ids():
             if time.monotonic() - started > PATIENCE_S:
-                server = self._client.server(left[0]['id'])
-                raise Failed(f'servers are not deleted after {PATIENCE_S} s, such as {left[0]["id"]}: {server}')
+                id = min(left)
+                raise Failed(f'{len(left)} servers are not deleted after {PATIENCE_S} s, such as {id}: '
+                             f'{self._client.server(id)}')
             time.sleep(1)
-        return len(ids)
+
+    def delete_all(self):
+        while ids := self._ids():
+            self.delete(ids)
+
+    def _ids(self):
+        """Returns the ids of at most 1000 servers."""
+        return {server['id'] for server in self._client.get('compute', '/servers?all_tenants=1&limit=1000')['servers']}

@@ -168,7 +168,7 @@ class Upstream:
         self._uwsgi = parts.uwsgi(
             self._cloud, 'placement', 'placement', None, self._port, (5, 25), '--manage-script-name', '--mount',
             '/placement=placement.wsgi.api:application', OS_PLACEMENT_CONFIG_DIR=self._home)
-        self._uwsgi.until(lambda: processes.answers(f'http://127.0.0.1:{self._port}/placement/'))
+        self.until_ready()
 
     def kill(self):
         """Kills the database and starts it again at once; returns what was done."""
@@ -192,7 +192,7 @@ class Upstream:
         yield self.database.start, 0
 
     def until_ready(self):
-        self._uwsgi.until(lambda: processes.answers(f'http://127.0.0.1:{self._port}/placement/'))
+        self._uwsgi.until(lambda: processes.answers(f'http://127.0.0.1:{self._port}/placement/'), READY_S)
 
 
 PLACEMENTS = {'ours': Ours, 'upstream': Upstream}

@@ -12,9 +12,11 @@ def run(cloud, new_row):
     for name, fault in cloud.placement.faults().items():
         row, fleet = new_row(name), Fleet(cloud.client)
         injector = Injector(fault)
-        with row.measured(cloud):
-            boots = row.add(fleet.boot(COUNT, 'small', name.split()[0], injector.tick))
-        injector.finish()
+        try:
+            with row.measured(cloud):
+                boots = row.add(fleet.boot(COUNT, 'small', name.split()[0], injector.tick))
+        finally:
+            injector.finish()
         row.note(f'{name}: {injector.times} times')
         row.must(injector.times, f'the boots ended before the first fault: {name}')
         cloud.placement.until_ready()

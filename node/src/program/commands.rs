@@ -236,8 +236,8 @@ pub(super) struct Import {
 
 #[derive(Args)]
 pub(super) struct Export {
-    /// A backup, a directory of `[backup]`, or the admin listener of a node, as for `placementctl
-    /// backup`: `unix:/path`, `http://host:port` or `https://host:port`
+    /// A backup, a directory of `[backup]`, or the admin listener of a node (`unix:/path`,
+    /// `http://host:port` or `https://host:port`), from which `placementctl` takes a backup
     #[arg(long, value_name = "BACKUP|ENDPOINT")]
     from: PathBuf,
     /// The partition to write

@@ -37,7 +37,8 @@ const SEVERAL: &str = "it has allocations on several hosts and no migration. Pas
                        distinguish an evacuation from a double claim";
 const EVACUATED: &str =
     "it was evacuated, and the compute service of its former host has not restarted since";
-const ELSEWHERE: &str = "it has allocations on several hosts and no migration, and the host in Nova's list of servers does not match exactly one of these hosts";
+const ELSEWHERE: &str = "it has allocations on several hosts and no migration, and the server's host in Nova's list of \
+                         servers matches none of these hosts, or more than one";
 /// Exit code if the lists of Nova are incomplete.
 const INCOMPLETE: u8 = 2;
 

@@ -41,7 +41,8 @@ const PARTS: [&str; 6] = [
 #[derive(Args)]
 pub(crate) struct CompareArgs {
     /// URL of the first service: `http://host:port/path` as in the Keystone catalog, or
-    /// `unix:/path` for the Unix socket of a node, which compares the partition `default`.
+    /// `unix:/path` for the Unix socket of a node. Through a socket, the command reads the
+    /// partition `default`.
     #[arg(value_name = "URL-A")]
     a: String,
     /// URL of the second service, in the same form.

@@ -15,10 +15,11 @@ settings! {
         /// Path of the file for `to = "file"`. The file is created if it is missing, and only its
         /// owner can read it. Its directory must exist. SIGHUP reopens the file, for logrotate.
         file: PathBuf = PathBuf::from("/var/log/placementd/audit.log"),
-        /// `strict`: a write is acknowledged only after its record is on disk (standard error: is
-        /// written). While records cannot be written, because the disk is full or hangs, the node
-        /// answers writes with 503. `best-effort`: writes do not wait, and a crash or a full disk
-        /// loses records. Reads and other nodes are not affected in either mode.
+        /// `strict`: a write is acknowledged only after its record is on disk or, if `to` is
+        /// `stderr`, written to standard error. While records cannot be written, because the disk
+        /// is full or hangs, the node answers writes with 503. `best-effort`: writes do not wait,
+        /// and a crash or a full disk loses records. Reads and other nodes are not affected in
+        /// either mode.
         mode: AuditMode = AuditMode::Strict,
     }
 }

@@ -45,8 +45,8 @@ settings! {
     /// Name and site of this node.
     NodeSection {
         /// Name of this node for operators and tools: letters, digits, dots, dashes and
-        /// underscores, unique in the cluster. Empty: the name does not change; initially it is
-        /// `node-NUMBER`.
+        /// underscores, unique in the cluster. Empty: the node keeps the name that the cluster has
+        /// stored for it, or `node-NUMBER` if the cluster has stored none.
         name: Text<NodeName> = Text::default(),
         /// Region of this node. Nodes of one region may fail together, independently of other
         /// regions. Empty: unnamed.
@@ -139,8 +139,8 @@ settings! {
         /// is reachable, has caught up and is not drained.
         leader_preference: Vec<String> = Vec::new(),
         /// Failure that the voters must tolerate: the loss of any one `node`, `zone` or `region`.
-        /// Set the same value on each node. A change of voters that would let such a loss stop the
-        /// cluster is refused without `--force`. Unset: no change is refused.
+        /// Set the same value on each node. A change of voters after which the cluster would no
+        /// longer tolerate such a loss is refused without `--force`. Unset: no change is refused.
         survive: Option<Extent> = None,
     }
     fixed {
@@ -215,8 +215,9 @@ settings! {
         round_trip_ms: u64 = 0,
         /// The state is written to disk after about this many log entries, and older entries are
         /// removed from the log. If the state is large (over 16 MiB), entries are removed only when
-        /// the log is at least half as long as the state. This many of the removable entries are
-        /// retained, so that a node that was briefly away need not receive the whole state.
+        /// the log is at least half as long as the state. The newest `snapshot_after` of the
+        /// entries that could be removed are retained, so that another node that was briefly away
+        /// need not receive the whole state.
         snapshot_after: u64 = 20_000,
         /// Maximum rate of sending a snapshot to another node, in bytes a second; 0: no fixed
         /// limit. In any case the rate is at most half of what the network and the disks sustain.

@@ -12,8 +12,9 @@ settings! {
         listen: String = String::new(),
         /// Address at which operators reach this node, `host:port`; empty: the listening address.
         advertise: String = String::new(),
-        /// `require`: operators authenticate with a certificate, over TLS, with `[tls]`. `off`:
-        /// every client has full access, so `listen` must be a loopback address.
+        /// `require`: the listener uses TLS with the files of `[tls]`, and operators authenticate
+        /// with certificates that an authority in `ca_file` has signed. `off`: every client has
+        /// full access, so `listen` must be a loopback address.
         tls: AdminTls = AdminTls::Off,
     }
     fixed {

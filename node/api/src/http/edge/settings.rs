@@ -36,12 +36,12 @@ settings! {
         listen: String = "127.0.0.1:8778".to_owned(),
         /// The address that clients reach, `host:port`; empty: the address of `listen`.
         advertise: String = String::new(),
-        /// Path below which the API is served, e.g. `/placement`; empty: at the root. With a
-        /// prefix, the node serves only paths below it, `/`, `/livez`, `/readyz` and
-        /// `/openapi.json`.
+        /// Path below which the API is served, e.g. `/placement`; empty: at the root. In any case
+        /// `/`, `/livez`, `/readyz` and `/openapi.json` are served at the root.
         prefix: Text<PathPrefix> = Text::default(),
-        /// Base URL of `Location`, such as `https://cloud.example/placement`, if all clients use
-        /// one address; links begin with its path. Unset: derived from the request.
+        /// URL at which all clients reach the API, such as `https://cloud.example/placement`. The
+        /// header `Location` of a response begins with this URL, and the links in a response body
+        /// begin with its path. Unset: both are derived from the request.
         public_url: Option<Text<PublicUrl>> = None,
         /// Whether `Forwarded` and `X-Forwarded-Proto`, `-Host`, `-Prefix` and `-For` are trusted.
         /// Set it only behind a proxy that replaces these headers of clients.
@@ -302,8 +302,8 @@ settings! {
 settings! {
     /// The allocation-candidate search.
     CandidateSettings {
-        /// Whether candidates are returned in random order; with a limit, they start at a random
-        /// root.
+        /// Whether candidates are returned in random order. If the request has a limit, the search
+        /// also starts at a random root, so that the selected candidates vary.
         randomize: bool = false,
         /// Maximum number of allocation requests in one answer, even if the client requests more;
         /// 0: no limit.
@@ -331,8 +331,9 @@ settings! {
         /// Default consistency of reads. `linearizable`, `bounded;max=SECONDS` or `local`: for all
         /// reads. `regional;max=SECONDS`: bounded for allocation candidates, traits and resource
         /// classes, linearizable for all other reads. `edge;max=SECONDS` (more than one second):
-        /// bounded for all reads, but local while this node is cut off from the cluster, when it
-        /// stays ready. Without `max`, `regional` means 0.25 seconds and `edge` 2 seconds.
+        /// bounded for all reads. While this node is cut off from the cluster, its reads are local
+        /// and `/readyz` still returns 200. Without `max`, `regional` means 0.25 seconds and `edge`
+        /// 2 seconds.
         default: Text<ReadPromise> = Text::default(),
     }
     fixed {

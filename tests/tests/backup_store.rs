@@ -496,7 +496,7 @@ async fn longer_copy_of_the_log_is_kept_when_the_directory_has_less() {
     drill.cluster.start_node(1).unwrap();
     drill.cluster.wait_healthy().await.unwrap();
     drill.write("one more").await;
-    let reported = "the bucket has more of this part of the log";
+    let reported = "the copy of this file in the bucket is longer";
     drill.cluster.until_logged(&[1], reported).await;
     // The next part of the log is still copied to the store.
     until("another part of the log", async || {

@@ -251,9 +251,9 @@ mod tests {
     fn a_failure_is_reported_until_it_ends_and_a_gap_until_the_next_backup() {
         let kept = KeptBackups::default();
         kept.failed(BackupPart::Backups, "no backup is made", &"full");
-        kept.failed(BackupPart::Log, "the log is not kept", &"gone");
+        kept.failed(BackupPart::Log, "no log is archived", &"gone");
         let words = kept.problem().unwrap();
-        assert_eq!(words, "no backup is made: full; the log is not kept: gone");
+        assert_eq!(words, "no backup is made: full; no log is archived: gone");
         kept.succeeded(BackupPart::Log);
         kept.backup_made(UNIX_EPOCH, 1);
         assert_eq!((kept.problem(), kept.numbers().failures), (None, 2));

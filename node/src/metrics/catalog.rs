@@ -124,8 +124,9 @@ catalog! {
         "1 while the round trip to a voter is too long for the election timeouts; set [raft] \
         round_trip_ms";
     CLOCK_AHEAD = "placement_clock_ahead" Gauge SECONDS []
-        "How far this node's clock is ahead of the clocks of a majority of the voters; beyond 5 s \
-        a leader uses their time. If no majority agrees: ahead of the clock that differs most";
+        "How far this node's clock is ahead of the clocks of a majority of the voters; if the \
+        difference exceeds 5 s, a leader uses the time of that majority. If no majority agrees: \
+        ahead of the clock that differs most";
     PEER_SENT = "placement_peer_sent" Counter BYTES ["peer"]
         "Bytes sent to another node";
     PEER_SENT_PLAIN = "placement_peer_sent_plain" Counter BYTES ["peer"]

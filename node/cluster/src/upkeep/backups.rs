@@ -128,10 +128,12 @@ pub(crate) async fn keep_log(node: Arc<Running>, log: LogReader) {
         let wait = match added.await {
             Ok(added) => {
                 archive = Some(added);
-                failing.is_over("the log since the last backup is kept");
+                failing.is_over("log entries since the last backup are archived");
                 LOG_EVERY
             }
-            Err(error) => failing.again("the log since the last backup is not kept", error),
+            Err(error) => {
+                failing.again("log entries since the last backup are not archived", error)
+            }
         };
         sleep(wait).await;
     }

@@ -147,7 +147,8 @@ impl Mirror {
                     file = file.name,
                     bytes = file.length,
                     copied_bytes = self.copied[&file.name],
-                    "the bucket has more of this part of the log than the directory; the copy is kept"
+                    "the copy of this file in the bucket is longer than the file in [backup] directory; the copy is not \
+                     overwritten"
                 );
             }
         }
@@ -210,8 +211,8 @@ impl Mirror {
             .collect()
     }
 
-    /// Removes old copies. Only the contents of the bucket decide which copies are old, so the
-    /// copies remain if the directory is lost.
+    /// Removes all copies except the newest `keep` backups and the log since the oldest of these.
+    /// Only the files in the bucket count, so the copies remain if the backup directory is lost.
     async fn remove_superfluous(&mut self, bucket: &Bucket) -> Result<(), BucketError> {
         for file in superfluous(&self.stored(), self.keep()) {
             bucket.remove(&self.place, &file.name).await?;

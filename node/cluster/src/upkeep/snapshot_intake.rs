@@ -154,7 +154,9 @@ fn begin(node: &Running, from: u64, call: &SnapshotCall) -> Result<Incoming, Sna
         && let Some(free) = disk_space::free_now(&config.data_dir)
         && free < needed
     {
-        let reason = format!("it needs {needed} bytes of free space and has {free}");
+        let reason = format!(
+            "the receiver needs {needed} bytes of free space for the snapshot and has {free}"
+        );
         return Err(SnapshotReply::NotNow(reason));
     }
     let receiver = node.snapshots.receive().map_err(|error| not_now(&error))?;
@@ -168,7 +170,7 @@ fn begin(node: &Running, from: u64, call: &SnapshotCall) -> Result<Incoming, Sna
 }
 
 fn not_now(error: &io::Error) -> SnapshotReply {
-    SnapshotReply::NotNow(format!("the receiver cannot write it: {error}"))
+    SnapshotReply::NotNow(format!("the receiver cannot write the snapshot: {error}"))
 }
 
 async fn install(

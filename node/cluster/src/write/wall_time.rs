@@ -46,8 +46,9 @@ impl fmt::Display for ClockProblem {
         match self {
             Self::Wrong { ahead_s } => write!(
                 f,
-                "its clock is {} s {} the clocks of a majority of the voters: as the leader it \
-                stamps writes with their time; correct the clock of its host",
+                "its clock is {} s {} the clocks of a majority of the voters. While the node leads, \
+                it stamps writes with the time of that majority instead of its own; correct the \
+                clock of its host",
                 ahead_s.unsigned_abs(),
                 if *ahead_s < 0 { "behind" } else { "ahead of" },
             ),

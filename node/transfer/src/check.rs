@@ -16,7 +16,8 @@ const NO_ROOT: &str = "resource provider without a root: `placement-status upgra
 const NO_CONSUMER: &str = "allocation of a missing consumer: `placement-status upgrade check` counts them, \
                            `placement-manage db online_data_migrations` repairs them";
 const DANGLING: &str = "row with a reference to a missing row";
-const NO_INVENTORY: &str = "allocation without an inventory of its resource provider";
+const NO_INVENTORY: &str =
+    "allocation whose resource provider has no inventory of its resource class";
 const TWICE: &str = "duplicate row";
 const WRONG_ROOT: &str = "resource provider with a wrong root: not the root of its parent, or not itself if it has no parent";
 const CIRCLE: &str = "resource provider that is its own ancestor";

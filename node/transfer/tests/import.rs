@@ -348,7 +348,7 @@ const FAULTS: [(&str, &str, &str); 18] = [
     (
         "1,3,0,16,0,1,2147483647,1,16.0",
         "1,3,3,16,0,1,2147483647,1,16.0",
-        "allocation without an inventory",
+        "resource provider has no inventory of its resource class",
     ),
     (
         "2,'c0000000-0000-4000-8000-000000000002',1,1,1,2",

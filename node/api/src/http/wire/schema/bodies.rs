@@ -74,7 +74,8 @@ fn members(value: &'static Value) -> impl Iterator<Item = (&'static str, &'stati
 
 /// Deserializes a schema of the description.
 pub(super) fn read(schema: &Value) -> Schema {
-    Schema::deserialize(resolved(schema)).expect("the description has the keywords of `Schema`")
+    Schema::deserialize(resolved(schema))
+        .expect("the schemas in openapi.json use only keywords that `Schema` knows")
 }
 
 /// Resolves references and drops titles; a type with `null` becomes a schema of its own.

@@ -109,7 +109,9 @@ pub(crate) struct Drain {
 }
 
 impl Drain {
-    /// For a listener that has ended: never returns if it ended because of the shutdown.
+    /// The vital task of a listener awaits this after the listener has ended. During a shutdown it
+    /// never completes, so that the end of the listener does not count as a failure; otherwise it
+    /// completes immediately.
     pub(crate) async fn wait_if_begun(&self) {
         if self.begun.is_cancelled() {
             std::future::pending().await

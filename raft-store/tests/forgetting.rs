@@ -48,7 +48,8 @@ fn a_damaged_byte_in_what_was_synced_is_noticed() {
     });
     flip_a_bit(dir.path());
     assert_lost(dir.path(), "entry T1-N1.100");
-    // The first attempt has truncated the log, so RocksDB no longer finds an error.
+    // After the refused open the files of RocksDB are consistent: only the file `reached` shows the
+    // loss.
     assert_lost(dir.path(), "entry T1-N1.100");
 }
 

@@ -278,9 +278,8 @@ impl Many {
             let speed = summary.totals.simulated.as_secs_f64() / took.as_secs_f64();
             print!("{}", summary.totals);
             println!(
-                "took {took:.0?}: {speed:.0} simulated seconds a second, {:.0} for each of {}",
-                speed / swarm.jobs as f64,
-                swarm.jobs
+                "took {took:.0?}: {speed:.0} simulated seconds per second, {:.0} per job",
+                speed / swarm.jobs as f64
             );
         }
         Ok(summary.succeeded())

@@ -21,7 +21,8 @@ fn explain_names_each_fault_and_leader() {
 
 #[test]
 fn violations_have_times() {
-    // The ledger notices the first, a disk the second, the check of the history the third.
+    // A violation that is found during the run has the time at which it was seen; one that the
+    // check of the history finds has the times of the requests.
     for mutant in [
         Mutant::SkipCapacityCheck,
         Mutant::ForgetVotes,

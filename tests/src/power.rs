@@ -36,11 +36,12 @@ pub struct LostData {
 /// Files and directory entries that were synced.
 #[derive(Debug, Default)]
 struct Synced {
-    /// For each file, as of its last sync: its length, and the length of its `.over` file (the
-    /// records of overwritten data), in bytes. This part of the `.over` file is not restored, since
-    /// the sync made the new content durable.
+    /// For each file, by its [`key`], as of its last sync: its length, and the length of its
+    /// `.over` file (the records of overwritten data), in bytes. This part of the `.over` file is
+    /// not restored, since the sync made the new content durable.
     files: BTreeMap<String, (u64, u64)>,
-    /// Entries of each directory: name and file.
+    /// For each directory, by its [`key`]: the names in it, each with the key of the file or
+    /// directory of that name.
     directories: BTreeMap<String, BTreeMap<String, String>>,
 }
 

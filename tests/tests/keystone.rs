@@ -273,7 +273,7 @@ async fn expired_token_is_accepted_with_a_valid_service_token() {
         (status == StatusCode::OK).then_some(brief).ok_or(status)
     })
     .await;
-    // The token and its cache entry have expired by then.
+    // After this pause the token and its cache entry have expired.
     tokio::time::sleep(BRIEF.max(CACHE)).await;
     keystone.stop();
     keystone.configure(3_600).unwrap();

@@ -68,12 +68,12 @@ impl OpenedResources {
     }
 }
 
-/// The two groups of tasks of a node.
+/// The group of tasks of a node, with a handle for each of its two runtimes.
 #[derive(Clone)]
 pub(super) struct Runtimes {
-    /// Tasks on the runtime of Raft.
+    /// Spawns tasks on the runtime of Raft.
     pub(super) tasks: Tasks,
-    /// The same group, on the runtime that serves HTTP.
+    /// Spawns tasks of the same group on the runtime that serves HTTP.
     pub(super) requests: Tasks,
 }
 

@@ -148,7 +148,8 @@ impl<V: Venue> Client<V> {
         answer.is_some_and(|answer| answer.status < 500)
     }
 
-    /// Completes its last writes, as long as `may` allows it.
+    /// After the faults: sends requests until `RECOVERY_WRITES` writes have been answered, or until
+    /// `may` returns false.
     pub async fn be_content(&mut self, may: impl Fn() -> bool) {
         let mut written = 0;
         while written < RECOVERY_WRITES && may() {

@@ -10,7 +10,8 @@ pub const ACKNOWLEDGED_IS_THERE: &str = "acknowledged is there";
 /// A write that is reported as not committed is never committed (docs/errors.md:
 /// `placement.unavailable.nothing_committed` is safe to repeat).
 pub const NOTHING_COMMITTED: &str = "nothing committed is true";
-/// Each command in the log was sent by exactly one request that may have had an effect.
+/// Each command of a client in the log belongs to exactly one request: one that was answered from
+/// this log entry, or one whose client does not know the outcome.
 pub const ASKED_FOR: &str = "every command was asked for once";
 /// A write of allocations that is sent again with the same request id is executed once, and each
 /// attempt that finds it executed gets 204 (docs/api.md: `X-OpenStack-Request-Id`).

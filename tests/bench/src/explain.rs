@@ -1,5 +1,5 @@
-//! Cost of explanations and other queries, and their effect on searches and writes when they run
-//! endlessly.
+//! Measures the time of explanations and of other queries, and how much clients that request
+//! explanations endlessly slow down searches and writes.
 
 use std::time::Duration;
 

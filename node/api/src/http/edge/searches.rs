@@ -246,8 +246,8 @@ impl Searches {
         place
     }
 
-    /// Explains an empty answer, one at a time. Cost is measured in steps rather than time, as the
-    /// thread may wait for a processor.
+    /// Explains an empty answer, one at a time. The share of a processor (`SHARE`) is charged by
+    /// the number of steps, not by elapsed time, because the thread may wait for a processor.
     fn explain(&self, kept: Arc<AnsweredSearch>, asked: &AnsweredRequest, clock: &Arc<dyn Clock>) {
         let _one = self.explaining.lock();
         let (reason, steps) = self.explain_one(kept, asked, clock);

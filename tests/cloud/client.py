@@ -19,10 +19,10 @@ INTERRUPTED = threading.Event()
 
 
 class Client:
-    """The admin of the project `demo`. Sessions are per thread."""
+    """A user of a project, the admin of `demo` for most scenarios. Sessions are per thread."""
 
-    def __init__(self, url, trusted, project='demo'):
-        self._auth = v3.Password(url, username='admin', password=parts.ADMIN_PASSWORD, project_name=project,
+    def __init__(self, url, trusted, project='demo', user='admin', password=parts.ADMIN_PASSWORD):
+        self._auth = v3.Password(url, username=user, password=password, project_name=project,
                                  user_domain_id='default', project_domain_id='default')
         self._trusted = trusted
         self._local = threading.local()

@@ -77,7 +77,7 @@ def parse():
 
 def versions():
     """Lines with the version of each part."""
-    packages = {'nova': 'nova', 'keystone': 'keystone', 'placement': 'openstack-placement'}
+    packages = {'nova': 'nova', 'keystone': 'keystone', 'placement': 'openstack-placement', 'blazar': 'blazar'}
     for service, name in packages.items():
         yield processes.shell(f'{parts.program(service, "pip")} freeze | grep "^{name}=="').strip()
     for command in ('placementd --version', 'mariadbd --version', 'haproxy -v | sed -n 1p', 'memcached --version',
@@ -134,13 +134,13 @@ class Cloud:
         started = time.monotonic()
         with step('MariaDB, RabbitMQ, memcached, stand-ins'):
             self.database = self.closing(MariaDb(self.directory))
-            rabbit, memcached = RabbitMq(self), Memcached(self)
+            self.rabbit, memcached = RabbitMq(self), Memcached(self)
             self._memcached = memcached.port
             stand_ins = StandIns(self)
-            rabbit.until_ready()
+            self.rabbit.until_ready()
         with step('schemas of Keystone and Nova'):
             self.keystone = Keystone(self, self.database)
-            self.nova = Nova(self, self.database, rabbit, memcached.port)
+            self.nova = Nova(self, self.database, self.rabbit, memcached.port)
             self._trusted = f'{self.directory}/trusted.pem'
             self.nova.configure(self._trusted)
             parts.at_once(self.keystone.create, self.nova.create)

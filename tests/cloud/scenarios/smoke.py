@@ -7,12 +7,13 @@ COUNT = 10
 
 
 def run(cloud, new_row):
-    row, client, fleet = new_row(), cloud.client, Fleet(cloud.client)
+    row, client, fleet = new_row('first boots'), cloud.client, Fleet(cloud.client)
     with row.measured(cloud):
         boots = row.add(fleet.boot(COUNT, 'small', 'smoke'))
     if not checks.all_active(row, boots):
         return
     checks.consistent(cloud, row)
+    row = new_row('boots during a failure')
     killed = []
 
     def kill_once():

@@ -23,8 +23,7 @@ use crate::health::HealthChecks;
 use placement_api::http::{Api, PublicAddress, Service};
 use placement_base::backend::{ReadBackend, WriteBackend};
 use placement_cluster::StartError;
-use placement_cluster::backend::partition::PartitionBackend;
-use placement_cluster::backend::write::Writes;
+use placement_cluster::backend::partition::{PartitionBackend, Writes};
 use placement_policy::{Policy, PolicyError, PolicySettings};
 
 /// Maximum number of cached APIs of a partition. A partition has only a few routes; once APIs of

@@ -18,8 +18,8 @@ use placement_api::keystone::Keystone;
 use placement_audit::{Audit, Listener};
 use placement_base::tasks::Tasks;
 use placement_cluster::backend::ledger_reader::LedgerReader;
+use placement_cluster::backend::partition::Writes;
 use placement_cluster::backend::read::Reads;
-use placement_cluster::backend::write::Writes;
 use placement_cluster::backlog::Backlog;
 use placement_cluster::env::Env;
 use placement_cluster::slot::Slot;
@@ -79,7 +79,7 @@ pub(super) struct Runtimes {
 
 impl Runtimes {
     pub(super) fn new(env: &Env) -> Self {
-        let tasks = Tasks::here();
+        let tasks = Tasks::on_current_runtime();
         let requests = tasks.on_runtime(env.requests.clone());
         Self { tasks, requests }
     }

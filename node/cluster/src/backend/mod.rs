@@ -3,4 +3,3 @@
 pub mod ledger_reader;
 pub mod partition;
 pub mod read;
-pub mod write;

@@ -1,10 +1,30 @@
 //! The checks of a request before its handler, in their order. Clients can observe the order.
 
-mod checks;
 mod passage;
 
+use std::borrow::Cow;
+
+use bytes::Bytes;
+use http::HeaderMap;
+use http::header::{ACCEPT, CONTENT_LENGTH};
+use tracing::Instrument;
+
 pub(super) use self::passage::Passage;
-use crate::http::errors::ApiError;
+use self::passage::{MATCHED, Matched};
+use crate::http::edge::accept::Accept;
+use crate::http::edge::body::Incoming;
+use crate::http::edge::budget::Caller;
+use crate::http::edge::headers::API_VERSION;
+use crate::http::edge::public_address::PublicAddress;
+use crate::http::edge::request_context::{Head, RequestContext, Services};
+use crate::http::edge::route::{Operation, RequiredHeaders, Route};
+use crate::http::edge::{as_of, auth, consistency};
+use crate::http::errors::{ApiError, Varies, not_found};
+use crate::http::wire::microversion::Microversion;
+use crate::http::wire::query::Query;
+use crate::http::wire::spelling;
+use placement_audit::identity::Identity;
+use placement_policy::{Denied, Target};
 
 /// A check of every request.
 pub struct Stage {
@@ -31,7 +51,7 @@ pub static STAGES: [Stage; 12] = [
         name: "partition and address limits",
         does: "Counts the request for its partition and for the address of the client.",
         refuses_with: &[429],
-        check: Check::Now(checks::limit_address),
+        check: Check::Now(limit_address),
     },
     Stage {
         name: "authentication",
@@ -43,51 +63,51 @@ pub static STAGES: [Stage; 12] = [
         name: "user limits",
         does: "Counts the request for its user.",
         refuses_with: &[429],
-        check: Check::Now(checks::limit_user),
+        check: Check::Now(limit_user),
     },
     Stage {
         name: "URL length",
         does: "Checks the length of the path and query.",
         refuses_with: &[414],
-        check: Check::Now(checks::limit_url),
+        check: Check::Now(limit_url),
     },
     Stage {
         name: "microversion",
         does: "Parses `OpenStack-API-Version`; this service's own routes ignore an invalid one.",
         refuses_with: &[400, 406],
-        check: Check::Now(checks::parse_version),
+        check: Check::Now(parse_version),
     },
     Stage {
         name: "consistency headers",
         does: "Parses `Placement-Consistency`, `Placement-Min-Index` and `Placement-As-Of`.",
         refuses_with: &[400],
-        check: Check::Now(checks::parse_consistency),
+        check: Check::Now(parse_consistency),
     },
     Stage {
         name: "body headers",
         does: "Checks that `Content-Length` is a number, and that a body has a `Content-Type`.",
         refuses_with: &[400],
-        check: Check::Now(checks::check_body_headers),
+        check: Check::Now(check_body_headers),
     },
     Stage {
         name: "route",
         does: "Finds the route of the path and checks that it has the method.",
         refuses_with: &[404, 405],
-        check: Check::Now(checks::find_route),
+        check: Check::Now(find_route),
     },
     Stage {
         name: "operation",
         does: "Checks that the operation exists in the microversion, and the `Accept` or \
                `Content-Type` that it needs; the route defines which comes first.",
         refuses_with: &[404, 405, 406, 415],
-        check: Check::Now(checks::find_operation),
+        check: Check::Now(find_operation),
     },
     Stage {
         name: "policy",
         does: "Checks the policy rule of the operation, for `Placement-As-Of` also \
                `placementd:history`; a rule about the project in the query needs a valid query.",
         refuses_with: &[400, 403],
-        check: Check::Now(checks::check_policy),
+        check: Check::Now(check_policy),
     },
     Stage {
         name: "body",
@@ -101,7 +121,7 @@ pub static STAGES: [Stage; 12] = [
         does: "For writes: checks that this node accepts writes (a node that serves a backup does \
                not), can queue another write and can store an audit record.",
         refuses_with: &[403, 503],
-        check: Check::Now(checks::check_room),
+        check: Check::Now(check_room),
     },
 ];
 
@@ -111,8 +131,8 @@ impl Stage {
     async fn pass(&self, request: &mut Passage<'_, '_>) -> Result<(), ApiError> {
         let passed = match self.check {
             Check::Now(check) => check(request),
-            Check::Authenticate => checks::authenticate(request).await,
-            Check::ReadBody => checks::read_body(request).await,
+            Check::Authenticate => authenticate(request).await,
+            Check::ReadBody => read_body(request).await,
         };
         passed.inspect_err(|error| {
             let status = error.status.as_u16();
@@ -134,6 +154,289 @@ pub(super) async fn pass(request: &mut Passage<'_, '_>) -> Result<(), ApiError> 
         stage.pass(request).await?;
     }
     Ok(())
+}
+
+fn limit_address(request: &mut Passage<'_, '_>) -> Result<(), ApiError> {
+    if !request.is_limited {
+        return Ok(());
+    }
+    let (callers, counted) = (&request.server.callers, &mut request.progress.counted);
+    callers.admit(counted)?;
+    match request.address {
+        Some(address) => callers.admit_address(address, counted),
+        None => Ok(()),
+    }
+}
+
+async fn authenticate(request: &mut Passage<'_, '_>) -> Result<(), ApiError> {
+    if !request.is_limited {
+        return Ok(());
+    }
+    let (api, parts, peer) = (&request.server.api, request.parts, request.progress.peer);
+    let asked = match request.path {
+        Some(path) => api.settings.public.path(&parts.headers) + path,
+        None => Cow::Borrowed(request.whole_path),
+    };
+    let identity = auth::identify(api, parts, &asked, peer)
+        .instrument(tracing::debug_span!("authorize"))
+        .await?;
+    request.progress.identity = Some(identity);
+    Ok(())
+}
+
+fn limit_user(request: &mut Passage<'_, '_>) -> Result<(), ApiError> {
+    let progress = &mut *request.progress;
+    let user = progress.identity.as_ref().map(|user| user.user_id.as_str());
+    if request.is_limited
+        && let Some(user) = user
+    {
+        (request.server.callers).admit_user(user, &mut progress.counted)?;
+    }
+    progress.caller = Caller::new(user, request.address);
+    Ok(())
+}
+
+fn limit_url(request: &mut Passage<'_, '_>) -> Result<(), ApiError> {
+    let max = request.server.api.settings.limits.uri_bytes;
+    match request.parts.uri.path_and_query() {
+        Some(url) if url.as_str().len() > max => Err(ApiError::uri_too_long(max)),
+        _ => Ok(()),
+    }
+}
+
+fn parse_version(request: &mut Passage<'_, '_>) -> Result<(), ApiError> {
+    let asked = Microversion::parse(request.text(API_VERSION).as_deref());
+    request.version = match &request.found {
+        Some((route, _)) if route.is_own() => asked.unwrap_or(Microversion::MAX),
+        _ => asked?,
+    };
+    request.progress.version = Some(request.version);
+    Ok(())
+}
+
+fn parse_consistency(request: &mut Passage<'_, '_>) -> Result<(), ApiError> {
+    let parts = request.parts;
+    request.asked = consistency::parse(&parts.headers)?;
+    request.as_of = as_of::parse(&parts.method, &parts.headers)?;
+    Ok(())
+}
+
+/// A body needs a content type, even if the operation ignores it.
+fn check_body_headers(request: &mut Passage<'_, '_>) -> Result<(), ApiError> {
+    let length = request.text(CONTENT_LENGTH);
+    let Some(length) = length.filter(|length| !length.is_empty()) else {
+        return Ok(());
+    };
+    let wrong = match spelling::integer(&length) {
+        None => "content-length header must be an integer",
+        Some(1..) if request.content_type().is_none() => {
+            "content-type header required when content-length > 0"
+        }
+        Some(_) => return Ok(()),
+    };
+    Err(ApiError::bad_request(wrong).varying(Varies::No))
+}
+
+fn find_route(request: &mut Passage<'_, '_>) -> Result<(), ApiError> {
+    let Some((route, _)) = &request.found else {
+        let public = &request.server.api.settings.public;
+        return Err(no_such_path(public, request.path.is_some()));
+    };
+    let method = request.parts.method.as_str();
+    if route.operations.iter().any(|one| one.method == method) {
+        Ok(())
+    } else {
+        Err(ApiError::method_not_allowed(route.allow()))
+    }
+}
+
+/// 404. For a path outside the prefix, the message names the prefix.
+fn no_such_path(public: &PublicAddress, below_prefix: bool) -> ApiError {
+    let mut error = not_found::path(Varies::No);
+    if !below_prefix && !public.prefix.is_root() {
+        error.message = format!("This node serves the API below {}.", public.prefix);
+    }
+    error
+}
+
+/// Finds the operation and composes the context for its handler.
+fn find_operation(request: &mut Passage<'_, '_>) -> Result<(), ApiError> {
+    let found = request.found.take();
+    let (route, params) = found.expect("the stage `route` refuses a path without a route");
+    let content_type = request.content_type();
+    let accept = request.text(ACCEPT);
+    let method = request.parts.method.as_str();
+    let operation = in_version(route, method, request.version, |operation| {
+        check_headers(operation, content_type.as_deref(), accept.as_deref())
+    })?;
+    let context = compose(request, route.path, operation, params);
+    request.matched = Some(Matched { operation, context });
+    Ok(())
+}
+
+/// Finds the operation and checks version and headers, in the order of this route.
+fn in_version(
+    route: &'static Route,
+    method: &str,
+    version: Microversion,
+    check_headers: impl Fn(&Operation) -> Result<(), ApiError>,
+) -> Result<&'static Operation, ApiError> {
+    let operations = route.operations.iter();
+    let mut known = (operations.filter(|operation| operation.method == method)).peekable();
+    let first = known
+        .peek()
+        .expect("the stage `route` refuses a method without operations");
+    if first.headers_first {
+        check_headers(first)?;
+    }
+    let too_old = if first.too_old_is_405 {
+        ApiError::method_too_new(format!("It requires microversion 1.{}.", first.since))
+    } else {
+        not_found::path(Varies::Yes)
+    };
+    let fits = |operation: &&Operation| {
+        let end = operation.until.checked_add(1);
+        version.from(operation.since) && end.is_none_or(|end| !version.from(end))
+    };
+    let operation = known.find(fits).ok_or(too_old)?;
+    if !operation.headers_first {
+        check_headers(operation)?;
+    }
+    Ok(operation)
+}
+
+fn check_headers(
+    operation: &Operation,
+    content_type: Option<&str>,
+    accept: Option<&str>,
+) -> Result<(), ApiError> {
+    match operation.needs {
+        RequiredHeaders::Nothing | RequiredHeaders::Headers => Ok(()),
+        RequiredHeaders::Accept if Accept::parse(accept).allows_json() => Ok(()),
+        RequiredHeaders::Accept => Err(ApiError::not_acceptable()),
+        RequiredHeaders::Content => match content_type.and_then(|value| value.split(';').next()) {
+            Some("application/json") => Ok(()),
+            given => Err(ApiError::unsupported_media_type(given.unwrap_or("None"))),
+        },
+    }
+}
+
+fn compose(
+    request: &Passage<'_, '_>,
+    route: &'static str,
+    operation: &Operation,
+    params: Vec<String>,
+) -> RequestContext {
+    let (server, parts, progress) = (request.server, request.parts, &*request.progress);
+    let settings = &server.api.settings;
+    let reads = &settings.reads;
+    let usual = if operation.advises {
+        reads.default.advisory
+    } else {
+        reads.default.usual
+    };
+    let head = Head {
+        begun: server.api.clock.monotonic(),
+        route,
+        method: operation.method,
+        version: request.version,
+        caller: progress.caller,
+        params,
+        query: Query::parse_at_most(
+            settings.limits.query_parameters,
+            parts.uri.query().unwrap_or_default(),
+        ),
+        base_path: settings.public.path(&parts.headers).into_owned(),
+        request_id: progress.traced_by().clone(),
+        consistency: request.asked.unwrap_or(usual),
+        as_of: request.as_of,
+        headers: match operation.needs {
+            RequiredHeaders::Headers => parts.headers.clone(),
+            _ => HeaderMap::new(),
+        },
+    };
+    RequestContext {
+        head,
+        body: Bytes::new(),
+        services: Services {
+            server: server.clone(),
+            routes: request.routes,
+        },
+        notes: progress.notes.clone(),
+    }
+}
+
+fn check_policy(request: &mut Passage<'_, '_>) -> Result<(), ApiError> {
+    let Matched { operation, context } = request.matched.as_ref().expect(MATCHED);
+    let (Some(action), Some(identity)) = (operation.policy, request.progress.identity.as_ref())
+    else {
+        return Ok(());
+    };
+    let queried = match operation.queried_project {
+        Some(parameter) => Some(context.query()?.last(parameter)),
+        None => None,
+    };
+    let target = queried.map_or_else(|| Target::for_caller(identity), Target::for_project);
+    authorize(context, action, identity, target)?;
+    match context.head.as_of {
+        // The operation's rule may be limited to a project, but an earlier state shows all projects
+        // unless the query names one.
+        Some(_) => {
+            let target = Target::for_project(queried.flatten());
+            authorize(context, as_of::RULE, identity, target)
+        }
+        None => Ok(()),
+    }
+}
+
+/// # Errors
+/// 403 if no rule grants access or the token has the wrong scope.
+fn authorize(
+    context: &RequestContext,
+    action: &str,
+    identity: &Identity,
+    target: Target<'_>,
+) -> Result<(), ApiError> {
+    let authorized = (context.api().policy).authorize(action, identity, target);
+    authorized.map_err(|denied| {
+        ApiError::forbidden(match denied {
+            Denied::ByRule => format!("Policy does not allow {action} to be performed."),
+            Denied::ByScope => {
+                format!("{action} requires a token of a project, not of the system or a domain.")
+            }
+        })
+    })
+}
+
+async fn read_body(request: &mut Passage<'_, '_>) -> Result<(), ApiError> {
+    let limits = &request.server.api.settings.limits;
+    let body = std::mem::take(&mut request.body);
+    let incoming = Incoming::new(body, &request.parts.headers, limits.body_timeout);
+    let memory = request.server.admission.body(request.progress.caller);
+    let memory = request.memory.insert(memory);
+    let Matched { operation, context } = request.matched.as_mut().expect(MATCHED);
+    request.progress.body_unread = match operation.needs {
+        RequiredHeaders::Content => {
+            let limit = limits.body_bytes.min(operation.body_max_bytes);
+            context.body = incoming.read(limit, memory).await?;
+            false
+        }
+        _ => !incoming.discard().await?,
+    };
+    Ok(())
+}
+
+/// If this node cannot accept a write, refuses it before any work is done.
+fn check_room(request: &mut Passage<'_, '_>) -> Result<(), ApiError> {
+    if !request.progress.is_write() {
+        return Ok(());
+    }
+    let api = &request.server.api;
+    api.write.has_room()?;
+    match api.audit.why_not() {
+        Some(why) => Err(ApiError::cannot_record(why)),
+        None => Ok(()),
+    }
 }
 
 #[cfg(test)]

@@ -14,7 +14,7 @@ async fn main() -> anyhow::Result<()> {
     // Clones share the session: a read through one clone sees the state of all earlier writes and
     // reads through any clone.
     let writer = Client::new([one])?.with_token("admin").with_session();
-    let reader = writer.at(other)?;
+    let reader = writer.for_endpoint(other)?;
 
     let host = writer.create_provider(&NewProvider::named("host")).await?;
     let offered = [("VCPU", Inventory::with_total(16).ratio(4.0))];

@@ -48,7 +48,7 @@ impl Admin {
         let (client, node) = if through_this {
             (self.client.clone(), Some(member.id))
         } else {
-            (self.client.at(&member.admin)?, None)
+            (self.client.for_endpoint(&member.admin)?, None)
         };
         let client = (client.with_patience(Duration::ZERO)).with_attempt_timeout(limit);
         Ok(Self { client, node })
@@ -65,7 +65,7 @@ impl Admin {
     /// The REST API of a partition for operators: it needs neither a token nor Keystone.
     pub fn placement(&self, partition: &str) -> Client {
         let path = self.path(&format!("placement/{}", encode(partition)));
-        self.client.clone().below(&path)
+        self.client.clone().with_prefix(&path)
     }
 
     /// Sends GET for a path below `/v1`, such as `log`; needs no quorum. A successful body is

@@ -122,7 +122,7 @@ impl Client {
     }
 
     /// A client of another node with the same settings.
-    pub fn at(&self, endpoint: &str) -> Result<Self, Error> {
+    pub fn for_endpoint(&self, endpoint: &str) -> Result<Self, Error> {
         let transport = self.shared.transport.clone();
         Ok(Self {
             shared: Shared::new([endpoint], transport)?,
@@ -149,7 +149,7 @@ impl Client {
     }
 
     /// Prefixes all paths, for an API or a partition below a path such as `/north`.
-    pub fn below(mut self, prefix: &str) -> Self {
+    pub fn with_prefix(mut self, prefix: &str) -> Self {
         prefix.trim_end_matches('/').clone_into(&mut self.prefix);
         self
     }
@@ -278,7 +278,7 @@ impl Client {
                 self.shared.preferred.store(at + 1, Ordering::Relaxed);
                 return Err(failure.error(&request, unknown));
             }
-            let resume = nodes.rest(at, failure.retry_after);
+            let resume = nodes.pause_node(at, failure.retry_after);
             if resume > Instant::now() && resume > deadline {
                 return Err(failure.error(&request, unknown));
             }
@@ -494,7 +494,7 @@ impl Rotation {
 
     /// Pauses a node for `retry_after`, or for a pause that doubles each time. Returns the time at
     /// which the next node is available.
-    fn rest(&mut self, at: usize, retry_after: Option<Duration>) -> Instant {
+    fn pause_node(&mut self, at: usize, retry_after: Option<Duration>) -> Instant {
         let pause = retry_after.unwrap_or(self.pause[at]);
         self.pause[at] = (self.pause[at] * 2).min(PAUSE_MAX);
         self.rest_until[at] = Instant::now() + pause;

@@ -456,7 +456,7 @@ pub struct FillPartition {
 
 impl FillPartition {
     /// The number of imported rows after this command.
-    pub fn then(&self) -> Filled {
+    pub fn rows_after(&self) -> Filled {
         Filled {
             providers: self
                 .after

@@ -131,7 +131,7 @@ proptest! {
             prop_assert_eq!(pair.fill(piece.clone()), Outcome::Done(Reply::Done));
             // The command is sent again under another write id.
             let digest = pair.cluster.digest();
-            let adds = piece.then() != piece.after;
+            let adds = piece.rows_after() != piece.after;
             match pair.fill(piece) {
                 Outcome::Refused(Refusal::PartitionNotEmpty { .. }) => prop_assert!(adds),
                 outcome => prop_assert_eq!((outcome, adds), (Outcome::Done(Reply::Done), false)),
@@ -339,7 +339,7 @@ fn parents_sent_twice_are_imported_once() {
     };
     pair.fill(providers.clone());
     let parents = || FillPartition {
-        after: providers.then(),
+        after: providers.rows_after(),
         parents: vec![(uuid(1), uuid(2)), (uuid(2), uuid(3))],
         ..FillPartition::default()
     };

@@ -94,7 +94,7 @@ mod tests {
     impl Question {
         fn new() -> Self {
             Self {
-                recent: Recent::new(&Tasks::here()),
+                recent: Recent::new(&Tasks::on_current_runtime()),
                 found: Arc::default(),
             }
         }

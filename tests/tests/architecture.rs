@@ -10,7 +10,7 @@ use std::process::Command;
 use serde::Deserialize;
 
 /// Crate, and the crates that it must not depend on, directly or indirectly.
-const MUST_NOT_REACH: [(&str, &[&str]); 12] = [
+const MUST_NOT_REACH: [(&str, &[&str]); 13] = [
     (
         "placement-model",
         &[
@@ -29,6 +29,10 @@ const MUST_NOT_REACH: [(&str, &[&str]); 12] = [
     (
         "placement-raft-store",
         &["axum", "hyper", "placement-api", "placement-peer"],
+    ),
+    (
+        "placement-outgoing",
+        &["axum", "openraft", "rocksdb", "placement-api"],
     ),
     ("placement-audit", &["openraft", "rocksdb", "placement-api"]),
     (

@@ -219,7 +219,7 @@ async fn copies_made_under_load_are_restored() {
 async fn cluster_with_history_is_restored_from_the_store_on_new_machines() {
     let mut drill = Drill::start(3, "every_s = 3600").await;
     let client = drill.cluster.client();
-    let south = client.clone().below("/south");
+    let south = client.clone().with_prefix("/south");
     let host = host::with_processors(&client).await;
     let created = drill.cluster.create_partition("south", &[], &["/south"]);
     created.await.unwrap();
@@ -294,7 +294,7 @@ async fn cluster_with_history_is_restored_from_the_store_on_new_machines() {
             .collect();
         assert!(lost.is_empty(), "node {id} has lost {lost:?}");
         let seen: BTreeSet<_> = client
-            .below("/south")
+            .with_prefix("/south")
             .providers(&[])
             .await
             .unwrap()

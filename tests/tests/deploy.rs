@@ -392,7 +392,7 @@ impl Boots {
     /// Creates hosts in the cluster and starts the clients. `None` if haproxy is not installed.
     async fn begin(cluster: &Cluster) -> Option<Self> {
         let haproxy = Haproxy::before(cluster)?;
-        let client = cluster.client().below("/placement");
+        let client = cluster.client().with_prefix("/placement");
         for host in 0..10 {
             let uuid = Uuid::new_v4();
             let provider = NewProvider::named(&format!("host{host}")).uuid(uuid);
@@ -433,7 +433,7 @@ impl Boots {
         eprintln!("{done}");
         assert_eq!(done["failures"], json!([]), "{done}");
         assert!(done["booted"].as_u64().unwrap() > 20, "{done}");
-        let client = cluster.client().below("/placement");
+        let client = cluster.client().with_prefix("/placement");
         let usages = ApiRequest::get("/usages?project_id=p").microversion("1.9");
         let usages: Value = client.fetch(usages).await.unwrap();
         assert_eq!(usages["usages"]["VCPU"], done["servers"]);

@@ -240,7 +240,7 @@ async fn backup_is_imported_into_a_partition_while_leaders_crash() {
     );
     let (restored, served) = (
         Client::new([restored]).unwrap(),
-        cluster.client_of(follower).below("/north"),
+        cluster.client_of(follower).with_prefix("/north"),
     );
     for path in CANDIDATES {
         let ask = async |client: &Client| {

@@ -113,7 +113,7 @@ fn clouds(cluster: &Cluster, node: u64) -> [Cloud; 3] {
     let cloud = |client, host| Cloud { client, host };
     [
         cloud(client.clone(), None),
-        cloud(client.clone().below("/north/placement"), None),
+        cloud(client.clone().with_prefix("/north/placement"), None),
         cloud(client, Some("south.EXAMPLE:8778")),
     ]
 }
@@ -298,7 +298,7 @@ async fn requests_without_a_partition_are_refused_by_every_node() {
     for node in cluster.ids() {
         let [default, north, south] = clouds(&cluster, node);
         let unrouted = |prefix: &str, host| Cloud {
-            client: cluster.client_of(node).below(prefix),
+            client: cluster.client_of(node).with_prefix(prefix),
             host,
         };
         let misspelt = unrouted("", Some("sout.example"));
@@ -403,7 +403,7 @@ async fn cloud_has_its_own_policy_limits_listener_and_audit_records() {
     );
     let cluster = Cluster::start_with(1, &config).await.unwrap();
     let default = cluster.client_of(1);
-    let closed = default.clone().below("/closed");
+    let closed = default.clone().with_prefix("/closed");
     let narrow = Client::new([own]).unwrap();
     let list = ApiRequest::get("/resource_providers").microversion("1.39");
     let answer = narrow.request_once(list).await.unwrap();
@@ -500,7 +500,7 @@ async fn recreated_partition_shows_nothing_of_the_deleted_one() {
     for name in ["listed", "plain"] {
         let prefix = format!("/{name}");
         let below = Cloud {
-            client: cluster.client_of(1).below(&prefix),
+            client: cluster.client_of(1).with_prefix(&prefix),
             host: None,
         };
         let create = async || {

@@ -605,7 +605,7 @@ pub fn pairs(value: &Value) -> impl Iterator<Item = (&String, &Value)> {
 }
 
 /// A value without the members that are equal in `other`.
-pub fn rest(value: &Value, other: &Value) -> Value {
+pub fn without_equal_members(value: &Value, other: &Value) -> Value {
     let mut rest = value.clone();
     if let Value::Object(members) = &mut rest {
         members.retain(|name, member| other.get(name) != Some(member));

@@ -243,7 +243,7 @@ impl<I: Iterator<Item = Result<WeighedGroup, UncopyableRow>>> Iterator for Piece
             steps += further;
             part.put_into(&mut piece);
         }
-        self.after = piece.then();
+        self.after = piece.rows_after();
         Some(Ok(piece))
     }
 }

@@ -76,7 +76,7 @@ impl<'a> TreeFilter<'a> {
     }
 
     /// Number of trees that pass in the next chunk. A small cloud fits into one chunk.
-    pub(super) fn ahead(&mut self) -> usize {
+    pub(super) fn next_chunk_len(&mut self) -> usize {
         if self.pending.is_none() {
             self.pending = self.go_on();
         }

@@ -48,7 +48,10 @@ impl Audit {
         let recount = state.recount().into_iter().map(str::to_owned);
         let wrong = [
             Finding::from_cases("derived data that does not match the rows", recount),
-            Finding::from_cases("an id at or above the next free id", beyond(state)),
+            Finding::from_cases(
+                "an id at or above the next free id",
+                ids_not_below_the_next(state),
+            ),
             Finding::from_cases("an allocation of 0 units", nothing(state)),
         ];
         let noticed = [
@@ -63,7 +66,7 @@ impl Audit {
 }
 
 /// Ids are assigned in order, so the next id is above all used ones.
-fn beyond(state: &State) -> impl Iterator<Item = String> {
+fn ids_not_below_the_next(state: &State) -> impl Iterator<Item = String> {
     let next = state.counters();
     let providers = state
         .providers

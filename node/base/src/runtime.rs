@@ -26,13 +26,13 @@ pub fn limits() -> Limits {
     here(|platform| platform.limits())
 }
 
-/// Number of items per piece that [`ahead`] hands over.
+/// Number of items per piece that [`run_ahead`] hands over.
 const PIECE_ITEMS: usize = 1_000;
-/// Maximum number of pieces that wait for the consumer of [`ahead`].
+/// Maximum number of pieces that wait for the consumer of [`run_ahead`].
 const PIECES_WAITING: usize = 4;
 
 /// Runs an iterator on a separate thread, ahead of its consumer.
-pub fn ahead<T: Send, R>(
+pub fn run_ahead<T: Send, R>(
     mut items: impl Iterator<Item = T> + Send,
     consume: impl FnOnce(&mut dyn Iterator<Item = T>) -> R,
 ) -> R {
@@ -243,8 +243,8 @@ mod tests {
     fn ahead_keeps_all_items_in_order_and_stops_with_its_consumer() {
         let many = 10 * PIECES_WAITING * PIECE_ITEMS + 1;
         let in_order = |items: &mut dyn Iterator<Item = usize>| items.eq(0..many);
-        assert!(ahead(0..many, in_order));
-        assert_eq!(ahead(0.., |items| items.nth(many)), Some(many));
+        assert!(run_ahead(0..many, in_order));
+        assert_eq!(run_ahead(0.., |items| items.nth(many)), Some(many));
     }
 
     #[test]

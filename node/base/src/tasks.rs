@@ -53,7 +53,7 @@ impl Drop for Life {
 
 impl Tasks {
     /// A group whose tasks run on the runtime of the caller.
-    pub fn here() -> Self {
+    pub fn on_current_runtime() -> Self {
         Self {
             home: runtime::home(),
             ..Self::default()
@@ -154,7 +154,7 @@ mod tests {
 
     #[tokio::test]
     async fn end_of_a_vital_task_is_reported_unless_all_are_stopped() {
-        let tasks = Tasks::here();
+        let tasks = Tasks::on_current_runtime();
         tasks.spawn(ready(()));
         tasks.spawn_vital("waiting", pending());
         tokio::task::yield_now().await;
@@ -165,7 +165,7 @@ mod tests {
         tasks.stop().await;
         assert_eq!(tasks.ended(), Some("proposing"));
 
-        let stopped = Tasks::here();
+        let stopped = Tasks::on_current_runtime();
         stopped.spawn_vital("waiting", pending());
         stopped.stop().await;
         assert_eq!(stopped.ended(), None);

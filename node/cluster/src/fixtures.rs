@@ -44,7 +44,11 @@ pub(super) fn without_cluster(node: u64, dir: &Path) -> Arc<Bootstrap> {
     config.raft.heartbeat_ms = 50;
     config.raft.election_min_ms = 200;
     config.raft.election_max_ms = 400;
-    let (config, env, tasks) = (Arc::new(config), Env::production(), Tasks::here());
+    let (config, env, tasks) = (
+        Arc::new(config),
+        Env::production(),
+        Tasks::on_current_runtime(),
+    );
     let link = Link::new(env.net.clone(), None);
     let patience = Duration::from_secs(1);
     let peers = Peers::new(link, node, String::new(), patience, patience, tasks.clone());

@@ -323,7 +323,8 @@ impl Handler for PeerService {
                     reply(records, Membership(&*self.running()?).change(change).await)
                 }
                 Method::Checkpoint => {
-                    let digest = (self.running()?.replica.views.checkpoints()).at(read(body)?);
+                    let digest =
+                        (self.running()?.replica.views.checkpoints()).digest_after(read(body)?);
                     reply(records, digest.map(|digest| digest.to_string()))
                 }
                 Method::IsShort => reply(records, self.running()?.is_disk_nearly_full().await),

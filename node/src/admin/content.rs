@@ -189,7 +189,7 @@ async fn submit_piece(
     piece: FillPartition,
 ) -> Result<(), (String, bool)> {
     let deadline = Instant::now() + PATIENCE;
-    let then = piece.then();
+    let then = piece.rows_after();
     let mut may_be_done = false;
     loop {
         let command = Command::FillPartition(piece.clone());

@@ -497,10 +497,11 @@ mod tests {
 
     /// The module documentation of this file.
     fn page() -> String {
-        let lines = include_str!("mod.rs").lines();
-        let lines = lines.map_while(|line| line.strip_prefix("//!"));
-        let lines = lines.map(|line| line.strip_prefix(' ').unwrap_or(line));
-        let text: Vec<&str> = lines.collect();
+        let text: Vec<&str> = include_str!("mod.rs")
+            .lines()
+            .map_while(|line| line.strip_prefix("//!"))
+            .map(|line| line.strip_prefix(' ').unwrap_or(line))
+            .collect();
         format!(
             "# Routes of the admin listener\n\n\
              Generated: `PLACEMENT_WRITE_DOCS=1 cargo test --workspace --lib admin::tests` \

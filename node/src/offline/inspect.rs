@@ -109,10 +109,12 @@ fn words(found: &Inspection) -> String {
         lines.push(("members", format!("{members}, in the state")));
     }
     for snapshot in &found.snapshots {
-        let is = match snapshot.verified {
-            true => format!("verified, covers {}", place(snapshot.covers)),
-            false if snapshot.name.starts_with("snapshot-") => "damaged".to_owned(),
-            false => "incomplete; the next start removes it".to_owned(),
+        let is = if snapshot.verified {
+            format!("verified, covers {}", place(snapshot.covers))
+        } else if snapshot.name.starts_with("snapshot-") {
+            "damaged".to_owned()
+        } else {
+            "incomplete; the next start removes it".to_owned()
         };
         let size = format!("{}, {} bytes", snapshot.name, snapshot.bytes);
         lines.push(("snapshot", format!("{size}, {is}")));

@@ -97,7 +97,7 @@ async fn serve(from: PathBuf, until: Until, listen: &str) -> anyhow::Result<()> 
         open: Gauge::default(),
         drain: Drain::default(),
     };
-    server.serve(listener, Tasks::here()).await;
+    server.serve(listener, Tasks::on_current_runtime()).await;
     Ok(())
 }
 
@@ -164,7 +164,7 @@ fn router(env: &Env, backup: &Backup, listen: &str, url: &str) -> anyhow::Result
             clock: env.clock.clone(),
             ids: env.ids.clone(),
             offload: env.offload.clone(),
-            background: Arc::new(Tasks::here()),
+            background: Arc::new(Tasks::on_current_runtime()),
             keystone: None,
             policy: policy.clone(),
             audit: Audit::off(),

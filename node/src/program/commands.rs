@@ -75,7 +75,7 @@ impl Task {
             Self::CheckBackup { file } => restore::check(&file),
             Self::FetchBackup(task) => task.carry_out(),
             Self::Restore(task) => task.carry_out(),
-            Self::Replay(task) => replay::run(task.backup, task.moment.until(), &task.listen),
+            Self::Replay(task) => replay::run(task.backup, task.moment.end(), &task.listen),
             Self::Import(task) => transfer::import(&task.dump, &task.out),
             Self::Export(task) => transfer::export(
                 &task.from,
@@ -175,7 +175,7 @@ struct MomentArgs {
 }
 
 impl MomentArgs {
-    fn until(&self) -> Until {
+    fn end(&self) -> Until {
         match (self.until, self.until_index) {
             (Some(time), _) => Until::Time(time),
             (None, Some(index)) => Until::Index(index),
@@ -211,7 +211,7 @@ impl Restore {
             );
         }
         config.validate()?;
-        restore::run(&config, &self.from, self.moment.until(), self.cluster)
+        restore::run(&config, &self.from, self.moment.end(), self.cluster)
     }
 }
 

@@ -261,16 +261,18 @@ impl Site {
         let is_restricted = token.is_restricted();
         let name = session.name.clone();
         let user = User { name, token };
-        let wrong = match user.may_see(&self.policy) {
-            true if !is_restricted => return Ok(user),
-            true => {
-                "Access rules cannot list what pages read: use a credential without access rules."
-                    .to_owned()
-            }
-            false => format!(
+        let may_see = user.may_see(&self.policy);
+        if may_see && !is_restricted {
+            return Ok(user);
+        }
+        let wrong = if may_see {
+            "Access rules cannot list what pages read: use a credential without access rules."
+                .to_owned()
+        } else {
+            format!(
                 "The policy does not allow you to see pages: its rule {WEB} is for other roles \
                 of the project."
-            ),
+            )
         };
         let user = Some(user);
         let refusal = Refusal::new(StatusCode::FORBIDDEN, wrong);

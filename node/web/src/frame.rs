@@ -44,7 +44,7 @@ pub(crate) struct Frame<'a> {
 
 impl Frame<'_> {
     /// The complete HTML page.
-    pub(crate) fn around(&self, view: &View) -> String {
+    pub(crate) fn page_of(&self, view: &View) -> String {
         let page = html! {
             (DOCTYPE)
             html lang="en" {

@@ -97,7 +97,7 @@ pub async fn respond(target: &str, api: &dyn Ask) -> Page {
         is_local,
         user: api.user(),
     };
-    Page::html(status, frame.around(&view))
+    Page::html(status, frame.page_of(&view))
 }
 
 /// The partition of a page. A valid name is shorter than the limit of [`words::cut`].

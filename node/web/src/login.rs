@@ -35,7 +35,7 @@ pub fn login(status: u16, wrong: &str, user: Option<&str>) -> Page {
         user,
         ..Frame::default()
     };
-    Page::html(status, frame.around(&view))
+    Page::html(status, frame.page_of(&view))
 }
 
 /// A field of a form: name, label, initial value, autocomplete, and type.

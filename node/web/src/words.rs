@@ -33,7 +33,7 @@ fn shown(value: &Value) -> String {
         Value::Bool(false) => "no".to_owned(),
         Value::Number(number) => number.to_string(),
         Value::String(value) => text(value),
-        Value::Array(all) => some(all),
+        Value::Array(all) => first_elements(all),
         Value::Object(all) => {
             let pair = |(name, value): (&String, _)| format!("{}={}", cut(name), shown(value));
             let shown: Vec<String> = all.iter().take(LIST_MAX).map(pair).collect();
@@ -43,7 +43,7 @@ fn shown(value: &Value) -> String {
 }
 
 /// The first elements, and the number of further ones.
-fn some(all: &[Value]) -> String {
+fn first_elements(all: &[Value]) -> String {
     match all {
         [] => "–".to_owned(),
         [one] => shown(one),

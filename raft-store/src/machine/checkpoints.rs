@@ -33,7 +33,7 @@ impl Checkpoints {
     }
 
     /// The digest after an entry, if recorded.
-    pub fn at(&self, index: u64) -> Option<Digest> {
+    pub fn digest_after(&self, index: u64) -> Option<Digest> {
         self.digests.lock().get(&index).copied()
     }
 
@@ -67,9 +67,9 @@ mod tests {
             checkpoints.note(index, || digest(index));
         }
         let latest = EVERY * (KEPT as u64 + 10);
-        assert_eq!(checkpoints.at(latest), Some(digest(latest)));
-        assert_eq!(checkpoints.at(last), None);
-        assert_eq!(checkpoints.at(EVERY), None, "long ago");
+        assert_eq!(checkpoints.digest_after(latest), Some(digest(latest)));
+        assert_eq!(checkpoints.digest_after(last), None);
+        assert_eq!(checkpoints.digest_after(EVERY), None, "long ago");
         assert_eq!(checkpoints.latest(), Some(latest));
         let newest = checkpoints.newest(2);
         assert_eq!(newest[0].0, latest);

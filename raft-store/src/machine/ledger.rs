@@ -331,7 +331,7 @@ impl Ledger {
         // Packs that leave the tail from now on are in the database.
         let (tail_from, (tail, _)) = self.tail(|kept| {
             let noted = kept.partition_point(|pack| pack.last.index < from);
-            some(kept.range(noted..), at_most_bytes)
+            first_packs(kept.range(noted..), at_most_bytes)
         });
         let mut in_database = tail_from.map_or(up_to, |first| up_to.min(first.saturating_sub(1)));
         if mutant!("tail-read-twice") {
@@ -369,7 +369,7 @@ impl Ledger {
         let (tail_from, (tail, is_whole)) = self.tail(|kept| {
             // The last pack may also contain later entries.
             let noted = kept.partition_point(|pack| pack.first <= from);
-            some(kept.range(..noted).rev(), at_most_bytes)
+            first_packs(kept.range(..noted).rev(), at_most_bytes)
         });
         let noted = tail.iter().flat_map(|pack| in_order(&pack.bytes, true));
         let has_all = page.take(between(0, from, noted))? && is_whole;
@@ -399,7 +399,7 @@ impl Ledger {
 }
 
 /// The first packs, at least `at_least_bytes` long together, and whether these are all packs.
-fn some<'a>(
+fn first_packs<'a>(
     packs: impl Iterator<Item = &'a Arc<Pack>>,
     at_least_bytes: usize,
 ) -> (Vec<Arc<Pack>>, bool) {

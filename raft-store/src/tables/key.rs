@@ -20,7 +20,7 @@ pub(super) fn partition(key: &[u8]) -> Result<PartitionId, WireError> {
 }
 
 /// The part of a key after the partition.
-fn rest(key: &[u8]) -> Result<&[u8], WireError> {
+fn after_partition(key: &[u8]) -> Result<&[u8], WireError> {
     key.get(PARTITION_BYTES..).ok_or_else(|| damaged(key))
 }
 
@@ -28,7 +28,7 @@ fn rest(key: &[u8]) -> Result<&[u8], WireError> {
 pub(super) fn numbers<const BYTES: usize, const COUNT: usize>(
     key: &[u8],
 ) -> Result<[[u8; BYTES]; COUNT], WireError> {
-    match rest(key)?.as_chunks() {
+    match after_partition(key)?.as_chunks() {
         (numbers, []) => numbers.try_into().map_err(|_| damaged(key)),
         _ => Err(damaged(key)),
     }
@@ -36,7 +36,7 @@ pub(super) fn numbers<const BYTES: usize, const COUNT: usize>(
 
 /// The text after the partition in a key.
 pub(super) fn text(key: &[u8]) -> Result<&str, WireError> {
-    std::str::from_utf8(rest(key)?).map_err(|_| damaged(key))
+    std::str::from_utf8(after_partition(key)?).map_err(|_| damaged(key))
 }
 
 pub(super) fn damaged(key: &[u8]) -> WireError {

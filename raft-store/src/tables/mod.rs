@@ -93,7 +93,7 @@ pub(crate) fn load<E: Send>(
     let rows =
         rows.map(|row| row.map(|(partition, row)| (Digest::from_change(&row), partition, row)));
     let mut failure = None;
-    let cluster = runtime::ahead(rows, |rows| {
+    let cluster = runtime::run_ahead(rows, |rows| {
         let rows = rows.map_while(|row| row.map_err(|error| failure = Some(error)).ok());
         Cluster::load_with_digests(rows)
     });

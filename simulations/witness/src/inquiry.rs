@@ -131,7 +131,7 @@ impl Workload {
             .into_iter()
             .map(|one| BTreeSet::from([one]))
             .collect();
-        if minor >= NEWEST && self.percent(30) {
+        if minor >= 39 && self.percent(30) {
             let any = BTreeSet::from(["CUSTOM_RED", "CUSTOM_BLUE"].map(Given::from));
             all.push(any);
         }

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use clap::Args;
 use placement_client::ApiRequest;
 use placement_wire::events::{Change, Entry, History};
-use placement_words::rest;
+use placement_words::without_equal_members;
 use serde::Serialize;
 use serde_json::Value;
 use uuid::Uuid;
@@ -132,8 +132,8 @@ fn listed(entries: &[AnyEntry]) -> Rows<Listed> {
 pub(crate) fn changes(entry: &AnyEntry) -> impl Iterator<Item = Listed> {
     entry.changes.iter().map(|values| {
         let (before, after) = (cell(&values.before), cell(&values.after));
-        let words =
-            [(&before, &after), (&after, &before)].map(|(one, other)| word(rest(one, other)));
+        let words = [(&before, &after), (&after, &before)]
+            .map(|(one, other)| word(without_equal_members(one, other)));
         Listed {
             at: entry.at.clone(),
             index: entry.index.clone(),

@@ -79,7 +79,7 @@ pub(crate) async fn run(client: &Client, args: CompareArgs) -> anyhow::Result<Ex
 /// A client of the service at a URL.
 fn service(client: &Client, url: &str, token: &str) -> anyhow::Result<Client> {
     if url.starts_with("unix:") {
-        return Ok(Admin::new(client.at(url)?).placement("default"));
+        return Ok(Admin::new(client.for_endpoint(url)?).placement("default"));
     }
     let (scheme, rest) = url.split_once("://").unwrap_or(("http", url));
     let (host, path) = rest.split_once('/').unwrap_or((rest, ""));
@@ -88,8 +88,8 @@ fn service(client: &Client, url: &str, token: &str) -> anyhow::Result<Client> {
         (None, "https") => ":443",
         (None, _) => ":80",
     };
-    let client = client.at(&format!("{scheme}://{host}{port}"))?;
-    Ok(client.below(&format!("/{path}")).with_token(token))
+    let client = client.for_endpoint(&format!("{scheme}://{host}{port}"))?;
+    Ok(client.with_prefix(&format!("/{path}")).with_token(token))
 }
 
 struct Service {

@@ -18,7 +18,7 @@ use uuid::Uuid;
 
 use crate::moment::earlier;
 use crate::named::Named;
-use crate::render::{Output, pairs, some, text, warn};
+use crate::render::{Output, first_names, pairs, text, warn};
 
 /// Path prefix of the routes that other implementations of the API do not have.
 pub(crate) const EXTENSIONS: &str = "/placementd/v1";
@@ -169,7 +169,7 @@ impl Content {
             found = named(self.providers(Value::Null).await?, given);
         }
         let names = found.iter().map(|one| &*one.name);
-        let (count, names) = (found.len(), some(names));
+        let (count, names) = (found.len(), first_names(names));
         match &found[..] {
             [one] => Ok(text(&one.uuid)),
             [] if self.source.as_of.is_some() => {
@@ -278,10 +278,10 @@ mod tests {
         let found = named(providers, "cmp-1");
         assert_eq!(found.len(), 10);
         assert_eq!(
-            some(found.iter().map(|one| &*one.name)),
+            first_names(found.iter().map(|one| &*one.name)),
             "cmp-10, cmp-11, cmp-12, cmp-13, cmp-14, cmp-15, cmp-16, cmp-17, cmp-18, cmp-19"
         );
         let words = ["A"; 30];
-        assert!(some(words.into_iter()).ends_with("A, A and 20 more"));
+        assert!(first_names(words.into_iter()).ends_with("A, A and 20 more"));
     }
 }

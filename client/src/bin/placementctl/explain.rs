@@ -11,7 +11,7 @@ use serde::Serialize;
 use serde_json::json;
 
 use crate::content::{Content, EXTENSIONS, query};
-use crate::render::{NO_ROWS, Output, Rows, cell, some, text, warn, word};
+use crate::render::{NO_ROWS, Output, Rows, cell, first_names, text, warn, word};
 use crate::searches::{NodeSearch, on_all_nodes};
 
 #[derive(Args)]
@@ -217,7 +217,7 @@ fn funnel(answer: &Explanation<'_>, is_wide: bool) -> String {
         left: Some(stage.left),
         gone: Some(stage.gone),
         what: WORDS.condition(stage),
-        examples: some(stage.examples.iter().map(|one| &*one.name)),
+        examples: first_names(stage.examples.iter().map(|one| &*one.name)),
     });
     let others = (others > 0).then(|| Step {
         left: None,

@@ -265,7 +265,7 @@ pub(crate) fn text(text: &str) -> String {
 }
 
 /// The first names of a list, and the number of further ones.
-pub(crate) fn some<'a>(all: impl ExactSizeIterator<Item = &'a str>) -> String {
+pub(crate) fn first_names<'a>(all: impl ExactSizeIterator<Item = &'a str>) -> String {
     let count = all.len();
     let names: Vec<_> = all.take(NAMED_MAX).map(text).collect();
     match count.saturating_sub(NAMED_MAX) {

@@ -107,12 +107,12 @@ pub(crate) async fn on_all_nodes(
     for (id, error) in failed {
         warn(&format!("the searches of node {id} are missing: {error}"));
     }
-    found.sort_by_key(|kept| Reverse(at(kept.search.at.as_deref())));
+    found.sort_by_key(|kept| Reverse(parse_time(kept.search.at.as_deref())));
     Ok((found, left_out))
 }
 
 /// Time of a search.
-fn at(text: Option<&str>) -> Option<OffsetDateTime> {
+fn parse_time(text: Option<&str>) -> Option<OffsetDateTime> {
     OffsetDateTime::parse(text?, &Rfc3339).ok()
 }
 
@@ -207,7 +207,9 @@ mod tests {
 
     #[test]
     fn searches_are_ordered_by_time_and_not_by_text() {
-        assert!(at(Some("2026-11-26T20:00:00Z")) < at(Some("2026-11-26T20:00:00.5Z")));
-        assert_eq!(at(None), None);
+        assert!(
+            parse_time(Some("2026-11-26T20:00:00Z")) < parse_time(Some("2026-11-26T20:00:00.5Z"))
+        );
+        assert_eq!(parse_time(None), None);
     }
 }

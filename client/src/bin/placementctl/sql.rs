@@ -47,8 +47,9 @@ pub(crate) fn transaction(
         "BEGIN;\nUPDATE placementd_position SET token = CASE WHEN token = {from} THEN {to} END;\n"
     );
     // Whole seconds, since MySQL would round fractions.
-    let at = entry.and_then(|entry| entry.at.as_ref()?.get(..19));
-    let at = at.map(|at| at.replace('T', " "));
+    let at = entry
+        .and_then(|entry| entry.at.as_ref()?.get(..19))
+        .map(|time| time.replace('T', " "));
     let writer = Writer {
         dialect,
         at: literal(dialect, at.as_deref()),

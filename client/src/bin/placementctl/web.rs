@@ -69,7 +69,7 @@ pub(crate) async fn serve(client: &Client, WebArgs { listen }: WebArgs) -> anyho
     let address = listener.local_addr()?;
     let endpoints = client.endpoints().iter();
     let nodes: Vec<Client> = endpoints
-        .map(|endpoint| client.at(&endpoint.to_string()))
+        .map(|endpoint| client.for_endpoint(&endpoint.to_string()))
         .collect::<Result<_, _>>()?;
     let gate = Gate::new(address);
     let site = Site { gate, nodes };

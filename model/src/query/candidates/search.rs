@@ -70,7 +70,7 @@ impl<'a> Search<'a> {
     /// that may have one, among the first few thousand trees.
     pub fn likely(&mut self) -> usize {
         let explorer = self.explorer.as_mut();
-        let ahead = explorer.map_or(0, |explorer| explorer.anchors.ahead());
+        let ahead = explorer.map_or(0, |explorer| explorer.anchors.next_chunk_len());
         self.left.min(ahead)
     }
 

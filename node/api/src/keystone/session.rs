@@ -281,8 +281,8 @@ impl Session {
         let mut request = question()?;
         for _ in 0..=REDIRECTS_MAX {
             let asked = request.uri().clone();
-            let answer = self.outgoing.request(request).await;
-            let answer = answer.map_err(|error| KeystoneUnavailable(error.to_string()))?;
+            let answer = (self.outgoing.request(request).await)
+                .map_err(|error| KeystoneUnavailable(error.to_string()))?;
             let Some(location) = location(&answer) else {
                 return Ok(answer);
             };

@@ -92,11 +92,14 @@ impl Bootstrap {
     /// that is an older copy of this node's directory. Members that do not answer in time are
     /// ignored, because a node must be able to start alone.
     async fn check_neighbours(&self, identity: &Identity) -> Result<(), StartError> {
-        let members = self.config.initial_members.iter();
-        let members = members.filter(|member| member.id != identity.node);
-        let members = members.map(|member| (Some(member.id), member.address.clone()));
         let named = self.config.cluster.join.iter().cloned();
-        let others = members.chain(named.map(|address| (None, address)));
+        let others = self
+            .config
+            .initial_members
+            .iter()
+            .filter(|member| member.id != identity.node)
+            .map(|member| (Some(member.id), member.address.clone()))
+            .chain(named.map(|address| (None, address)));
         let heartbeat = Duration::from_millis(self.config.raft.heartbeat_ms);
         let within = CHECK_MIN.max(CHECK_HEARTBEATS * heartbeat);
         let asked = others.map(|(id, address)| async move {

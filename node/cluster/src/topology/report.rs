@@ -60,10 +60,12 @@ pub fn topology_of(
             let sites = nodes_at.iter().map(|(site, there)| SiteReads {
                 region: site.region.clone(),
                 zone: site.zone.clone(),
-                reads: match there.iter().any(is_left) {
-                    true if writes => Reads::All,
-                    true => Reads::Local,
-                    false => Reads::None,
+                reads: if !there.iter().any(is_left) {
+                    Reads::None
+                } else if writes {
+                    Reads::All
+                } else {
+                    Reads::Local
                 },
             });
             Loss {

@@ -38,7 +38,7 @@ impl<'a> FailureReporter<'a> {
         }
     }
 
-    pub(crate) fn again(&mut self, what: &'static str, error: impl std::fmt::Display) -> Duration {
+    pub(crate) fn failed(&mut self, what: &'static str, error: impl std::fmt::Display) -> Duration {
         self.kept.failed(self.part, what, &error);
         self.retries.next_pause(what, error)
     }
@@ -57,7 +57,7 @@ pub(crate) async fn open(node: &Running, root: PathBuf, part: BackupPart) -> Bac
             Ok(dir) => return dir,
             Err(error) => {
                 let what = "the directory for backups cannot be used";
-                sleep(failing.again(what, error)).await;
+                sleep(failing.failed(what, error)).await;
             }
         }
     }
@@ -91,7 +91,7 @@ pub(crate) async fn make(node: Arc<Running>) {
                 let _ = timeout(every, kept.wait_until_due()).await;
             }
             Err(error) => {
-                let wait = failing.again("no backup is made", error);
+                let wait = failing.failed("no backup is made", error);
                 sleep(wait.min(every)).await;
             }
         }
@@ -132,7 +132,7 @@ pub(crate) async fn keep_log(node: Arc<Running>, log: LogReader) {
                 LOG_EVERY
             }
             Err(error) => {
-                failing.again("log entries since the last backup are not archived", error)
+                failing.failed("log entries since the last backup are not archived", error)
             }
         };
         sleep(wait).await;

@@ -30,7 +30,7 @@ pub(crate) async fn watch(node: Arc<Running>) {
         // it by now.
         let index = std::mem::replace(&mut latest, checkpoints.latest());
         if let Some(index) = index
-            && let Some(mine) = checkpoints.at(index)
+            && let Some(mine) = checkpoints.digest_after(index)
         {
             let mut others = replica.voters();
             others.remove(&replica.me);

@@ -52,7 +52,7 @@ pub(crate) async fn run(node: Arc<Running>, net: Arc<dyn Net>) {
                 failing.is_over("backups are copied to the store");
                 LOG_EVERY
             }
-            Err(error) => failing.again("backups are not copied to the store", error),
+            Err(error) => failing.failed("backups are not copied to the store", error),
         };
         sleep(wait).await;
     }

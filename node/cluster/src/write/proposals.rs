@@ -115,14 +115,15 @@ impl Running {
             return Err(WriteReply::NotLeader);
         }
         let origin = call.write_id.origin;
-        let reason = match self.replica.is_member(from) {
-            false => format!("node {from} is not a member of the cluster"),
-            true if origin != from => {
-                format!("node {from} forwards a write under the number of node {origin}")
-            }
-            true => return Ok(()),
-        };
-        Err(WriteReply::Rejected(reason))
+        if !self.replica.is_member(from) {
+            let reason = format!("node {from} is not a member of the cluster");
+            return Err(WriteReply::Rejected(reason));
+        }
+        if origin != from {
+            let reason = format!("node {from} forwards a write under the number of node {origin}");
+            return Err(WriteReply::Rejected(reason));
+        }
+        Ok(())
     }
 
     /// Reserves room in the backlog.

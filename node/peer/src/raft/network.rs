@@ -606,7 +606,7 @@ mod tests {
         let store = new_store(dir.path());
         let room = SpaceCheck::new(dir.path().to_owned(), &store);
         let (near, far) = tokio::io::duplex(1 << 16);
-        let tasks = Tasks::here();
+        let tasks = Tasks::on_current_runtime();
         let link = Link::new(Arc::new(Wire(Mutex::new(Some(near)))), None);
         let peers = Peers::new(link, 1, String::new(), PATIENCE, PATIENCE, tasks.clone());
         let limits = Limits {

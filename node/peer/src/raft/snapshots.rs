@@ -153,7 +153,7 @@ impl Sending {
             self.moved(to);
             let took = begun.elapsed();
             if offset > 0 {
-                self.rest(begun, took, chunk_bytes).await;
+                self.pause(begun, took, chunk_bytes).await;
             }
             begun = Instant::now();
             let data = match read(&file, offset, chunk_bytes).await {
@@ -243,7 +243,7 @@ impl Sending {
 
     /// Waits before the next part, so that the transfer uses at most half of the rate that link and
     /// disks can sustain, and at most the configured rate.
-    async fn rest(&self, begun: Instant, took: Duration, chunk_bytes: usize) {
+    async fn pause(&self, begun: Instant, took: Duration, chunk_bytes: usize) {
         let least = match self.bytes_per_s {
             0 => Duration::ZERO,
             rate => Duration::from_secs_f64(chunk_bytes as f64 / rate as f64),

@@ -20,8 +20,8 @@ pub(super) fn explained(of: &Content<'_>, answer: &Explanation<'_>) -> Markup {
     let names = WORDS.absent_names(answer).skip(1).take(SHOWN_MAX);
     let names = budget.take(names.map(|name| html! { li { (sentence(&name)) } }));
     let less = WORDS.relaxations(answer);
-    let less = some(&mut budget, less.iter(), |one| relaxation(of, one));
-    let nearest = some(&mut budget, answer.nearest.iter(), |one| near(of, one));
+    let less = first_entries(&mut budget, less.iter(), |one| relaxation(of, one));
+    let nearest = first_entries(&mut budget, answer.nearest.iter(), |one| near(of, one));
     let (stages, others) = WORDS.stages(answer);
     let table = Table::new()
         .column(
@@ -34,7 +34,8 @@ pub(super) fn explained(of: &Content<'_>, answer: &Explanation<'_>) -> Markup {
             let gone = one.examples.iter().take(SHOWN_MAX);
             html! { @for one in gone { (provider(of, &one.uuid, &one.name)) " " } }
         });
-    let (mut steps, left_out) = some(&mut budget, stages.into_iter(), |one| table.row(one));
+    let (mut steps, left_out) =
+        first_entries(&mut budget, stages.into_iter(), |one| table.row(one));
     let none = || html! { "–" };
     for (count, removed) in [(left_out, none()), (others, html! { "0" })] {
         if count > 0 {
@@ -60,7 +61,7 @@ pub(super) fn explained(of: &Content<'_>, answer: &Explanation<'_>) -> Markup {
 }
 
 /// The first entries, and the number of further ones.
-fn some<'a, T: 'a>(
+fn first_entries<'a, T: 'a>(
     budget: &mut RowBudget,
     all: impl ExactSizeIterator<Item = &'a T>,
     shown: impl FnMut(&'a T) -> Markup,

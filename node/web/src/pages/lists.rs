@@ -5,7 +5,7 @@ use placement_wire::capacity::{CapacityReport, ClassCapacity};
 use placement_wire::consumers::{Consumer, ConsumerAllocation, ConsumerPage};
 use placement_wire::events::{Change, Entry, History};
 use placement_wire::upstream::{Provider, Providers};
-use placement_words::rest;
+use placement_words::without_equal_members;
 use serde::de::IgnoredAny;
 use serde_json::{Value, to_value};
 
@@ -120,7 +120,7 @@ pub(super) const HISTORY: Listing<History<'static, AnyEntry>, AnyEntry> = Listin
             .column("Entry", |one| cell(&one.index))
             .column("Command", |one| cell(&one.verb))
             .column("Request", |one| cell(&one.request_id))
-            .column("Changes", |one| some(&one.changes, change))
+            .column("Changes", |one| first_elements(&one.changes, change))
     },
     order: Order::Paged(Paged {
         parameter: "before",
@@ -142,7 +142,9 @@ pub(super) fn consumers<'a>(of: &'a Content<'a>) -> Table<'a, Consumer<'static>>
         .column("Type", |one| cell(&one.r#type))
         .column("Project", |one| cell(&one.project_id))
         .column("Changed", |one| cell(&one.updated_at))
-        .column("Allocations", move |one| some(&one.allocations, held))
+        .column("Allocations", move |one| {
+            first_elements(&one.allocations, held)
+        })
 }
 
 /// A link to the page of a provider.
@@ -151,7 +153,7 @@ pub(super) fn provider(of: &Content<'_>, uuid: &str, name: &str) -> Markup {
 }
 
 /// The first elements, one per line.
-fn some<T>(all: &[T], shown: impl Fn(&T) -> Markup) -> Markup {
+fn first_elements<T>(all: &[T], shown: impl Fn(&T) -> Markup) -> Markup {
     html! {
         @for one in all.iter().take(SHOWN_MAX) { (shown(one)) br; }
         @if all.len() > SHOWN_MAX { "and " (all.len() - SHOWN_MAX) " more" }
@@ -162,8 +164,8 @@ fn some<T>(all: &[T], shown: impl Fn(&T) -> Markup) -> Markup {
 fn change(change: &AnyChange) -> Markup {
     let [before, after] =
         [&change.before, &change.after].map(|value| to_value(value).unwrap_or_default());
-    let [before, after] =
-        [(&before, &after), (&after, &before)].map(|(one, other)| rest(one, other));
+    let [before, after] = [(&before, &after), (&after, &before)]
+        .map(|(one, other)| without_equal_members(one, other));
     html! {
         (word(&change.kind)) " " (word(&change.key)) ": " (word(before)) " → " (word(after))
     }

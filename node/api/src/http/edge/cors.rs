@@ -58,9 +58,12 @@ fn preflight(origin: Option<String>, request: &HeaderMap, headers: &mut HeaderMa
     let (Some(origin), Some(method)) = (origin, method) else {
         return;
     };
-    let asked = headers::text(request, "access-control-request-headers").unwrap_or_default();
-    let asked = asked.split(',').map(str::trim);
-    let asked: Vec<&str> = asked.filter(|name| !name.is_empty()).collect();
+    let header = headers::text(request, "access-control-request-headers").unwrap_or_default();
+    let asked: Vec<&str> = header
+        .split(',')
+        .map(str::trim)
+        .filter(|name| !name.is_empty())
+        .collect();
     let permitted = |name: &&str| {
         let mut known = ALLOWED_HEADERS.split(',');
         known.any(|known| known.eq_ignore_ascii_case(name))

@@ -104,10 +104,12 @@ impl<'a> Progress<'a> {
             return Ok(());
         };
         let kept = Box::pin(self.api.audit.keep(record)).await;
-        match kept {
-            true => Ok(()),
-            false if self.is_write() => Err(ApiError::not_recorded()),
-            false => Err(ApiError::read_not_recorded()),
+        if kept {
+            Ok(())
+        } else if self.is_write() {
+            Err(ApiError::not_recorded())
+        } else {
+            Err(ApiError::read_not_recorded())
         }
     }
 

@@ -158,7 +158,7 @@ async fn welcomed(stream: DuplexStream, silence: Duration, tasks: &Tasks) -> Cha
 /// Sends these bytes to a node, which answers them or closes the connection. A panic would fail the
 /// test.
 async fn sent(bytes: &[u8], welcomed_first: bool) {
-    let tasks = Tasks::here();
+    let tasks = Tasks::on_current_runtime();
     let follower: Arc<Follower> = Arc::default();
     let (mut near, far) = tokio::io::duplex(1 << 20);
     let served = served(Gate::Plain, &follower, far, &tasks);
@@ -236,7 +236,7 @@ impl Net for Secured {
 
 #[tokio::test]
 async fn certificate_is_valid_for_its_own_node_only() {
-    let tasks = Tasks::here();
+    let tasks = Tasks::on_current_runtime();
     let authority = Authority::new();
     let net = Arc::new(Secured {
         follower: Arc::default(),
@@ -442,7 +442,7 @@ async fn connection_of_a_removed_node_is_refused_and_closed() {
 
 #[tokio::test]
 async fn damaged_frame_closes_the_connection_unread() {
-    let (follower, tasks) = (Arc::<Follower>::default(), Tasks::here());
+    let (follower, tasks) = (Arc::<Follower>::default(), Tasks::on_current_runtime());
     let body = append(RecordVersion::NEWEST, 0);
     let call = [&[Method::Append as u8], &body[..]].concat();
     let call = encoded(&Frame::new(Kind::Request, 1, call));
@@ -520,7 +520,7 @@ async fn greeted(follower: &Arc<Follower>, hello: Hello, tasks: &Tasks) -> Duple
 #[tokio::test]
 async fn introduction_takes_little_memory_whatever_it_announces() {
     const ANNOUNCED: usize = 90 << 20;
-    let (follower, tasks) = (Arc::<Follower>::default(), Tasks::here());
+    let (follower, tasks) = (Arc::<Follower>::default(), Tasks::on_current_runtime());
     let begun = |kind: Kind| {
         let frame = encoded(&Frame::new(kind, 1, vec![0; ANNOUNCED]));
         frame[..1 << 20].to_vec()
@@ -549,7 +549,7 @@ async fn introduction_takes_little_memory_whatever_it_announces() {
 
 #[tokio::test]
 async fn caller_that_reads_no_answers_is_not_read_further() {
-    let (follower, tasks) = (Arc::<Follower>::default(), Tasks::here());
+    let (follower, tasks) = (Arc::<Follower>::default(), Tasks::on_current_runtime());
     let mut near = introduced(&follower, &tasks).await;
     let pings = encoded(&Frame::new(Kind::Ping, 0, Bytes::new())).repeat(1 << 20);
     let mut taken = 0;
@@ -563,7 +563,7 @@ async fn caller_that_reads_no_answers_is_not_read_further() {
 
 #[tokio::test(start_paused = true)]
 async fn slow_introduction_ends_at_its_deadline() {
-    let (follower, tasks) = (Arc::<Follower>::default(), Tasks::here());
+    let (follower, tasks) = (Arc::<Follower>::default(), Tasks::on_current_runtime());
     for (calls_first, ends_after) in [(false, HELLO), (true, INTRODUCTION)] {
         let mut near = introduced(&follower, &tasks).await;
         let begun = Instant::now();
@@ -596,7 +596,7 @@ fn append(version: RecordVersion, stream: u8) -> Vec<u8> {
 
 #[tokio::test]
 async fn call_that_needs_no_answer_gets_none() {
-    let (follower, tasks) = (Arc::<Follower>::default(), Tasks::here());
+    let (follower, tasks) = (Arc::<Follower>::default(), Tasks::on_current_runtime());
     let mut near = greeted(&follower, hello(), &tasks).await;
     let body = append(RecordVersion::FIRST, 7);
     let body = [&[Method::Append as u8], &body[..]].concat();

@@ -90,13 +90,14 @@ class Client:
             marker = f'&marker={page[-1]["id"]}'
         return found
 
-    def until(self, server, *statuses, seconds=PATIENCE_S):
-        """Waits until the server has one of these states and no task; `None` waits until it is gone."""
+    def until(self, server, *statuses, seconds=PATIENCE_S, holds=lambda found: True):
+        """Waits until the server has one of these states and no task, and the condition holds; `None` waits
+        until it is gone."""
         started = time.monotonic()
         while True:
             found = self.server(server)
             status = found and found['status']
-            if status in statuses and not (found and found['OS-EXT-STS:task_state']):
+            if status in statuses and not (found and found['OS-EXT-STS:task_state']) and holds(found):
                 return found
             if status == 'ERROR':
                 raise Failed(f'{server} is in ERROR: {found.get("fault", {}).get("message")}')

@@ -106,15 +106,14 @@ class Client:
             time.sleep(0.5)
 
     def until_elsewhere(self, server, host, seconds=PATIENCE_S):
-        """Waits until the server has left a host and has no task. Nova sets the task before it accepts a move."""
+        """Waits until the server has left a host and has no task."""
         started = time.monotonic()
         while True:
             found = self.server(server)
-            ended = not found['OS-EXT-STS:task_state']
-            if ended and found['OS-EXT-SRV-ATTR:host'] != host:
+            if found['OS-EXT-SRV-ATTR:host'] != host and not found['OS-EXT-STS:task_state']:
                 return
             waited = time.monotonic() - started
-            if ended or found['status'] == 'ERROR' or waited > seconds:
+            if found['status'] == 'ERROR' or waited > seconds:
                 raise Failed(f'{server} is {found["status"]} on {host} after {waited:.0f} s: '
                              f'{self.last_action(server)}')
             time.sleep(0.5)

@@ -189,6 +189,12 @@ class Cloud:
         """Takes a service out of those that must run."""
         return self._services.pop(name)
 
+    def kill(self, name):
+        """Kills a service with the processes that it started."""
+        process = self.expects_end(name)
+        os.killpg(process.pid, signal.SIGKILL)
+        process.stop(signal.SIGKILL)
+
     def log_of(self, name):
         return f'{self.directory}/{name}.log'
 

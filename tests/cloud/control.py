@@ -18,6 +18,7 @@ SINGLE = 'single'
 # The class in driver.py, which cannot be imported here: it runs in the environment of Nova.
 DRIVER = 'many_nodes_as_ironic_has.Nodes'
 API = (2, 4)
+SCHEDULERS = ('scheduler-1', 'scheduler-2')
 SETTINGS = """[DEFAULT]
 my_ip = 127.0.0.1
 state_path = {home}
@@ -83,17 +84,21 @@ class Nova:
     def configure(self, trusted):
         """Writes the configuration, with the certificate that clients of Placement trust."""
         credentials = self._cloud.credentials('nova')
-        common = SETTINGS.format(home=self._home, memcached=self._memcached, credentials=credentials)
-        common += self._cloud.authtoken('nova') + placement_section(self._cloud, trusted)
-        for name, cell in (('top', 'nova_cell0'), ('cell1', 'nova_cell1')):
-            transport = f'[DEFAULT]\ntransport_url = {self._rabbit.url(name)}\n'
-            databases = (f'[database]\nconnection = {self._database.url(cell)}\n'
-                         f'[api_database]\nconnection = {self._database.url("nova_api")}\n')
-            parts.write(f'{self._home}/{name}.conf', f'{common}{transport}{databases}')
-        # Computes have no database.
-        parts.write(f'{self._home}/compute.conf', f'{common}{transport}')
+        self._common = SETTINGS.format(home=self._home, memcached=self._memcached, credentials=credentials)
+        self._common += self._cloud.authtoken('nova') + placement_section(self._cloud, trusted)
+        self.configure_cell('top', self._database.url('nova_cell0'))
+        self.configure_cell('cell1', self._database.url('nova_cell1'))
         paste = f'{os.environ["CLOUD_NOVA"]}/etc/nova/api-paste.ini'
         os.symlink(paste, f'{self._home}/api-paste.ini')
+
+    def configure_cell(self, name, connection):
+        """Writes the configuration of the services of a cell with this database."""
+        transport = f'[DEFAULT]\ntransport_url = {self._rabbit.url(name)}\n'
+        databases = (f'[database]\nconnection = {connection}\n'
+                     f'[api_database]\nconnection = {self._database.url("nova_api")}\n')
+        parts.write(f'{self._home}/{name}.conf', f'{self._common}{transport}{databases}')
+        # Computes have no database.
+        parts.write(f'{self._home}/compute-{name}.conf', f'{self._common}{transport}')
 
     def manage(self, *words, accepted=(0,)):
         """Runs nova-manage against cell1; returns its output."""
@@ -106,35 +111,63 @@ class Nova:
     def create(self):
         """Creates the schemas and the cells."""
         parts.at_once(lambda: self.manage('api_db', 'sync'),
-                      lambda: self.manage('db', 'sync', '--local_cell'),
-                      lambda: self._cloud.run(*self.manager('top'), 'db', 'sync', '--local_cell'))
+                      lambda: self.create_schema('top'),
+                      lambda: self.create_schema('cell1'))
         self.manage('cell_v2', 'map_cell0', '--database_connection', self._database.url('nova_cell0'))
-        self.manage('cell_v2', 'create_cell', '--name', 'cell1', '--database_connection',
-                    self._database.url('nova_cell1'), '--transport-url', self._rabbit.url('cell1'))
+        self.create_cell('cell1', self._database.url('nova_cell1'))
+
+    def create_schema(self, cell):
+        self._cloud.run(*self.manager(cell), 'db', 'sync', '--local_cell')
+
+    def create_cell(self, name, connection):
+        """Makes a cell known; returns its UUID."""
+        return self.manage('cell_v2', 'create_cell', '--verbose', '--name', name, '--database_connection', connection,
+                           '--transport-url', self._rabbit.url(name)).split()[-1]
 
     def start(self, hosts):
-        parts.uwsgi(self._cloud, 'nova-api', 'nova', 'nova.wsgi.osapi_compute:application', self.port, API,
-                    OS_NOVA_CONFIG_DIR=self._home, OS_NOVA_CONFIG_FILES='api-paste.ini;top.conf')
-        services = {'conductor-top': 'top', 'conductor-cell1': 'cell1', 'scheduler-1': 'top', 'scheduler-2': 'top'}
-        for name, config in services.items():
-            self._service(f'nova-{name}', name, program(name), config)
+        self.start_api()
+        self.start_conductor('top')
+        self.start_conductor('cell1')
+        self.start_schedulers()
         shared = hosts - SINGLES
         ends = [shared * number // SERVICES for number in range(SERVICES + 1)] + list(range(shared + 1, hosts + 1))
         for number, (first, end) in enumerate(zip(ends, ends[1:]), 1):
             self.computes[f'compute-{number}'] = range(first, end)
             self.start_compute(f'compute-{number}')
 
+    def start_api(self, own=''):
+        """Starts the API, with more settings."""
+        parts.write(f'{self._home}/api.conf', own)
+        parts.uwsgi(self._cloud, 'nova-api', 'nova', 'nova.wsgi.osapi_compute:application', self.port, API,
+                    OS_NOVA_CONFIG_DIR=self._home, OS_NOVA_CONFIG_FILES='api-paste.ini;top.conf;api.conf')
+
+    def start_conductor(self, cell):
+        name = f'conductor-{cell}'
+        self._service(f'nova-{name}', name, program('conductor'), cell)
+
+    def start_schedulers(self):
+        for name in SCHEDULERS:
+            self._service(f'nova-{name}', name, program('scheduler'), 'top')
+
+    def restart(self, own=''):
+        """Restarts what keeps a list of the cells: the API, which gets more settings, and the schedulers."""
+        for name in ('api', *SCHEDULERS):
+            self._cloud.expects_end(f'nova-{name}').stop()
+        self.start_api(own)
+        self.start_schedulers()
+
     @property
     def singles(self):
         """The nova-computes with one node."""
         return list(self.computes)[SERVICES:]
 
-    def start_compute(self, host):
-        nodes = self.computes[host]
+    def start_compute(self, host, cell='cell1', nodes=None):
+        """Starts a nova-compute with these nodes, by default with those of its first start."""
+        nodes = nodes or self.computes[host]
         environment = {'CLOUD_NODES_BEFORE': str(nodes.start), 'CLOUD_NODES': str(len(nodes))}
         command = parts.program('nova', 'python'), f'{parts.HERE}/driver.py'
         own = f'compute_driver = {DRIVER}\nstate_path = {self._home}/{host}\n'
-        return self._service(f'nova-{host}', host, command, 'compute', own, **environment)
+        return self._service(f'nova-{host}', host, command, f'compute-{cell}', own, **environment)
 
     def _service(self, log, host, command, config, own='', **environment):
         file = parts.write(f'{self._home}/{host}/own.conf', f'[DEFAULT]\nhost = {host}\n{own}')
@@ -161,7 +194,7 @@ class Nova:
 
 
 def program(name):
-    return (parts.program('nova', f'nova-{name.split("-")[0]}'),)
+    return (parts.program('nova', f'nova-{name}'),)
 
 
 def placement_section(cloud, trusted):

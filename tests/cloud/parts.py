@@ -13,7 +13,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 ADMIN_PASSWORD = 'the-first-admin'
 SERVICE_PASSWORD = 'of-a-service'
 REGION = 'RegionOne'
-VHOSTS = ('top', 'cell1', 'blazar')
+VHOSTS = ('top', 'cell1', 'cell2', 'blazar')
 
 
 def program(service, name):

@@ -18,6 +18,8 @@ from services import three_nodes
 
 # At most this long for a node to be ready, also on a busy machine.
 READY_S = 300
+# At most this long for the last request of a worker of haproxy.
+WORKER_S = 90
 
 
 class Haproxy:
@@ -35,22 +37,36 @@ class Haproxy:
         self.trusted = parts.write(f'{cloud.directory}/trusted.pem', open(self.certificate).read())
         with open(self.certificate, 'a') as both:
             both.write(open(f'{cloud.directory}/cloud.key').read())
-        self._process = cloud.start('haproxy', 'haproxy', '-W', '-db', '-f', parts.write(
-            f'{cloud.directory}/haproxy.cfg', self._text(cloud.directory, servers, check)))
+        self._file = f'{cloud.directory}/haproxy.cfg'
+        self._text = self._without_servers(cloud.directory, check)
+        self._servers = ''.join(f'    server {name} {address}\n' for name, address in servers)
+        parts.write(self._file, self._text + self._servers)
+        self._process = cloud.start('haproxy', 'haproxy', '-W', '-db', '-f', self._file)
         self._process.until(lambda: processes.accepts(self.port))
 
-    def _text(self, directory, servers, check):
+    def _without_servers(self, directory, check):
         text = runbook.block('haproxy.md', 'haproxy')
         text = text.replace('10.0.0.10:443', f'127.0.0.1:{self.port}')
         text = text.replace('/etc/haproxy/cloud.pem', self.certificate)
         text = text.replace('GET /readyz', f'GET {check}')
         text = re.sub(r'\n    server .*', '', text).rstrip()
-        lines = ''.join(f'    server {name} {address}\n' for name, address in servers)
         return (f'global\n    log stdout format raw local0\n    stats socket {directory}/admin.sock level admin\n'
-                f'defaults\n    log global\n{text}\n{lines}')
+                f'defaults\n    log global\n{text}\n')
 
     def reload(self):
         self._process.send(signal.SIGUSR2)
+
+    def use(self, lines=None):
+        """Replaces the lines `retries` and `server`, by default by those of the start; reloads, and waits until
+        the former worker has ended its last request."""
+        text = re.sub(r'\n    retries .*', '', self._text) + lines if lines else self._text + self._servers
+        parts.write(self._file, text)
+        former = self._workers()
+        self.reload()
+        self._process.until(lambda: (now := self._workers()) and not now & former, WORKER_S)
+
+    def _workers(self):
+        return set(measure.children_of_all()[self._process.pid])
 
 
 @dataclasses.dataclass
@@ -141,34 +157,54 @@ class Ours:
             yield node.start, 0
 
 
-class Upstream:
-    """openstack-placement under uwsgi, with a MariaDB of its own."""
+class OpenStackPlacement:
+    """openstack-placement under uwsgi, with a MariaDB of its own; created with an empty database, and not started."""
 
-    name = 'upstream'
-    shown = 'openstack-placement, one uwsgi with 5 processes of 25 threads, MariaDB'
+    _uwsgi = None
 
     def __init__(self, cloud):
         self._cloud = cloud
-        os.mkdir(f'{cloud.directory}/placement')
-        os.chmod(f'{cloud.directory}/placement', 0o711)
-        self.database = cloud.closing(MariaDb(f'{cloud.directory}/placement'))
+        home = f'{cloud.directory}/placement'
+        os.mkdir(home)
+        os.chmod(home, 0o711)
+        self.database = cloud.closing(MariaDb(home))
         self.database.create('placement')
-        self._port, = processes.free_ports(1)
-        self._home = f'{cloud.directory}/placement/etc'
+        self.port, = processes.free_ports(1)
+        self._home = f'{home}/etc'
         parts.write(f'{self._home}/placement.conf', '[api]\nauth_strategy = keystone\n[placement_database]\n'
                     f'connection = {self.database.url("placement")}\nmax_pool_size = 25\n'
                     f'{cloud.authtoken("placement")}')
         processes.run(parts.program('placement', 'placement-manage'), '--config-dir', self._home, 'db', 'sync',
                       env=os.environ | {'OS_PLACEMENT_CONFIG_DIR': self._home})
-        self._start()
-        self.haproxy = Haproxy(cloud, [('old', f'127.0.0.1:{self._port}')], '/placement/')
-        self.meter = measure.Meter(lambda: [self._uwsgi.pid, self.database.process.pid])
 
-    def _start(self):
+    def start(self):
         self._uwsgi = parts.uwsgi(
-            self._cloud, 'placement', 'placement', None, self._port, (5, 25), '--manage-script-name', '--mount',
+            self._cloud, 'placement', 'placement', None, self.port, (5, 25), '--manage-script-name', '--mount',
             '/placement=placement.wsgi.api:application', OS_PLACEMENT_CONFIG_DIR=self._home)
         self.until_ready()
+
+    def stop(self):
+        self._cloud.expects_end('placement').stop()
+
+    def until_ready(self):
+        self._uwsgi.until(lambda: processes.answers(f'http://127.0.0.1:{self.port}/placement/'), READY_S)
+
+    def pids(self):
+        return [service.pid for service in (self._uwsgi, self.database.process) if service]
+
+
+class Upstream:
+    """openstack-placement behind haproxy."""
+
+    name = 'upstream'
+    shown = 'openstack-placement, one uwsgi with 5 processes of 25 threads, MariaDB'
+
+    def __init__(self, cloud):
+        self._service = OpenStackPlacement(cloud)
+        self._service.start()
+        self.haproxy = Haproxy(cloud, [('old', f'127.0.0.1:{self._service.port}')], '/placement/')
+        self.meter = measure.Meter(self._service.pids)
+        self.database, self.until_ready = self._service.database, self._service.until_ready
 
     def kill(self):
         """Kills the database and starts it again at once; returns what was done."""
@@ -179,20 +215,14 @@ class Upstream:
     def faults(self):
         """The faults of the scenario leader-loss: those of one service and one database."""
         return {'database killed': Fault(lambda: [(self.kill, 4)]),
-                'uwsgi restarted': Fault(lambda: [(self._stop, 0), (self._start, 4)]),
+                'uwsgi restarted': Fault(lambda: [(self._service.stop, 0), (self._service.start, 4)]),
                 'haproxy reloaded': Fault(lambda: [(self.haproxy.reload, 2)]),
                 'no database for 10 s': Fault(self._without_database, most=1)}
-
-    def _stop(self):
-        self._cloud.expects_end('placement').stop()
 
     def _without_database(self):
         yield lambda: None, 5
         yield self.database.stop, 10
         yield self.database.start, 0
-
-    def until_ready(self):
-        self._uwsgi.until(lambda: processes.answers(f'http://127.0.0.1:{self._port}/placement/'), READY_S)
 
 
 PLACEMENTS = {'ours': Ours, 'upstream': Upstream}

@@ -2,10 +2,8 @@
 docs/deploy/moving.md describes."""
 
 import argparse
-import concurrent.futures
 import contextlib
 import os
-import re
 import signal
 import subprocess
 import sys
@@ -15,6 +13,7 @@ import time
 import content
 import processes
 import runbook
+from cutover import CutOver
 from databases import MariaDb, PostgreSql
 from load import Load
 from processes import Failed, Process, step
@@ -75,18 +74,21 @@ class Drill:
             self._old = self._upstream('placement')
             self._old.start()
             content.fill(self._database.url('placement'), options.hosts, options.consumers)
-        self._nodes = three_nodes(directory, runbook.block('haproxy.md', 'toml'))
+        nodes = three_nodes(directory, runbook.block('haproxy.md', 'toml'))
+        for node in nodes:
+            self._kept(node)
+        self._cutover = CutOver(directory, self._database, nodes)
         port, = processes.free_ports(1)
         self._url = f'http://127.0.0.1:{port}/placement'
-        self._kept(Haproxy(directory, runbook.balancer(directory, port, self._old.port, self._nodes), port))
+        self._kept(Haproxy(directory, runbook.balancer(directory, port, self._old.port, nodes), port))
         self._load = Load(runbook.nova(self._url), directory, options.hosts)
 
     def run(self):
         self._rehearse()
-        self._under_load('move in', self._move_in)
+        self._under_load('move in', lambda: self._cutover.move_in(self._old))
         self._rehearse_back()
-        self._back = self._upstream('back', self._old.port)
-        self._under_load('move out', self._move_out)
+        back = self._upstream('back', self._old.port)
+        self._under_load('move out', lambda: self._cutover.move_out(back, 'back'))
         if max(self._gaps_s) > LONGEST_GAP_S:
             raise Failed(f'no client got an answer for {max(self._gaps_s):.1f} s; the limit is {LONGEST_GAP_S} s')
 
@@ -99,31 +101,16 @@ class Drill:
         port = port or processes.free_ports(1)[0]
         return self._kept(Upstream(self._directory, self._database, name, port))
 
-    def _sh(self, command, directory=None):
-        """Runs a command of the runbook."""
-        return processes.shell(command.replace('/run/haproxy', self._directory), cwd=directory or self._directory,
-                               env=os.environ | self._database.environment)
-
     def _rehearse(self):
-        self._import()
-        self._compare_with_replay(self._old.url, 'placement.backup')
+        self._cutover.convert()
+        self._compare_with_replay(self._old.url)
 
-    def _import(self, database='placement'):
-        """Checks the dump of a database; returns the digest of its content."""
-        for file in ('placement.sql', 'placement.backup'):
-            with contextlib.suppress(FileNotFoundError):
-                os.remove(os.path.join(self._directory, file))
-        with step('dump'):
-            self._sh(runbook.command('Rehearse', self._database.dump).replace('placement >', f'{database} >'))
-        with step('import'):
-            return self._sh(runbook.command('Rehearse', 'placementd import')).split()[-1]
-
-    def _compare_with_replay(self, url, backup):
-        """Compares a service with a `replay` of a backup."""
+    def _compare_with_replay(self, url):
+        """Compares a service with a `replay` of the backup."""
         port, = processes.free_ports(1)
         address = f'127.0.0.1:{port}'
-        replay = Process(f'{self._directory}/replay.log', 'placementd', 'replay', f'{self._directory}/{backup}',
-                         '--listen', address)
+        replay = Process(f'{self._directory}/replay.log', 'placementd', 'replay', self._cutover.backup, '--listen',
+                         address)
         try:
             replay.until(lambda: processes.accepts(port))
             self._compare(url, f'http://{address}')
@@ -142,71 +129,16 @@ class Drill:
         if differences or not count.endswith('responses'):
             raise Failed('\n'.join([count, *differences[:10]]))
 
-    def _move_in(self):
-        with step('hold requests'):
-            self._sh(runbook.command('Cut over', 'placement/hold state ready'))
-            self._until_idle('old')
-        with step('stop openstack-placement'):
-            self._old.stop()
-        self._import()
-        with step('restore'):
-            self._restore()
-        with step('start three nodes'):
-            for node in self._nodes:
-                self._kept(node.start())
-            for node in self._nodes:
-                node.until_ready()
-        with step('release the held requests'):
-            self._sh(runbook.command('Cut over', 'node-1 state ready'))
-
-    def _restore(self):
-        """Restores on the first node, then on the others at once with the cluster id that it
-        printed."""
-        first, *others = self._nodes
-        printed = self._on(first, runbook.command('Cut over', 'placementd restore', without='CLUSTER_ID'))
-        cluster = re.search('^new_cluster_id: (.*)$', printed, re.M)[1]
-        further = runbook.command('Cut over', 'placementd restore', 'CLUSTER_ID').replace('CLUSTER_ID', cluster)
-        with concurrent.futures.ThreadPoolExecutor() as both:
-            list(both.map(lambda node: self._on(node, further), others))
-
-    def _on(self, node, command):
-        return self._sh(command.replace('placement.backup', f'{self._directory}/placement.backup'), node.directory)
-
     def _rehearse_back(self):
         rehearsed = self._upstream('rehearsal')
         with step('export'):
-            self._exported(f'{self._database.load} rehearsal')
-        digest = self._import('rehearsal')
-        if digest not in self._exported('tail -1'):
+            self._cutover.exported(f'{self._database.load} rehearsal')
+        digest = self._cutover.convert('rehearsal')
+        if digest not in self._cutover.exported('tail -1'):
             raise Failed(f'the digest {digest} of the database differs from that of the exported cluster')
         rehearsed.start()
         self._compare(rehearsed.url, self._url)
         rehearsed.stop()
-
-    def _exported(self, into):
-        """Pipes an export of the cluster into another program; returns the output of that program."""
-        command = runbook.command('Move out', 'placementd export', f'| {self._database.load} ')
-        command = command.replace('/var/lib/placementd', f'{self._nodes[0].directory}/data')
-        return self._sh(f'{command.split("|")[0]}| {into}')
-
-    def _move_out(self):
-        with step('hold requests'):
-            self._sh(runbook.command('Move out', 'placement/hold state ready'))
-            self._until_idle(*(f'node-{node.id}' for node in self._nodes))
-        with step('export'):
-            self._exported(f'{self._database.load} back')
-        for node in self._nodes:
-            node.leave()
-        with step('start openstack-placement'):
-            self._back.start()
-        with step('release the held requests'):
-            self._sh(runbook.command('Cut over', 'placement/old state ready'))
-
-    def _until_idle(self, *servers):
-        """Waits until these servers of the balancer have no request under way."""
-        show = runbook.command('Cut over', 'show stat')
-        while any(self._sh(show.replace('old', server)) != f'{server},0\n' for server in servers):
-            time.sleep(0.05)
 
     def _under_load(self, what, move):
         """Moves while clients claim and read, then looks for everything that was acknowledged."""

@@ -1,6 +1,7 @@
 """Reads commands and configurations out of the pages of docs/deploy."""
 
 import os
+import re
 
 from processes import Failed
 
@@ -33,10 +34,19 @@ def balancer(directory, port, port_of_old, nodes):
     lines = block('haproxy.md', 'haproxy').splitlines()
     own = [line for line in lines if not line.strip().startswith(('retries', 'server ', 'bind'))]
     text = '\n'.join(own).replace('    mode http', f'    mode http\n    bind 127.0.0.1:{port}', 1)
-    text = f'{text}\n{block("moving.md", "haproxy")}'.replace('10.0.0.9:8778', f'127.0.0.1:{port_of_old}')
+    return (f'global\n    stats socket {directory}/admin.sock mode 660 level admin\n{text}\n'
+            f'{servers_of_move(port_of_old, nodes)}')
+
+
+def servers_of_move(port_of_old, nodes, out=False):
+    """Returns the haproxy lines of moving.md for a move in, or for a move out."""
+    lines = block('moving.md', 'haproxy').replace('10.0.0.9:8778', f'127.0.0.1:{port_of_old}')
     for node in nodes:
-        text = text.replace(f'10.0.0.{node.id}:8778', node.api)
-    return f'global\n    stats socket {directory}/admin.sock mode 660 level admin\n{text}'
+        lines = lines.replace(f'10.0.0.{node.id}:8778', node.api)
+    if out:
+        lines = re.sub('(server node-.*) disabled', r'\1', lines)
+        lines = re.sub('(server old .*)', r'\1 disabled', lines)
+    return lines
 
 
 def nova(url):

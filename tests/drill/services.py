@@ -41,6 +41,8 @@ class Upstream:
 class Node:
     """A node of placementd with the settings of docs/deploy/haproxy.md."""
 
+    _process = None
+
     def __init__(self, directory, settings, id, ports, members):
         self.id = id
         self.api = f'127.0.0.1:{ports[0]}'
@@ -74,7 +76,8 @@ class Node:
         self._process.stop()
 
     def stop(self):
-        self._process.stop(signal.SIGKILL)
+        if self._process:
+            self._process.stop(signal.SIGKILL)
 
 
 def three_nodes(directory, settings):

@@ -40,6 +40,7 @@ async fn answer(request: Request<Incoming>) -> Response<Full<Bytes>> {
             page["servers_links"] = json!([{"rel": "next", "href": next}]);
             page
         }
+        "/v2.1/os-services" => json!({"services": []}),
         "/v2.1/os-migrations" => json!({"migrations": [{
             "id": 1, "uuid": RESIZE, "instance_uuid": RESIZED, "migration_type": "resize", "status": "finished",
             "source_compute": "nova-3", "dest_compute": "nova-4"}]}),

@@ -2,17 +2,22 @@
 row of figures or several."""
 
 from fleet import Fleet
+from placements import Ours
 from processes import Failed
 from report import Row
 
-from . import boots, heal, last_slots, leader_loss, moves, smoke
+from . import boots, cell_down, heal, last_slots, leader_loss, moves, moving, smoke
 
 ALL = {'smoke': smoke, 'boots': boots, 'last-slots': last_slots, 'leader-loss': leader_loss, 'moves': moves,
-       'heal': heal}
+       'heal': heal, 'cell-down': cell_down, 'moving': moving}
+# Scenarios that begin and end on placementd.
+OURS = ('moving',)
 
 
 def run(name, cloud, rows):
     """Runs a scenario, and adds its rows."""
+    if name in OURS and cloud.placement.name != Ours.name:
+        return
     def new_row(part=None):
         if rows_of_this:
             rows_of_this[-1].show()

@@ -18,6 +18,7 @@ def run(name, cloud, rows):
     """Runs a scenario, and adds its rows."""
     if name in OURS and cloud.placement.name != Ours.name:
         return
+
     def new_row(part=None):
         if rows_of_this:
             rows_of_this[-1].show()

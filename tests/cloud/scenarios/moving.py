@@ -11,7 +11,8 @@ from cutover import CutOver
 from fleet import Fleet
 from placements import OpenStackPlacement
 
-COUNT = 100
+# Twice as many fit on the least number of hosts.
+COUNT = 60
 # Boots run for this long before a move.
 BEFORE_S = 5
 

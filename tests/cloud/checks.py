@@ -3,6 +3,8 @@
 import json
 import time
 
+import devices
+
 # The commands of docs/placementctl.md; no deleted server can be restored here.
 SERVERS = 'openstack --os-compute-api-version 2.69 server list --all-projects --long --no-name-lookup -f json'
 MIGRATIONS = 'openstack --os-compute-api-version 2.59 server migration list -f json'
@@ -27,11 +29,13 @@ def consistent(cloud, row, settled_s=SETTLED_S, apart=()):
 
 def differences(client, apart=()):
     """Compares Placement's allocations with Nova's servers, without those `apart`."""
-    held = {consumer: held for consumer, held in client.allocations().items() if consumer not in apart}
+    held = {consumer: held for consumer, held in by_tree(client).items() if consumer not in apart}
     found = []
     for server in client.servers():
         host, flavor = server['OS-EXT-SRV-ATTR:hypervisor_hostname'], server['flavor']
         expected = {host: {'VCPU': flavor['vcpus'], 'MEMORY_MB': flavor['ram'], 'DISK_GB': flavor['disk']}}
+        if on_children := devices.wanted(flavor['extra_specs']):
+            expected[f'children of {host}'] = on_children
         # A server in ERROR without a host, or offloaded, holds nothing.
         if server['status'] == 'SHELVED_OFFLOADED' or not host:
             expected = {}
@@ -39,6 +43,20 @@ def differences(client, apart=()):
         if actual != expected:
             found.append(f'{server["id"]} ({server["status"]}) has {actual}, not {expected}')
     return found + [f'{consumer}, which is no server, has {actual}' for consumer, actual in held.items()]
+
+
+def by_tree(client):
+    """Returns all allocations, those on child providers as sums of each tree."""
+    providers = {provider['uuid']: provider for provider in client.providers()}
+    roots = {provider['name']: providers[provider['root_provider_uuid']]['name'] for provider in providers.values()}
+    found = {}
+    for consumer, allocation in client.allocations().items():
+        trees = found[consumer] = {}
+        for name, resources in allocation.items():
+            tree = trees.setdefault(name if roots[name] == name else f'children of {roots[name]}', {})
+            for resource_class, amount in resources.items():
+                tree[resource_class] = tree.get(resource_class, 0) + amount
+    return found
 
 
 def audits(cloud, row):

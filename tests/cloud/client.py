@@ -61,14 +61,18 @@ class Client:
 
     # Nova.
 
-    def flavor(self, name, vcpus, memory_mb=256, disk_gb=1):
+    def flavor(self, name, vcpus, memory_mb=256, disk_gb=1, specs=None):
+        """Creates a flavor; `specs` are its extra specs."""
         body = {'name': name, 'id': name, 'vcpus': vcpus, 'ram': memory_mb, 'disk': disk_gb}
         self.request('compute', 'POST', '/flavors', {'flavor': body})
+        if specs:
+            self.request('compute', 'POST', f'/flavors/{name}/os-extra_specs', {'extra_specs': specs})
 
-    def boot(self, name, flavor, **more):
+    def boot(self, name, flavor, hints=None, **more):
         """Sends the request for a server; returns its id and the id of the request."""
         body = {'name': name, 'flavorRef': flavor, 'imageRef': IMAGE, 'networks': 'none', **more}
-        answer = self.request('compute', 'POST', '/servers', {'server': body})
+        body = {'server': body, **({'os:scheduler_hints': hints} if hints else {})}
+        answer = self.request('compute', 'POST', '/servers', body)
         return answer.json()['server']['id'], answer.headers['x-openstack-request-id']
 
     def act(self, server, action, arguments=None):
@@ -129,10 +133,27 @@ class Client:
 
     def zone(self, name, hosts):
         """Creates an aggregate of nova-computes that is an availability zone."""
-        body = {'aggregate': {'name': name, 'availability_zone': name}}
+        self.aggregate(name, hosts, availability_zone=name)
+
+    def aggregate(self, name, hosts, **metadata):
+        """Creates an aggregate of nova-computes; returns its id."""
+        body = {'aggregate': {'name': name}}
         aggregate = self.request('compute', 'POST', '/os-aggregates', body).json()['aggregate']['id']
+        action = f'/os-aggregates/{aggregate}/action'
+        self.request('compute', 'POST', action, {'set_metadata': {'metadata': metadata}})
         for host in hosts:
-            self.request('compute', 'POST', f'/os-aggregates/{aggregate}/action', {'add_host': {'host': host}})
+            self.request('compute', 'POST', action, {'add_host': {'host': host}})
+        return aggregate
+
+    def delete_aggregate(self, aggregate):
+        for host in self.get('compute', f'/os-aggregates/{aggregate}')['aggregate']['hosts']:
+            self.request('compute', 'POST', f'/os-aggregates/{aggregate}/action', {'remove_host': {'host': host}})
+        self.request('compute', 'DELETE', f'/os-aggregates/{aggregate}')
+
+    def attempts(self, server, request):
+        """Returns on how many nova-computes a boot was tried."""
+        action = self.get('compute', f'/servers/{server}/os-instance-actions/{request}')['instanceAction']
+        return sum(event['event'] == 'compute__do_build_and_run_instance' for event in action['events'])
 
     def services(self, binary='nova-compute'):
         return self.get('compute', f'/os-services?binary={binary}')['services']
@@ -153,6 +174,13 @@ class Client:
 
     def placement_inventories(self):
         return len(self.get('placement', '/resource_providers?resources=VCPU:1')['resource_providers'])
+
+    def mark(self, provider, trait, marked=True):
+        """Adds a trait to a provider, or takes it away."""
+        path = f'/resource_providers/{provider}/traits'
+        body = self.get('placement', path)
+        traits = set(body['traits']) - {trait} | ({trait} if marked else set())
+        self.request('placement', 'PUT', path, body | {'traits': sorted(traits)})
 
     def allocations(self):
         """Returns all allocations: of each consumer the resources by the name of the provider."""

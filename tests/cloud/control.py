@@ -1,8 +1,10 @@
 """Nova's services, configured as docs/deploy/README.md has it."""
 
+import contextlib
 import os
 import time
 
+import devices
 import parts
 import processes
 import runbook
@@ -15,8 +17,8 @@ SINGLES = 4
 LEAST = SERVICES + SINGLES
 # The availability zone of the latter.
 SINGLE = 'single'
-# The class in driver.py, which cannot be imported here: it runs in the environment of Nova.
-DRIVER = 'many_nodes_as_ironic_has.Nodes'
+# The module of driver.py, which cannot be imported here: it runs in the environment of Nova.
+DRIVERS = 'many_nodes_as_ironic_has'
 API = (2, 4)
 SCHEDULERS = ('scheduler-1', 'scheduler-2')
 SETTINGS = """[DEFAULT]
@@ -39,6 +41,7 @@ enabled = false
 instances = -1
 cores = -1
 ram = -1
+server_group_members = -1
 [oslo_concurrency]
 lock_path = {home}/locks
 [oslo_messaging_notifications]
@@ -52,8 +55,11 @@ memcache_servers = 127.0.0.1:{memcached}
 available_filters = nova.scheduler.filters.all_filters
 available_filters = blazarnova.scheduler.filters.blazar_filter.BlazarFilter
 enabled_filters = ComputeFilter, ComputeCapabilitiesFilter, ImagePropertiesFilter,
-    ServerGroupAntiAffinityFilter, ServerGroupAffinityFilter, BlazarFilter
-[scheduler]
+    ServerGroupAntiAffinityFilter, ServerGroupAffinityFilter, PciPassthroughFilter, BlazarFilter
+pci_in_placement = true
+[pci]
+{aliases}[scheduler]
+enable_isolated_aggregate_filtering = true
 # More workers share a TLS connection to Placement after the fork, and break it (Nova 34.0.0).
 workers = 1
 [conductor]
@@ -84,7 +90,8 @@ class Nova:
     def configure(self, trusted):
         """Writes the configuration, with the certificate that clients of Placement trust."""
         credentials = self._cloud.credentials('nova')
-        self._common = SETTINGS.format(home=self._home, memcached=self._memcached, credentials=credentials)
+        self._common = SETTINGS.format(home=self._home, memcached=self._memcached, credentials=credentials,
+                                       aliases=devices.ALIASES)
         self._common += self._cloud.authtoken('nova') + placement_section(self._cloud, trusted)
         self.configure_cell('top', self._database.url('nova_cell0'))
         self.configure_cell('cell1', self._database.url('nova_cell1'))
@@ -138,12 +145,13 @@ class Nova:
     def start_api(self, own=''):
         """Starts the API, with more settings."""
         parts.write(f'{self._home}/api.conf', own)
-        parts.uwsgi(self._cloud, 'nova-api', 'nova', 'nova.wsgi.osapi_compute:application', self.port, API,
-                    OS_NOVA_CONFIG_DIR=self._home, OS_NOVA_CONFIG_FILES='api-paste.ini;top.conf;api.conf')
+        return parts.uwsgi(
+            self._cloud, 'nova-api', 'nova', 'nova.wsgi.osapi_compute:application', self.port, API,
+            OS_NOVA_CONFIG_DIR=self._home, OS_NOVA_CONFIG_FILES='api-paste.ini;top.conf;api.conf')
 
-    def start_conductor(self, cell):
+    def start_conductor(self, cell, own=''):
         name = f'conductor-{cell}'
-        self._service(f'nova-{name}', name, program('conductor'), cell)
+        self._service(f'nova-{name}', name, program('conductor'), cell, own)
 
     def start_schedulers(self):
         for name in SCHEDULERS:
@@ -156,23 +164,46 @@ class Nova:
         self.start_api(own)
         self.start_schedulers()
 
+    @contextlib.contextmanager
+    def settings(self, own):
+        """The API and the conductor that schedules boots have more settings."""
+        self._restart_top(own)
+        try:
+            yield
+        finally:
+            self._restart_top('')
+
+    def _restart_top(self, own):
+        for name in ('nova-api', 'nova-conductor-top'):
+            self._cloud.expects_end(name).stop()
+        api = self.start_api(own)
+        self.start_conductor('top', own)
+        api.until(lambda: processes.answers(f'http://127.0.0.1:{self.port}/'), 300)
+
     @property
     def singles(self):
         """The nova-computes with one node."""
         return list(self.computes)[SERVICES:]
 
-    def start_compute(self, host, cell='cell1', nodes=None):
-        """Starts a nova-compute with these nodes, by default with those of its first start."""
+    def start_compute(self, host, cell='cell1', nodes=None, driver='Nodes', own=''):
+        """Starts a nova-compute with these nodes, by default with those of its first start. The driver is
+        a class of driver.py."""
         nodes = nodes or self.computes[host]
         environment = {'CLOUD_NODES_BEFORE': str(nodes.start), 'CLOUD_NODES': str(len(nodes))}
         command = parts.program('nova', 'python'), f'{parts.HERE}/driver.py'
-        own = f'compute_driver = {DRIVER}\nstate_path = {self._home}/{host}\n'
+        own = f'compute_driver = {DRIVERS}.{driver}\nstate_path = {self._home}/{host}\n{own}'
         return self._service(f'nova-{host}', host, command, f'compute-{cell}', own, **environment)
 
     def _service(self, log, host, command, config, own='', **environment):
         file = parts.write(f'{self._home}/{host}/own.conf', f'[DEFAULT]\nhost = {host}\n{own}')
         return self._cloud.start(log, *command, '--config-file', f'{self._home}/{config}.conf', '--config-file', file,
                                  env=os.environ | environment)
+
+    def remove_compute(self, client, host):
+        """Stops a nova-compute without servers, and deletes its service and nodes."""
+        self._cloud.expects_end(f'nova-{host}').stop()
+        service, = (service for service in client.services() if service['host'] == host)
+        client.request('compute', 'DELETE', f'/os-services/{service["id"]}')
 
     def until_ready(self, client, hosts, seconds=900):
         """Waits until all nodes are reported and mapped."""
@@ -188,6 +219,10 @@ class Nova:
             if time.monotonic() - started > seconds:
                 raise Failed(f'not all of {hosts} nodes have an inventory in Placement after {seconds} s')
             time.sleep(1)
+
+    def query(self, statement):
+        """Returns the rows of the database of cell1."""
+        return [row.split('\t') for row in self._database.query(f'USE nova_cell1; {statement}')]
 
     def _nodes_in_cell(self):
         return self._database.query('SELECT uuid FROM nova_cell1.compute_nodes WHERE deleted = 0')

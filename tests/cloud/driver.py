@@ -5,11 +5,14 @@
 CLOUD_NODES is the number of nodes of this service, CLOUD_NODES_BEFORE that of the services before it.
 """
 
+import json
 import os
 import sys
 import types
 import uuid
 
+import devices
+import os_traits
 from nova.cmd import compute
 from nova.virt import fake
 
@@ -58,11 +61,31 @@ class Nodes(fake.FakeDriver):
         provider_tree.update_inventory(nodename, inventory)
 
 
+class NodesWithDevices(Nodes):
+    """Nodes that report PCI devices and, as the libvirt driver does, a child provider for each card of
+    virtual GPUs."""
+
+    def get_available_resource(self, nodename):
+        found = super().get_available_resource(nodename)
+        return found and found | {'pci_passthrough_devices': json.dumps(devices.PCI)}
+
+    def update_provider_tree(self, provider_tree, nodename, allocations=None):
+        super().update_provider_tree(provider_tree, nodename, allocations)
+        for card in devices.VGPU_CARDS:
+            child = f'{nodename}_{card}'
+            if not provider_tree.exists(child):
+                provider_tree.new_child(child, nodename)
+            provider_tree.update_inventory(child, {'VGPU': {
+                'total': devices.VGPUS, 'max_unit': devices.VGPUS, 'min_unit': 1, 'step_size': 1, 'reserved': 0,
+                'allocation_ratio': 1.0}})
+            provider_tree.add_traits(child, os_traits.OWNER_NOVA)
+
+
 def node_uuid(name):
     return str(uuid.uuid5(NAMESPACE, name))
 
 
 if __name__ == '__main__':
     sys.modules[f'nova.virt.{MODULE}'] = module = types.ModuleType(f'nova.virt.{MODULE}')
-    module.Nodes = Nodes
+    module.Nodes, module.NodesWithDevices = Nodes, NodesWithDevices
     compute.main()

@@ -23,6 +23,9 @@ class Boot:
     seconds: float = 0.0
     status: str = 'BUILD'
     fault: str = ''
+    # The nova-compute and its node.
+    host: str | None = None
+    node: str | None = None
 
 
 class Fleet:
@@ -33,16 +36,16 @@ class Fleet:
         self._done = {}
         self._lock = threading.Lock()
 
-    def boot(self, count, flavor, prefix, during=None):
+    def boot(self, count, flavor, prefix, during=None, threads=THREADS, **more):
         """Boots this many servers by 20 threads, and calls `during` again and again until all have ended.
-        Returns one Boot each."""
+        `more` is for the request of each. Returns one Boot each."""
         boots = [Boot(f'{prefix}-{number}') for number in range(count)]
         stopping = threading.Event()
         watch = threading.Thread(target=self._watch, args=(stopping,), daemon=True)
         watch.start()
         try:
-            with concurrent.futures.ThreadPoolExecutor(THREADS) as pool:
-                futures = [pool.submit(self._boot_one, boot, flavor) for boot in boots]
+            with concurrent.futures.ThreadPoolExecutor(threads) as pool:
+                futures = [pool.submit(self._boot_one, boot, flavor, more) for boot in boots]
                 while not all(future.done() for future in futures):
                     if during:
                         during()
@@ -55,10 +58,10 @@ class Fleet:
         self._judge(boots)
         return boots
 
-    def _boot_one(self, boot, flavor):
+    def _boot_one(self, boot, flavor, more):
         started = time.monotonic()
         try:
-            boot.id, boot.request = self._client.boot(boot.name, flavor)
+            boot.id, boot.request = self._client.boot(boot.name, flavor, **more)
         except Failed as failure:
             boot.status, boot.fault = 'REFUSED', str(failure)
             return
@@ -89,6 +92,8 @@ class Fleet:
             if server:
                 boot.status = server['status']
                 boot.fault = server.get('fault', {}).get('message', '')
+                boot.host = server['OS-EXT-SRV-ATTR:host']
+                boot.node = server['OS-EXT-SRV-ATTR:hypervisor_hostname']
             elif boot.id:
                 boot.status = 'LOST'
 

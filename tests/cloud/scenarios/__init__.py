@@ -6,10 +6,11 @@ from placements import Ours
 from processes import Failed
 from report import Row
 
-from . import boots, cell_down, heal, last_slots, leader_loss, moves, moving, smoke
+from . import boots, cell_down, groups, heal, last_slots, leader_loss, moves, moving, nested, quota_race, smoke
 
 ALL = {'smoke': smoke, 'boots': boots, 'last-slots': last_slots, 'leader-loss': leader_loss, 'moves': moves,
-       'heal': heal, 'cell-down': cell_down, 'moving': moving}
+       'groups': groups, 'nested': nested, 'quota-race': quota_race, 'heal': heal,
+       'cell-down': cell_down, 'moving': moving}
 # Scenarios that begin and end on placementd.
 OURS = ('moving',)
 
@@ -31,7 +32,7 @@ def run(name, cloud, rows):
     try:
         ALL[name].run(cloud, new_row)
     except Failed as failure:
-        rows_of_this[-1].must(False, str(failure))
+        (rows_of_this[-1] if rows_of_this else new_row()).must(False, str(failure))
         # The next scenario begins with an empty cloud.
         Fleet(cloud.client).delete_all()
     except KeyboardInterrupt:

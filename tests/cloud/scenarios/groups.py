@@ -1,0 +1,145 @@
+"""Boots that may not go everywhere: server groups, availability zones, isolated aggregates and traits."""
+
+import collections
+
+import checks
+from control import SINGLE
+from fleet import Fleet
+
+COUNT = 20
+# Nova counts the servers of a group by nova-compute, whatever number of nodes it has.
+PER_HOST = 2
+# They fit on the smallest node.
+TOGETHER = 7
+TRAIT = 'CUSTOM_GOLD'
+GOLD, ORDINARY, LARGE = 'gold', 'not-gold', 'gold-large'
+LARGE_VCPUS = 8
+# Requested servers more than fit.
+EXCESS = 4
+# Each nth node of the nova-computes with many nodes gets the trait.
+EACH = 4
+
+
+def run(cloud, new_row):
+    anti_affinity(cloud, new_row(f'anti-affinity, {PER_HOST} a host'), PER_HOST)
+    anti_affinity(cloud, new_row('anti-affinity'), None)
+    affinity(cloud, new_row('affinity'))
+    marked = mark(cloud)
+    isolated = cloud.client.aggregate('isolated', cloud.nova.singles[:2], **{f'trait:{TRAIT}': 'required'})
+    try:
+        zones(cloud, new_row('zones'))
+        traits(cloud, new_row('traits'), marked)
+    finally:
+        cloud.client.delete_aggregate(isolated)
+        for provider in marked:
+            cloud.client.mark(provider['uuid'], TRAIT, False)
+
+
+def group(client, name, policy, rules=None):
+    body = {'name': name, 'policy': policy, **({'rules': rules} if rules else {})}
+    return client.request('compute', 'POST', '/os-server-groups', {'server_group': body}).json()['server_group']['id']
+
+
+def anti_affinity(cloud, row, most):
+    """At most `most` servers of the group, or one, on each nova-compute."""
+    client, fleet = cloud.client, Fleet(cloud.client)
+    rules = {'max_server_per_host': most} if most else None
+    apart = group(client, f'apart-{most}', 'anti-affinity', rules)
+    with row.measured(cloud):
+        boots = row.add(fleet.boot(COUNT, 'small', f'apart-{most}', hints={'group': apart}))
+    active = [boot for boot in boots if boot.status == 'ACTIVE']
+    full = {host: count for host, count in collections.Counter(boot.host for boot in active).items()
+            if count > (most or 1)}
+    row.must(not full, f'more than {most or 1} servers of the group are on one host: {full}')
+    explained(row, boots)
+    places = (most or 1) * len(cloud.nova.computes)
+    row.note(f'{len(active)} of {COUNT} are ACTIVE on {places} places; {rescheduled(client, active)}')
+    finish(cloud, row)
+
+
+def affinity(cloud, row):
+    """All servers of the group are where its first one is."""
+    client, fleet = cloud.client, Fleet(cloud.client)
+    hints = {'group': group(client, 'together', 'affinity')}
+    with row.measured(cloud):
+        boots = row.add(fleet.boot(1, 'small', 'first', hints=hints))
+        boots += row.add(fleet.boot(TOGETHER - 1, 'small', 'other', hints=hints))
+    checks.all_active(row, boots)
+    hosts = {boot.host for boot in boots}
+    row.must(len(hosts) == 1, f'the servers of the group are on {sorted(map(str, hosts))}')
+    row.note(rescheduled(client, boots))
+    finish(cloud, row)
+
+
+def mark(cloud):
+    """Gives the trait to the nodes of two nova-computes with one node and to some others; returns these providers."""
+    client = cloud.client
+    client.request('placement', 'PUT', f'/traits/{TRAIT}')
+    client.flavor(GOLD, 1, specs={f'trait:{TRAIT}': 'required'})
+    client.flavor(ORDINARY, 1, specs={f'trait:{TRAIT}': 'forbidden'})
+    client.flavor(LARGE, LARGE_VCPUS, specs={f'trait:{TRAIT}': 'required'})
+    hosts = {node['hypervisor_hostname']: node['service']['host'] for node in client.hypervisors()}
+    singles, isolated = cloud.nova.singles, cloud.nova.singles[:2]
+    providers = sorted(client.providers(), key=lambda provider: provider['name'])
+    several = [provider for provider in providers if hosts[provider['name']] not in singles]
+    marked = several[::EACH] + [provider for provider in providers if hosts[provider['name']] in isolated]
+    for provider in marked:
+        client.mark(provider['uuid'], TRAIT)
+    return marked
+
+
+def zones(cloud, row):
+    """Servers are in their zone; those without the trait of an isolated aggregate are not in it."""
+    fleet, singles = Fleet(cloud.client), cloud.nova.singles
+    isolated, rest = set(singles[:2]), set(singles[2:])
+    with row.measured(cloud):
+        in_zone = row.add(fleet.boot(COUNT // 2, 'small', 'in-zone', availability_zone=SINGLE))
+        gold = row.add(fleet.boot(COUNT // 2, GOLD, 'gold-in-zone', availability_zone=SINGLE))
+        anywhere = row.add(fleet.boot(COUNT, 'small', 'anywhere'))
+    checks.all_active(row, in_zone + gold + anywhere)
+    for boots, allowed in ((in_zone, rest), (gold, isolated), (anywhere, set(cloud.nova.computes) - isolated)):
+        wrong = [boot for boot in boots if boot.host and boot.host not in allowed]
+        row.must(not wrong, f'{len(wrong)} servers are not on {sorted(allowed)}, such as {wrong[:1]}')
+    finish(cloud, row)
+
+
+def traits(cloud, row, marked):
+    """Servers that forbid the trait have it nowhere, and those that require it use up the nodes with it."""
+    client, fleet = cloud.client, Fleet(cloud.client)
+    names = {provider['name'] for provider in marked}
+    fit = sum(client.get('placement', f'/resource_providers/{provider["uuid"]}/inventories')
+              ['inventories']['VCPU']['total'] // LARGE_VCPUS for provider in marked)
+    with row.measured(cloud):
+        ordinary = row.add(fleet.boot(COUNT, ORDINARY, 'ordinary'))
+        large = row.add(fleet.boot(fit + EXCESS, LARGE, 'large'))
+    checks.all_active(row, ordinary)
+    wrong = [boot for boot in ordinary if boot.node in names]
+    row.must(not wrong, f'{len(wrong)} servers are on nodes with the forbidden trait, such as {wrong[:1]}')
+    active = [boot for boot in large if boot.status == 'ACTIVE']
+    wrong = [boot for boot in active if boot.node not in names]
+    row.must(not wrong, f'{len(wrong)} servers are on nodes without the required trait, such as {wrong[:1]}')
+    row.must(len(active) == fit, f'{len(active)} servers with the required trait are ACTIVE, and {fit} fit')
+    explained(row, large)
+    row.note(f'{len(active)} of {len(large)} servers are ACTIVE on {len(marked)} nodes with the required trait')
+    finish(cloud, row)
+
+
+def explained(row, boots):
+    """Each server that is not ACTIVE found no place."""
+    causes = ('No valid host', 'Exhausted all hosts', 'affinity instance group policy was violated')
+    others = [boot for boot in boots if boot.status != 'ACTIVE'
+              and not (boot.status == 'ERROR' and any(cause in boot.fault for cause in causes))]
+    row.must(not others, f'{len(others)} boots failed, but not for want of a place, such as {others[:1]}')
+
+
+def rescheduled(client, boots):
+    """Says how many boots Nova began again on another nova-compute."""
+    attempts = collections.Counter(client.attempts(boot.id, boot.request) for boot in boots)
+    return f'servers by attempts: {dict(sorted(attempts.items()))}'
+
+
+def finish(cloud, row):
+    checks.consistent(cloud, row)
+    checks.audits(cloud, row)
+    Fleet(cloud.client).delete_all()
+    checks.nothing_left(cloud, row)

@@ -1,6 +1,7 @@
 """PCI devices and virtual GPUs, which are child providers: boots until they are used up, resizes, deletions."""
 
 import collections
+import time
 
 import checks
 import devices
@@ -11,6 +12,8 @@ from .last_slots import explain
 COMPUTES = 4
 # Requested servers more than fit.
 EXCESS = 4
+# At most this long until Nova has freed all devices.
+SETTLED_S = 90
 # What has the devices: the extra specs for a number of them, and how many there are on a node.
 KINDS = {
     'PCI devices': (lambda count: {'pci_passthrough:alias': f'gpu:{count}'}, devices.GPUS),
@@ -59,6 +62,7 @@ def one_kind(cloud, row, name, specs, fit):
     checks.audits(cloud, row)
     fleet.delete_all()
     checks.nothing_left(cloud, row)
+    devices_agree(cloud, row)
 
 
 def use_up(cloud, row, fleet, flavor, fit):
@@ -98,14 +102,26 @@ def holds_both(client, row, boot, one, two):
 
 def devices_agree(cloud, row):
     """The PCI devices that Nova gave to servers are those of the providers that Placement gave them."""
-    tracked = collections.Counter(
+    until = time.monotonic() + SETTLED_S
+    while (tracked := tracked_devices(cloud)) != (held := held_devices(cloud)) and time.monotonic() < until:
+        time.sleep(2)
+    row.must(tracked == held, f'only Nova has {tracked - held}, only Placement has {held - tracked}')
+
+
+def tracked_devices(cloud):
+    """Counts the PCI devices in Nova's database by server and provider."""
+    return collections.Counter(
         (server, f'{node}_{(address if parent == "NULL" else parent).upper()}')
         for node, address, parent, server in cloud.nova.query(
             'SELECT hypervisor_hostname, address, parent_addr, instance_uuid FROM pci_devices JOIN compute_nodes '
             'ON compute_node_id = compute_nodes.id WHERE instance_uuid IS NOT NULL AND pci_devices.deleted = 0'))
+
+
+def held_devices(cloud):
+    """Counts the PCI devices in Placement by consumer and provider."""
     held = collections.Counter()
     for consumer, allocation in cloud.client.allocations().items():
         for provider, resources in allocation.items():
             held.update({(consumer, provider): amount for name, amount in resources.items()
                          if name in devices.CLASSES.values()})
-    row.must(tracked == held, f'Nova and Placement differ about PCI devices: {tracked - held}, {held - tracked}')
+    return held

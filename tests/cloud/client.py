@@ -64,7 +64,8 @@ class Client:
     def flavor(self, name, vcpus, memory_mb=256, disk_gb=1, specs=None):
         """Creates a flavor; `specs` are its extra specs."""
         body = {'name': name, 'id': name, 'vcpus': vcpus, 'ram': memory_mb, 'disk': disk_gb}
-        self.request('compute', 'POST', '/flavors', {'flavor': body})
+        # 409: it exists.
+        self.request('compute', 'POST', '/flavors', {'flavor': body}, accepted=(200, 409))
         if specs:
             self.request('compute', 'POST', f'/flavors/{name}/os-extra_specs', {'extra_specs': specs})
 
@@ -162,7 +163,7 @@ class Client:
         self.request('compute', 'PUT', f'/os-services/{id}', settings)
 
     def hypervisors(self):
-        return self.get('compute', '/os-hypervisors')['hypervisors']
+        return self.get('compute', '/os-hypervisors/detail')['hypervisors']
 
     def migrations(self):
         return self.get('compute', '/os-migrations')['migrations']

@@ -51,9 +51,10 @@ def anti_affinity(cloud, row, most):
     full = {host: count for host, count in collections.Counter(boot.host for boot in active).items()
             if count > (most or 1)}
     row.must(not full, f'more than {most or 1} servers of the group are on one host: {full}')
-    explained(row, boots)
     places = (most or 1) * len(cloud.nova.computes)
     row.note(f'{len(active)} of {COUNT} are ACTIVE on {places} places; {rescheduled(client, active)}')
+    row.note(f'the others: {explained(row, boots)}')
+    row.must(active, 'no server of the group is ACTIVE')
     finish(cloud, row)
 
 
@@ -125,11 +126,18 @@ def traits(cloud, row, marked):
 
 
 def explained(row, boots):
-    """Each server that is not ACTIVE found no place."""
+    """Each server that is not ACTIVE found no place. Returns how many had which cause."""
     causes = ('No valid host', 'Exhausted all hosts', 'affinity instance group policy was violated')
-    others = [boot for boot in boots if boot.status != 'ACTIVE'
-              and not (boot.status == 'ERROR' and any(cause in boot.fault for cause in causes))]
+    found = collections.Counter()
+    others = []
+    for boot in boots:
+        cause = next((cause for cause in causes if cause in boot.fault), None)
+        if boot.status == 'ERROR' and cause:
+            found[cause] += 1
+        elif boot.status != 'ACTIVE':
+            others.append(boot)
     row.must(not others, f'{len(others)} boots failed, but not for want of a place, such as {others[:1]}')
+    return dict(found)
 
 
 def rescheduled(client, boots):

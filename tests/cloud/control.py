@@ -8,6 +8,7 @@ import devices
 import parts
 import processes
 import runbook
+from client import INTERRUPTED
 from processes import Failed
 
 # nova-computes with many nodes, and nova-computes with one: Nova cannot live-migrate to a service with
@@ -171,7 +172,8 @@ class Nova:
         try:
             yield
         finally:
-            self._restart_top('')
+            if not INTERRUPTED.is_set():
+                self._restart_top('')
 
     def _restart_top(self, own):
         for name in ('nova-api', 'nova-conductor-top'):

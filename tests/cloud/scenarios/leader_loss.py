@@ -5,7 +5,7 @@ import time
 import checks
 from fleet import Fleet
 
-COUNT = 100
+COUNT = 200
 
 
 def run(cloud, new_row):

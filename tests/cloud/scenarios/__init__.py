@@ -6,11 +6,12 @@ from placements import Ours
 from processes import Failed
 from report import Row
 
-from . import boots, cell_down, groups, heal, last_slots, leader_loss, moves, moving, nested, quota_race, smoke
+from . import (boots, cell_down, groups, heal, last_slots, leader_loss, moves, moving, nested, quota_race, reservation,
+               smoke)
 
 ALL = {'smoke': smoke, 'boots': boots, 'last-slots': last_slots, 'leader-loss': leader_loss, 'moves': moves,
        'groups': groups, 'nested': nested, 'quota-race': quota_race, 'heal': heal,
-       'cell-down': cell_down, 'moving': moving}
+       'reservation': reservation, 'cell-down': cell_down, 'moving': moving}
 # Scenarios that begin and end on placementd.
 OURS = ('moving',)
 

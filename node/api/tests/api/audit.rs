@@ -96,6 +96,43 @@ async fn snapshot_of_everything_is_recorded() {
     assert_eq!(story.records().await.len(), count);
 }
 
+/// The changes since the floor have the whole content if the node has been running since the
+/// cluster was created.
+#[tokio::test]
+async fn stream_of_all_changes_is_recorded() {
+    let story = Story::begin();
+    for number in 1..=8 {
+        story.cloud.provider(number, None).await;
+    }
+    let history = story.cloud.read("/placementd/v1/history").await;
+    let oldest = history["oldest"].as_str().unwrap();
+    let written: Vec<_> = (history["history"].as_array().unwrap().iter())
+        .map(|entry| entry["index"].as_str().unwrap())
+        .collect();
+    for (after, is_recorded) in [
+        (oldest, true),
+        // The first entries may be of another partition.
+        (written[7], true),
+        (written[5], true),
+        (written[2], false),
+        (written[0], false),
+    ] {
+        let count = story.records().await.len();
+        let events = "/placementd/v1/events?follow=false";
+        let by_query = story.cloud.get(&format!("{events}&after={after}"));
+        let by_header = story.cloud.get(events).header("last-event-id", after);
+        for ask in [by_query, by_header] {
+            ask.expect(200).await;
+        }
+        let records = story.records().await;
+        let expected = count + if is_recorded { 2 } else { 0 };
+        assert_eq!(records.len(), expected, "after {after}");
+        if is_recorded {
+            assert_eq!(records[count]["operation"], "placementd:events");
+        }
+    }
+}
+
 #[tokio::test]
 async fn record_names_the_operator_despite_headers() {
     let story = Story::begin();

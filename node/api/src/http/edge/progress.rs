@@ -126,7 +126,7 @@ impl<'a> Progress<'a> {
         // The web interface writes a record of its own for a refused page.
         let is_page = self.listener == Listener::Web;
         let is_recorded =
-            self.is_write() || is_refusal(status) && !is_page || self.notes.lock().is_whole;
+            self.is_write() || is_refusal(status) && !is_page || self.notes.lock().is_bulk;
         (self.api.audit.is_on() && is_recorded).then(|| self.record(Some(status)))
     }
 

@@ -108,8 +108,8 @@ pub(crate) struct Notes {
     pub(crate) named: Vec<String>,
     /// The result of a search for candidates.
     pub(crate) searched: Option<SearchOutcome>,
-    /// Whether the answer contains everything in the partition.
-    pub(crate) is_whole: bool,
+    /// Whether the answer contains so much of the partition's content that it is recorded.
+    pub(crate) is_bulk: bool,
 }
 
 /// Maximum number of provider and consumer names noted for a write; the log has all of them.

@@ -53,6 +53,8 @@ const STREAMS_APART: usize = 16;
 /// other tasks.
 const ROWS_AT_ONCE: usize = 500;
 const PIECE_BYTES: usize = 64 * 1024;
+/// Maximum number of past log entries that a stream may send without an audit record.
+const UNRECORDED_MAX: u64 = 1_000;
 
 /// The header in which a browser that lost a stream sends the id of the last event.
 const LAST_EVENT_ID: &str = "last-event-id";
@@ -79,16 +81,18 @@ pub(crate) async fn watch(context: &RequestContext) -> Result<Answer, ApiError> 
         None => context.view().await?,
     };
     let ledger = context.ledger(&view);
+    let floor = ledger.floor().index;
     let begin = match after {
         None => Begin::Snapshot { reset: false },
-        Some(token) if token.index >= ledger.floor().index => Begin::After(token.index),
+        Some(token) if token.index >= floor => Begin::After(token.index),
         Some(_) if is("or_snapshot", "true") => Begin::Snapshot { reset: true },
         Some(token) => {
             let what = format!("Changes after {token} are not kept any more");
             return Err(ledger.gone(code::EVENTS_GONE, &what));
         }
     };
-    context.notes.lock().is_whole = matches!(begin, Begin::Snapshot { .. });
+    let newest = view.position.index.unwrap_or_default().index;
+    context.notes.lock().is_bulk = begin.is_bulk(floor, newest);
     let admission = &context.services.server.admission;
     let place = admission.stream(context.head.caller)?;
     let (sender, receiver) = mpsc::channel(2);
@@ -174,6 +178,20 @@ enum Begin {
     After(u64),
     /// With a snapshot; `reset` if the changes after the client's position are no longer retained.
     Snapshot { reset: bool },
+}
+
+impl Begin {
+    /// Whether the stream sends so much content that it needs an audit record. In a small cloud,
+    /// the entries after the floor are the whole content, and the first ones may have no changes.
+    fn is_bulk(&self, floor: u64, newest: u64) -> bool {
+        match self {
+            Self::Snapshot { .. } => true,
+            Self::After(index) => {
+                let half = newest.saturating_sub(floor) / 2;
+                newest.saturating_sub(*index) > half.min(UNRECORDED_MAX)
+            }
+        }
+    }
 }
 
 /// The format of lines.
@@ -483,5 +501,29 @@ impl EventStream {
             }
             _ => Err(End::Slow),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stream_of_many_past_entries_is_bulk() {
+        for (after, newest, expected) in [
+            (0, 0, false),
+            (0, 10, true),
+            (4, 10, true),
+            (5, 10, false),
+            (10, 10, false),
+            (98_999, 100_000, true),
+            (99_000, 100_000, false),
+        ] {
+            let is_bulk = Begin::After(after).is_bulk(0, newest);
+            assert_eq!(is_bulk, expected, "after {after} of {newest}");
+        }
+        // Only the entries after the floor are retained.
+        assert!(Begin::After(92).is_bulk(90, 100));
+        assert!(!Begin::After(95).is_bulk(90, 100));
     }
 }

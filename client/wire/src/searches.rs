@@ -31,7 +31,8 @@ pub struct Search<'a, E> {
     pub at: Option<Cow<'a, str>>,
     /// Number of returned candidates.
     pub candidates: u64,
-    /// Explanation of a search without candidates. Only in responses to a query for one request id.
+    /// Explanation of a search without candidates. Only in responses to a query for one request id,
+    /// and only for callers who pass the policy rule `placementd:explain`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub explanation: Option<E>,
     /// Global request id of the caller, such as Nova.

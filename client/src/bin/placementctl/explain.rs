@@ -84,10 +84,12 @@ impl LookedUp {
                     .as_deref()
                     .unwrap_or(MICROVERSION_DEFAULT);
                 match now(content, &query, version).await {
-                    Ok(explanation) => search.explanation = Some(explanation),
+                    Ok(explanation) => {
+                        search.explanation = Some(explanation);
+                        explained_now = Some(true);
+                    }
                     Err(error) => warn(&format!("{query} cannot be explained: {error}")),
                 }
-                explained_now = Some(true);
             }
         }
         Self {

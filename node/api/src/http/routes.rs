@@ -137,7 +137,7 @@ routes! {
         "GET" Accept "history" history::list queried_project: Some("project");
     }
     "/placementd/v1/searches" {
-        "GET" Accept "searches" searches::list queried_project: Some("project");
+        "GET" Accept "searches" searches::list queried_project: Some("project"), further_rule: Some("placementd:explain");
     }
     "/placementd/v1/what-if" {
         "GET" Accept "what_if" what_if::fit;

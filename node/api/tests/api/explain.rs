@@ -299,7 +299,7 @@ async fn invalid_requests_are_not_explained() {
 }
 
 /// Waits until the searches of this request have an explanation.
-async fn explained(cloud: &Cloud, request_id: &str) -> Value {
+pub(crate) async fn explained(cloud: &Cloud, request_id: &str) -> Value {
     let path = format!("/placementd/v1/searches?request_id={request_id}");
     for _ in 0..500 {
         let found = cloud.read(&path).await;

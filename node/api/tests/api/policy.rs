@@ -3,6 +3,7 @@ use placement_policy::PolicySettings;
 use serde_json::{Value, json};
 
 use crate::cloud::{Answer, Cloud, uuid};
+use crate::explain::explained;
 
 #[tokio::test]
 async fn tokens_and_roles_decide() {
@@ -167,6 +168,10 @@ async fn project_rule_applies_to_the_project_in_the_query() {
     let own = ["consumers", "events", "history", "searches"];
     let rules = own.map(|own| format!("\"placementd:{own}\": \"{OF_PROJECT}\"\n"));
     let cloud = cloud_with(&rules.concat());
+    cloud.provider(1, None).await;
+    cloud.stock(1, "VCPU", 8).await;
+    claim_of(&cloud, "victim", 900).await;
+    claim_of(&cloud, "eves-project", 901).await;
     for own in own {
         for (query, status) in [
             ("project=eves-project", 200),
@@ -185,8 +190,57 @@ async fn project_rule_applies_to_the_project_in_the_query() {
                 .token(Some("eve:eves-project"));
             let answer = ask.header("x-roles", "reader").send().await;
             assert_eq!(answer.status, status, "{own}?{query}");
+            if status == 200 {
+                let text = answer.text();
+                assert!(
+                    !text.contains("victim") && !text.contains(&uuid(900)),
+                    "{text}"
+                );
+                assert!(own == "searches" || text.contains(&uuid(901)), "{text}");
+            }
         }
     }
+}
+
+/// The explanation of a full host names its consumers and their projects.
+#[tokio::test]
+async fn explanations_of_searches_need_the_rule_of_explain_too() {
+    let cloud = cloud_with(
+        "\"placementd:searches\": \"role:admin or role:reader and project_id:%(project_id)s\"\n\
+         \"placement:allocation_candidates:list\": \"role:admin or role:reader\"\n",
+    );
+    cloud.provider(1, None).await;
+    cloud.stock(1, "VCPU", 4).await;
+    claim_of(&cloud, "victim", 900).await;
+    let request_id = format!("req-{}", uuid(77));
+    let ask = |roles: &'static str, path: &str| {
+        let ask = cloud.get(path).token(Some("eve:eves-project"));
+        ask.header("x-roles", roles)
+    };
+    let search = ask("reader", "/allocation_candidates?resources=VCPU:1");
+    let search = search.header("x-openstack-request-id", &request_id);
+    search.expect(200).await;
+    let path = format!("/placementd/v1/searches?project=eves-project&request_id={request_id}");
+    let kept = explained(&cloud, &request_id).await;
+    let holder = &kept["explanation"]["nearest"][0]["holders"][0];
+    assert_eq!(holder["project"], "victim", "{kept}");
+    let shown = ask("reader", &path).expect(200).await;
+    let search = &shown.json()["searches"][0];
+    assert_eq!(search["reason"], "room", "{search}");
+    assert_eq!(search.get("explanation"), None, "{search}");
+    let shown = ask("reader,placement_reader", &path).expect(200).await;
+    let search = &shown.json()["searches"][0];
+    assert_eq!(search["explanation"], kept["explanation"]);
+}
+
+/// Claims 4 VCPUs of provider 1 for a consumer of a project.
+async fn claim_of(cloud: &Cloud, project: &str, consumer: u64) {
+    let body = json!({
+        "allocations": {uuid(1): {"resources": {"VCPU": 4}}},
+        "project_id": project, "user_id": "u", "consumer_generation": null, "consumer_type": "INSTANCE",
+    });
+    let path = format!("/allocations/{}", uuid(consumer));
+    cloud.put(&path, body).expect(204).await;
 }
 
 #[tokio::test]

@@ -83,6 +83,8 @@ pub(crate) struct Head {
     pub(crate) consistency: Consistency,
     /// The earlier state to read from.
     pub(crate) as_of: Option<AsOf>,
+    /// Whether the caller passes the further rule of the operation.
+    pub(crate) passes_further_rule: bool,
     /// The request's headers; empty unless the operation needs them.
     pub(crate) headers: HeaderMap,
 }

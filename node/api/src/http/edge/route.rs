@@ -37,6 +37,9 @@ pub(crate) struct Operation {
     /// The query parameter with the project that the rule is about; `None` if the rule is about the
     /// caller's project.
     pub(crate) queried_project: Option<&'static str>,
+    /// A further policy rule. Callers who do not pass it get an answer without the part that it
+    /// guards.
+    pub(crate) further_rule: Option<&'static str>,
     /// Whether its answer is only advisory: it contains no generation, and no quota depends on it.
     pub(crate) advises: bool,
     /// The function that answers the request.
@@ -72,6 +75,7 @@ pub(crate) const fn operation(
         too_old_is_405: false,
         policy: Some(policy),
         queried_project: None,
+        further_rule: None,
         advises: false,
         run,
     }

@@ -133,6 +133,8 @@ pub(crate) struct SearchFilter {
     pub(crate) project: Option<String>,
     /// Maximum number of searches.
     pub(crate) limit: usize,
+    /// Whether to return the explanations, which are long.
+    pub(crate) explained: bool,
 }
 
 /// The searches of one partition on this node. No request waits for a lock that an explaining
@@ -197,7 +199,6 @@ impl Searches {
     }
 
     /// The matching searches, latest first, and the number of further matches beyond the limit.
-    /// Explanations, which are long, are included only for a single request.
     pub(crate) fn matching(&self, which: &SearchFilter) -> (Vec<SearchView>, usize) {
         let is_asked_for = |kept: &&Arc<AnsweredSearch>| {
             let ids = [Some(&kept.request_id), kept.global_request_id.as_ref()];
@@ -213,7 +214,11 @@ impl Searches {
         drop(all);
         let explanation = |kept: &AnsweredSearch| kept.explanation.try_lock()?.clone();
         let shown = found.into_iter().map(|kept| SearchView {
-            explanation: (which.request_id.as_ref()).and_then(|_| explanation(&kept)),
+            explanation: if which.explained {
+                explanation(&kept)
+            } else {
+                None
+            },
             reason: kept.reason.get().copied(),
             kept,
         });

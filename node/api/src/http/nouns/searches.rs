@@ -13,10 +13,13 @@ pub(crate) async fn list(context: &RequestContext) -> Result<Answer, ApiError> {
     context.refuse_as_of("use since=SECONDS for recent searches")?;
     let query = context.query()?;
     query.check_once(context.head.route, context.head.version)?;
+    let request_id = query.last("request_id").map(str::to_owned);
     let which = SearchFilter {
         since: query.last("since").map(|age| ago(context, age)),
         empty: query.last("empty") == Some("true"),
-        request_id: query.last("request_id").map(str::to_owned),
+        // The explanation of a full host names consumers of all projects.
+        explained: request_id.is_some() && context.head.passes_further_rule,
+        request_id,
         project: query.last("project").map(str::to_owned),
         limit: query.last("limit").map_or(Ok(LIMIT_USUAL), parse_limit)?,
     };

@@ -350,6 +350,7 @@ fn compose(
         request_id: progress.traced_by().clone(),
         consistency: request.asked.unwrap_or(usual),
         as_of: request.as_of,
+        passes_further_rule: false,
         headers: match operation.needs {
             RequiredHeaders::Headers => parts.headers.clone(),
             _ => HeaderMap::new(),
@@ -367,7 +368,7 @@ fn compose(
 }
 
 fn check_policy(request: &mut Passage<'_, '_>) -> Result<(), ApiError> {
-    let Matched { operation, context } = request.matched.as_ref().expect(MATCHED);
+    let Matched { operation, context } = request.matched.as_mut().expect(MATCHED);
     let (Some(action), Some(identity)) = (operation.policy, request.progress.identity.as_ref())
     else {
         return Ok(());
@@ -378,15 +379,17 @@ fn check_policy(request: &mut Passage<'_, '_>) -> Result<(), ApiError> {
     };
     let target = queried.map_or_else(|| Target::for_caller(identity), Target::for_project);
     authorize(context, action, identity, target)?;
-    match context.head.as_of {
+    if context.head.as_of.is_some() {
         // The operation's rule may be limited to a project, but an earlier state shows all projects
         // unless the query names one.
-        Some(_) => {
-            let target = Target::for_project(queried.flatten());
-            authorize(context, as_of::RULE, identity, target)
-        }
-        None => Ok(()),
+        let target = Target::for_project(queried.flatten());
+        authorize(context, as_of::RULE, identity, target)?;
     }
+    if let Some(further) = operation.further_rule {
+        let authorized = authorize(context, further, identity, Target::for_caller(identity));
+        context.head.passes_further_rule = authorized.is_ok();
+    }
+    Ok(())
 }
 
 /// # Errors

@@ -46,8 +46,15 @@ fn invalid_policy_is_refused_before_use() {
         let (output, _, stderr) = placementd(&arguments);
         (output.status.success(), stderr)
     };
-    let own = "mine: role:x\nplacement:usages: rule:mine or rule:admin_api\n";
-    assert!(checked(own).0);
+    let of_project = "role:reader and project_id:%(project_id)s\n";
+    for right in [
+        "mine: role:x\nplacement:usages: rule:mine or rule:admin_api\n",
+        &format!("placement:usages: {of_project}placement:traits:list: {of_project}"),
+        &format!("project_reader_api: {of_project}placementd:searches: {of_project}"),
+    ] {
+        let (fits, stderr) = checked(right);
+        assert!(fits, "{right:?}: {stderr}");
+    }
     for (text, words) in [
         ("", "has no rule"),
         ("# all in comments\n", "has no rule"),
@@ -63,6 +70,22 @@ fn invalid_policy_is_refused_before_use() {
             "line 1: rule \"placement:usages\": there is no rule \"nowhere\"",
         ),
         ("placement:usages: role:admin or\n", "is not a rule"),
+        (
+            "placementd:explain: role:reader and project_id:%(project_id)s\n",
+            "line 1: rule \"placementd:explain\": \"%(project_id)s\" depends on the project",
+        ),
+        (
+            "mine: project_id:%(project_id)s\nplacementd:web: rule:mine\n",
+            "line 2: rule \"placementd:web\": \"rule:mine\" depends on the project",
+        ),
+        (
+            "placementd:trees: rule:admin_or_project_reader_or_service_api\n",
+            "use roles or fixed ids",
+        ),
+        (
+            "all_reads_api: user_id:%(user_id)s\n",
+            "requests for \"all_reads_api\" name none",
+        ),
     ] {
         let (fits, stderr) = checked(text);
         assert!(!fits && stderr.contains(words), "{text:?}: {stderr}");

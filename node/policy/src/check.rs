@@ -115,6 +115,31 @@ impl Check {
         }
     }
 
+    /// As [`Check::leaves`], to replace them.
+    pub(super) fn leaves_mut(&mut self) -> Vec<&mut Self> {
+        match self {
+            Self::Not(check) => check.leaves_mut(),
+            Self::And(checks) | Self::Or(checks) => {
+                checks.iter_mut().flat_map(Self::leaves_mut).collect()
+            }
+            leaf => vec![leaf],
+        }
+    }
+
+    /// The attribute of the target that this check, without those that it contains, compares with.
+    pub(super) fn compared_attribute(&self) -> Option<&'static str> {
+        match self {
+            Self::Role(pattern) | Self::Attribute(_, pattern) | Self::Constant(_, pattern) => {
+                pattern.0.iter().find_map(|part| match part {
+                    PatternPart::ProjectId => Some("%(project_id)s"),
+                    PatternPart::UserId => Some("%(user_id)s"),
+                    PatternPart::Text(_) => None,
+                })
+            }
+            _ => None,
+        }
+    }
+
     /// The names of the rules that this check refers to.
     pub(super) fn referred(&self) -> impl Iterator<Item = &str> {
         let leaves = self.leaves().into_iter();

@@ -25,16 +25,30 @@ const BASE: [(&str, &str); 5] = [
 
 /// The base rule of this service's own routes, which show the data of many upstream routes. A file
 /// that restricts one of the upstream read rules also restricts this service's own routes.
-const ALL_READS: &str = "all_reads_api";
+pub(super) const ALL_READS: &str = "all_reads_api";
+
+/// Prefix of the names of upstream's rules for operations.
+pub(super) const UPSTREAM: &str = "placement:";
+
+/// Prefix of the names of the rules for this service's own operations.
+const OWN: &str = "placementd:";
+
+/// Prefixes of the names of operations' rules.
+pub(super) const OPERATIONS: [&str; 2] = [UPSTREAM, OWN];
 
 /// The default policy, by the names of the operations' rules.
 #[derive(Clone)]
-pub struct Defaults(pub BTreeSet<&'static str>);
+pub struct Defaults {
+    /// The rules of all operations.
+    pub operations: BTreeSet<&'static str>,
+    /// The rules of operations whose requests name no project.
+    pub without_project: BTreeSet<&'static str>,
+}
 
 /// Whether the upstream rule guards only operations that read.
 pub(crate) fn is_read_operation(operation: &str) -> bool {
     let ends = [":list", ":show", ":usages"];
-    operation.starts_with("placement:") && ends.iter().any(|end| operation.ends_with(end))
+    operation.starts_with(UPSTREAM) && ends.iter().any(|end| operation.ends_with(end))
 }
 
 /// The text of the default rule of an operation.
@@ -42,10 +56,10 @@ fn rule_of(operation: &str) -> String {
     let rule = match operation {
         "placement:usages" => "rule:admin_or_project_reader_or_service_api",
         "placement:reshaper:reshape" => "rule:service_api",
-        own if own.starts_with("placementd:") => "rule:all_reads_api",
+        own if own.starts_with(OWN) => "rule:all_reads_api",
         _ => "rule:admin_or_service_api",
     };
-    if is_read_operation(operation) || operation.starts_with("placementd:") {
+    if is_read_operation(operation) || operation.starts_with(OWN) {
         format!("{rule} or role:placement_reader")
     } else {
         rule.to_owned()
@@ -56,7 +70,13 @@ impl Defaults {
     /// The names of all default rules.
     pub(super) fn names(&self) -> impl Iterator<Item = &'static str> {
         let base = BASE.iter().map(|(name, _)| *name).chain([ALL_READS]);
-        base.chain(self.0.iter().copied())
+        base.chain(self.operations.iter().copied())
+    }
+
+    /// The rules of this service's own operations whose requests name no project.
+    pub(super) fn names_without_project(&self) -> impl Iterator<Item = &'static str> {
+        let own = self.without_project.iter().copied();
+        own.filter(|name| name.starts_with(OWN)).chain([ALL_READS])
     }
 
     /// The names and texts of all default rules.
@@ -69,12 +89,12 @@ impl Defaults {
             rule => (name, format!("({rule}) or {OLD}")),
         });
         let reads: Vec<_> = self
-            .0
+            .operations
             .iter()
             .filter(|name| is_read_operation(name))
             .map(|name| format!("rule:{name}"))
             .collect();
-        let operations = self.0.iter().map(|name| (*name, rule_of(name)));
+        let operations = self.operations.iter().map(|name| (*name, rule_of(name)));
         base.chain([(ALL_READS, reads.join(" and "))])
             .chain(operations)
     }

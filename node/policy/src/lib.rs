@@ -7,6 +7,7 @@ mod defaults;
 mod file;
 mod files;
 mod mistakes;
+mod own;
 mod settings;
 
 use std::collections::BTreeMap;
@@ -234,7 +235,8 @@ impl EffectiveRules {
     fn from_contents(defaults: &Defaults, settings: &PolicySettings, contents: &Contents) -> Self {
         let stated = contents.rules.iter();
         let overrides = stated.map(|(name, stated)| (name.clone(), stated.check.clone()));
-        let rules = defaults.rules(overrides, settings.enforce_new_defaults);
+        let mut rules = defaults.rules(overrides, settings.enforce_new_defaults);
+        own::refuse_comparisons(&mut rules, defaults);
         let mistakes = mistakes::find(&contents.rules, &rules, defaults);
         if files::are_configured(settings) {
             tracing::info!(rules = contents.count(), "read the policy files");

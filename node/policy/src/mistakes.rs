@@ -6,11 +6,8 @@ use std::path::PathBuf;
 use strsim::levenshtein;
 
 use super::check::Check;
-use super::defaults::Defaults;
+use super::defaults::{Defaults, OPERATIONS};
 use super::file::LocatedRule;
-
-/// Prefixes of the names of operations' rules.
-const OPERATIONS: [&str; 2] = ["placement:", "placementd:"];
 
 /// A rule in a policy file that has no effect or never grants access.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -33,7 +30,11 @@ pub(super) fn find(
     rules: &BTreeMap<String, Check>,
     defaults: &Defaults,
 ) -> Vec<Mistake> {
-    let referred: BTreeSet<&str> = rules.values().flat_map(Check::referred).collect();
+    // In force, a reference may be replaced by a check that never grants access.
+    let stated = stated_rules.values().map(|stated| &stated.check);
+    let referred: BTreeSet<&str> = (rules.values().chain(stated))
+        .flat_map(Check::referred)
+        .collect();
     let mut found = Vec::new();
     for (name, stated) in stated_rules {
         let mut note = |what: String| {
@@ -55,7 +56,7 @@ pub(super) fn find(
                 .unwrap_or_default();
             note(format!("no operation and no rule uses it{hint}"));
         }
-        for leaf in stated.check.leaves() {
+        for leaf in rules.get(name).unwrap_or(&stated.check).leaves() {
             match leaf {
                 Check::NotUnderstood(why) => note(format!("{why}; it never grants access")),
                 Check::Rule(other) if !rules.contains_key(other) => {

@@ -1,3 +1,5 @@
+use std::collections::BTreeSet;
+
 use super::*;
 
 impl Policy {
@@ -12,9 +14,20 @@ impl Policy {
             "placement:traits:show",
             "placement:traits:update",
             USAGES,
+            "placementd:consumers",
             "placementd:explain",
         ];
-        Self::over(Defaults(operations.into()), settings)
+        Self::over(defaults(&operations), settings)
+    }
+}
+
+/// The defaults for these operations, of which two name a project.
+fn defaults(operations: &[&'static str]) -> Defaults {
+    let operations: BTreeSet<_> = operations.iter().copied().collect();
+    let with_project = BTreeSet::from([USAGES, "placementd:consumers"]);
+    Defaults {
+        without_project: &operations - &with_project,
+        operations,
     }
 }
 
@@ -64,8 +77,7 @@ fn own_routes_are_for_admins_services_and_readers_of_placement() {
             enforce_new_defaults,
             ..PolicySettings::default()
         };
-        let defaults = Defaults([EXPLAIN, LIST].into());
-        let policy = Policy::over(defaults, &settings).unwrap();
+        let policy = Policy::over(defaults(&[EXPLAIN, LIST]), &settings).unwrap();
         for role in ["admin", "service", "placement_reader"] {
             assert!(allowed(&policy, EXPLAIN, &caller(&[role], "p")), "{role}");
         }
@@ -299,6 +311,56 @@ fn faulty_rules_are_reported() {
         assert!(mistake.what.contains(expected), "{rule}: {mistake}");
     }
     assert_eq!(found.iter().map(|mistake| mistake.line).min(), Some(3));
+}
+
+#[test]
+fn comparison_with_the_request_grants_no_access_to_own_routes_without_a_project() {
+    const OF_PROJECT: &str = "role:reader and project_id:%(project_id)s";
+    let explains = |rules: &str| {
+        let story = Story::with_files(rules, &[]);
+        let mistakes = story.policy.mistakes();
+        let explains = [["reader"], ["admin"]]
+            .map(|roles| allowed(&story.policy, "placementd:explain", &caller(&roles, "p")));
+        (mistakes, explains)
+    };
+    for wrong in [
+        &format!("placementd:explain: role:admin or {OF_PROJECT}\n"),
+        "placementd:explain: role:admin or not project_id:%(project_id)s\n",
+        "placementd:explain: role:admin or user_id:%(user_id)s\n",
+        "placementd:explain: role:admin or 'p':%(project_id)s\n",
+        "placementd:explain: role:admin or rule:project_reader_api\n",
+        "placementd:explain: role:admin or rule:placement:usages\n",
+        &format!("mine: {OF_PROJECT}\nplacementd:explain: role:admin or not rule:mine\n"),
+        &format!("all_reads_api: role:admin or {OF_PROJECT}\n"),
+    ] {
+        let (mistakes, explains) = explains(wrong);
+        assert_eq!(explains, [false, true], "{wrong}");
+        let [mistake] = &mistakes[..] else {
+            panic!("{wrong}: {mistakes:?}");
+        };
+        assert!(mistake.what.contains("never grants access"), "{mistake}");
+    }
+    // The default rule is right, whatever a file says about upstream's rules.
+    let reads = [LIST, "placement:traits:list", "placement:traits:show"];
+    let reads = reads.map(|name| format!("{name}: {OF_PROJECT}\n"));
+    for (right, expected) in [
+        (reads.concat(), [true, false]),
+        (format!("placement:usages: {OF_PROJECT}\n"), [false, false]),
+        (
+            format!("placementd:consumers: {OF_PROJECT}\n"),
+            [false, true],
+        ),
+        (
+            "placementd:explain: role:admin and project_id:p\n".to_owned(),
+            [false, true],
+        ),
+        (
+            "placementd:explain: rule:admin_api or rule:all_reads_api\n".to_owned(),
+            [false, true],
+        ),
+    ] {
+        assert_eq!(explains(&right), (Vec::new(), expected), "{right}");
+    }
 }
 
 /// Requests to this service's own routes need all of upstream's read rules; most are equal.

@@ -150,9 +150,17 @@ pub const WEB: &str = "placementd:web";
 
 /// The default policy, with the rules of all operations and of the web interface.
 fn defaults() -> Defaults {
-    let operations = ROUTES.iter().flat_map(|route| route.operations);
-    let rules = operations.filter_map(|operation| operation.policy);
-    Defaults(rules.chain([WEB]).collect())
+    let operations = || ROUTES.iter().flat_map(|route| route.operations);
+    let without_project = operations().filter(|operation| operation.queried_project.is_none());
+    Defaults {
+        operations: operations()
+            .filter_map(|one| one.policy)
+            .chain([WEB])
+            .collect(),
+        without_project: (without_project.filter_map(|one| one.policy))
+            .chain([WEB])
+            .collect(),
+    }
 }
 
 /// Reads the default policy and the files that override it. Invalid rules are logged; they grant no

@@ -1,5 +1,5 @@
-use placement_api::http::{ApiSettings, CorsSettings};
-use placement_policy::PolicySettings;
+use placement_api::http::{ApiSettings, CorsSettings, Identity, WEB, read_policy};
+use placement_policy::{PolicySettings, Target};
 use serde_json::{Value, json};
 
 use crate::cloud::{Answer, Cloud, uuid};
@@ -89,18 +89,36 @@ async fn every_operation_is_closed_to_a_plain_user_and_open_to_the_service() {
     assert_eq!(guarded, 2 * 35, "the reference's operations");
 }
 
-/// A cloud with a policy file of these rules.
-fn cloud_with(rules: &str) -> Cloud {
+/// Settings with a policy file of these rules, for the time of `with`.
+fn with_file<T>(rules: &str, with: impl FnOnce(PolicySettings) -> T) -> T {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("policy.yaml");
     std::fs::write(&file, rules).unwrap();
-    Cloud::with(ApiSettings {
-        policy: PolicySettings {
-            file: Some(file),
-            ..PolicySettings::default()
-        },
-        ..ApiSettings::default()
+    with(PolicySettings {
+        file: Some(file),
+        ..PolicySettings::default()
     })
+}
+
+/// A cloud with a policy file of these rules.
+fn cloud_with(rules: &str) -> Cloud {
+    with_file(rules, |policy| {
+        Cloud::with(ApiSettings {
+            policy,
+            ..ApiSettings::default()
+        })
+    })
+}
+
+/// Whether a policy file of these rules lets a caller with this role see the pages.
+fn shows_pages(rules: &str, role: &str) -> bool {
+    let policy = with_file(rules, |settings| read_policy(&settings).unwrap());
+    let caller = Identity {
+        roles: vec![role.to_owned()],
+        ..Identity::default()
+    };
+    let target = Target::for_caller(&caller);
+    policy.authorize(WEB, &caller, target).is_ok()
 }
 
 #[tokio::test]
@@ -143,7 +161,10 @@ async fn file_that_restricts_an_upstream_read_restricts_own_routes() {
         .collect();
     assert_eq!(of_upstream.len(), 15, "{of_upstream:?}");
     for rule in of_upstream {
-        let cloud = cloud_with(&format!("\"{rule}\": \"role:cloud_admin\"\n"));
+        let rules = format!("\"{rule}\": \"role:cloud_admin\"\n");
+        assert!(!shows_pages(&rules, "admin"), "in spite of {rule}");
+        assert!(shows_pages(&rules, "placement_reader"), "{rule}");
+        let cloud = cloud_with(&rules);
         for path in OWN {
             let path = format!("/placementd/v1/{path}");
             let ask = async |roles: &str| cloud.get(&path).header("x-roles", roles).send().await;
@@ -155,9 +176,13 @@ async fn file_that_restricts_an_upstream_read_restricts_own_routes() {
         }
     }
     // A rule of the file for the own route takes precedence.
-    let cloud = cloud_with(
-        "\"placement:allocations:list\": \"!\"\n\"placementd:capacity\": \"role:admin\"\n",
-    );
+    let rules = "\"placement:allocations:list\": \"!\"\n\"placementd:capacity\": \"role:admin\"\n";
+    let cloud = cloud_with(rules);
+    assert!(!shows_pages(rules, "admin"));
+    assert!(shows_pages(
+        &format!("{rules}\"{WEB}\": \"role:admin\"\n"),
+        "admin"
+    ));
     cloud.get("/placementd/v1/capacity").expect(200).await;
     cloud.get("/placementd/v1/consumers").expect(403).await;
 }

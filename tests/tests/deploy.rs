@@ -1,28 +1,32 @@
 //! The commands and configurations of docs/deploy work as printed.
 
 use std::fs::{self, File};
+use std::io::{Read, Write};
 use std::net::SocketAddr;
 use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use futures::future::join_all;
 use http::StatusCode;
-use placement_client::{ApiRequest, Client, NewProvider, Trust};
-use placement_tests::cluster::Cluster;
+use placement_client::{ApiRequest, ApiResponse, Client, NewProvider, Trust};
+use placement_tests::cluster::{Cluster, STEADY_LEADER};
 use placement_tests::keystone::{Keystone, TokenRequest};
 use placement_tests::ports::Ports;
 use placement_tests::program::Program;
 use placement_tests::python::{environment, run};
 use placement_tests::skip::skipped;
-use placement_tests::wait::{until, until_ok, within};
+use placement_tests::wait::{PATIENCE, until, until_ok, within};
 use placement_tests::{binaries, osc};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, copy_bidirectional};
 use tokio::net::{TcpListener, TcpStream};
+use tokio::task::JoinHandle;
 use tokio::time::sleep;
 use uuid::Uuid;
 
@@ -56,12 +60,14 @@ struct Haproxy {
     _process: Program,
     url: String,
     authority: PathBuf,
+    /// The socket of its administration.
+    socket: PathBuf,
     _ports: Ports,
 }
 
 impl Haproxy {
-    /// Starts HAProxy with the document's configuration, except for addresses and the certificate.
-    /// `None` if haproxy is not installed.
+    /// Starts HAProxy with the document's configuration, except for addresses, the certificate and
+    /// the socket of its administration. `None` if haproxy is not installed.
     fn before(cluster: &Cluster) -> Option<Self> {
         let version = Command::new("haproxy").arg("-v").output();
         if !version.is_ok_and(|output| output.status.success()) {
@@ -70,8 +76,9 @@ impl Haproxy {
         }
         let ports = Ports::claim(1);
         let address = format!("127.0.0.1:{}", ports.first());
-        let [file, certificate, authority] =
-            ["haproxy.cfg", "cloud.pem", "ca.pem"].map(|name| cluster.directory().join(name));
+        let [file, certificate, authority, socket] =
+            ["haproxy.cfg", "cloud.pem", "ca.pem", "haproxy.sock"]
+                .map(|name| cluster.directory().join(name));
         let mut text = block(&document("haproxy.md"), "haproxy")
             .replace("10.0.0.10:443", &address)
             .replace("/etc/haproxy/cloud.pem", certificate.to_str().unwrap());
@@ -79,7 +86,11 @@ impl Haproxy {
             text = text.replace(&format!("10.0.0.{id}:8778"), &cluster.place(id).api());
         }
         assert!(!text.contains("10.0.0."), "{text}");
-        fs::write(&file, text).unwrap();
+        let global = format!(
+            "global\n    stats socket {} level admin\n",
+            socket.display()
+        );
+        fs::write(&file, global + &text).unwrap();
         let pem = concat!(
             include_str!("../src/s3/store.pem"),
             include_str!("../src/s3/store.key")
@@ -95,8 +106,29 @@ impl Haproxy {
             _process: Program(child.unwrap()),
             url: format!("https://{address}/placement"),
             authority,
+            socket,
             _ports: ports,
         })
+    }
+
+    fn client(&self) -> Client {
+        let trust = Trust {
+            ca_file: Some(self.authority.clone()),
+            ..Trust::default()
+        };
+        let (endpoint, path) = self.url.rsplit_once('/').unwrap();
+        Client::trusting([endpoint], trust)
+            .unwrap()
+            .below(&format!("/{path}"))
+    }
+
+    /// Executes a command that prints nothing.
+    fn administer(&self, command: &str) {
+        let mut socket = UnixStream::connect(&self.socket).unwrap();
+        writeln!(socket, "{command}").unwrap();
+        let mut printed = String::new();
+        socket.read_to_string(&mut printed).unwrap();
+        assert_eq!(printed.trim(), "", "{command}");
     }
 }
 
@@ -192,16 +224,9 @@ async fn openstack_client_reaches_a_running_node_through_haproxy() {
         assert_eq!(openstack.does(OPERATOR, list).await, "host\n");
     }
     // A client cannot influence scheme, host or path of the URLs in its answers.
-    let trust = Trust {
-        ca_file: Some(haproxy.authority.clone()),
-        ..Trust::default()
-    };
-    let (endpoint, path) = haproxy.url.rsplit_once('/').unwrap();
     let token = keystone.token(OPERATOR).await.unwrap();
-    let client = Client::trusting([endpoint], trust)
-        .unwrap()
-        .with_token(&token);
-    let mut request = ApiRequest::post(&format!("/{path}/resource_providers"))
+    let client = haproxy.client().with_token(&token);
+    let mut request = ApiRequest::post("/resource_providers")
         .microversion("1.39")
         .json(&json!({"name": "another"}));
     for (name, value) in [
@@ -485,6 +510,118 @@ async fn no_boot_fails_behind_haproxy_without_a_quorum() {
         }
     }
     boots.end(&cluster).await;
+}
+
+/// Sends each of three requests to another node, as haproxy distributes them. Returns when a hung
+/// node holds one of them, and the other two are answered.
+async fn one_per_node(client: &Client, requests: [ApiRequest; 3]) -> [JoinHandle<ApiResponse>; 3] {
+    let asked = requests.map(|request| {
+        let client = client.clone();
+        tokio::spawn(async move { client.request_once(request).await.unwrap() })
+    });
+    until("two of three answers", async || {
+        asked.iter().filter(|one| one.is_finished()).count() == 2
+    })
+    .await;
+    asked
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn requests_held_by_a_hung_node_are_answered_by_another_one_or_with_503() {
+    let config = format!("{STEADY_LEADER}{}", block(&document("haproxy.md"), "toml"));
+    let mut cluster = Cluster::start_with(3, &config).await.unwrap();
+    let Some(haproxy) = Haproxy::before(&cluster) else {
+        return;
+    };
+    let client = haproxy.client();
+    let client = client
+        .with_attempt_timeout(PATIENCE)
+        .with_patience(PATIENCE);
+    let read = ApiRequest::get("/resource_providers");
+    client.call(read.clone()).await.unwrap();
+    let hung = cluster.followers().await.unwrap()[0];
+    // Until both requests are held, haproxy must not notice that the node hangs.
+    for id in cluster.ids() {
+        haproxy.administer(&format!("disable health placement/node-{id}"));
+    }
+    cluster.process(hung).signal(Signal::STOP);
+    let reads = one_per_node(&client, [0; 3].map(|_| read.clone())).await;
+    let write = |nth| ApiRequest::put(&format!("/traits/CUSTOM_HELD_{nth}"));
+    let writes = one_per_node(&client, [1, 2, 3].map(write)).await;
+    for id in cluster.ids() {
+        haproxy.administer(&format!("enable health placement/node-{id}"));
+    }
+    for answer in join_all(reads).await {
+        let answer = answer.unwrap();
+        assert_eq!(answer.status, StatusCode::OK, "{answer:?}");
+        assert_ne!(answer.position().node, Some(hung), "{answer:?}");
+    }
+    let writes = join_all(writes).await.into_iter().map(Result::unwrap);
+    let mut statuses: Vec<_> = writes.map(|answer| answer.status.as_u16()).collect();
+    statuses.sort_unstable();
+    assert_eq!(statuses, [201, 201, 503]);
+}
+
+fn kolla_playbook() -> String {
+    let file = repository().join("scripts/packaging/kolla/placementd.yml");
+    fs::read_to_string(file).unwrap()
+}
+
+/// How a configuration of haproxy, plain or in YAML, repeats requests. openstack-ansible itself
+/// adds the word `option`.
+fn repetition(text: &str) -> Vec<&str> {
+    fn bare(line: &str) -> &str {
+        let bare = line.trim().trim_start_matches("- ").trim_matches('"');
+        bare.trim_start_matches("option ")
+    }
+    let names = [
+        "retries ",
+        "redispatch ",
+        "retry-on ",
+        "http-request disable-l7-retry ",
+        "http-after-response ",
+    ];
+    let is_named = |line: &&str| names.iter().any(|name| line.starts_with(name));
+    let mut found: Vec<_> = text.lines().map(bare).filter(is_named).collect();
+    found.sort_unstable();
+    found
+}
+
+#[test]
+fn deployment_tools_configure_haproxy_as_documented() {
+    let [manual, ansible] = [("haproxy.md", "haproxy"), ("openstack-ansible.md", "yaml")]
+        .map(|(name, language)| block(&document(name), language));
+    let kolla = kolla_playbook();
+    assert_eq!(repetition(&manual).len(), 5, "{manual}");
+    assert_eq!(repetition(&kolla), repetition(&manual));
+    assert_eq!(repetition(&ansible), repetition(&manual));
+    let checks = "check inter 2s fastinter 500ms fall 2 rise 1 on-marked-down shutdown-sessions";
+    assert!(manual.contains(checks) && kolla.contains(checks));
+    for words in [
+        "interval: 2000\n",
+        "backend_fall: 2\n",
+        "backend_rise: 1\n",
+        "\"fastinter 500ms\"",
+        "\"on-marked-down shutdown-sessions\"",
+    ] {
+        assert!(ansible.contains(words), "{words}");
+    }
+}
+
+#[test]
+fn kolla_playbook_grants_the_role_that_nova_compute_needs() {
+    let playbook = kolla_playbook();
+    let (_, granted) = playbook
+        .split_once("service_ks_register_user_roles:\n")
+        .unwrap();
+    let granted: Vec<_> = granted.lines().map(str::trim).take(3).collect();
+    let expected = [
+        "- project: service",
+        "user: \"{{ placement_keystone_user }}\"",
+        "role: service",
+    ];
+    assert_eq!(granted, expected);
+    assert!(playbook.contains("service_ks_register_roles: [service]\n"));
 }
 
 /// Rules of the API that allow requests with these roles, and rules that do not.

@@ -1,5 +1,6 @@
 //! The systemd unit, the Debian package, the image, Compose and the chart work where they are
-//! installed. `scripts/nightly` runs these tests, as the packaging tools take minutes to compile.
+//! installed. `scripts/nightly` runs the ignored tests too: their packaging tools take minutes to
+//! compile.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
@@ -116,6 +117,12 @@ fn unit<'a>(text: &'a str, key: &str) -> Vec<&'a str> {
     let lines = text.lines().filter_map(|line| line.split_once('='));
     let fitting = lines.filter(|(name, _)| *name == key);
     fitting.map(|(_, value)| value).collect()
+}
+
+#[test]
+fn unit_lets_journald_drop_no_line() {
+    let text = read(&packaging().join("debian/placementd.service"));
+    assert_eq!(unit(&text, "LogRateLimitIntervalSec"), ["0"]);
 }
 
 #[test]
@@ -341,6 +348,7 @@ async fn unit_allows_every_system_call_of_a_node() {
 }
 
 #[test]
+#[ignore = "scripts/nightly runs it"]
 fn package_is_reproducible_and_lists_its_components() {
     let twice = tempfile::tempdir().unwrap();
     let mut script = Command::new(repository().join("scripts/package"));
@@ -390,6 +398,7 @@ impl Root {
 }
 
 #[test]
+#[ignore = "scripts/nightly runs it"]
 fn package_installs_in_a_bare_debian() {
     let Some(tar) = debian() else { return };
     let root = Root::unpack(&tar);
@@ -448,6 +457,7 @@ fn package_installs_in_a_bare_debian() {
 }
 
 #[test]
+#[ignore = "scripts/nightly runs it"]
 fn tutorial_works_with_only_the_package_installed() {
     let Some(tar) = debian() else { return };
     let root = Root::unpack(&tar);
@@ -463,6 +473,7 @@ fn tutorial_works_with_only_the_package_installed() {
 }
 
 #[test]
+#[ignore = "scripts/nightly runs it"]
 fn image_is_built_and_its_node_serves() {
     let Some(tar) = debian() else { return };
     if !works(Command::new("buildah").arg("--version")) {

@@ -90,6 +90,15 @@ impl Cluster {
         Ok((cluster, authority))
     }
 
+    /// Starts a healthy cluster whose clients may use TLS; `config` is the rest of its
+    /// configuration.
+    pub async fn start_with_optional_tls(nodes: u64, config: &str) -> anyhow::Result<Self> {
+        let mut cluster = Self::prepare(nodes, &format!("{config}[api]\ntls = \"allow\"\n"))?;
+        cluster.options.authority = Some(cluster.authority()?);
+        cluster.start_all().await?;
+        Ok(cluster)
+    }
+
     /// Creates a certificate authority and a certificate for each node.
     pub fn authority(&self) -> anyhow::Result<Authority> {
         let authority = Authority::new(&self.directory().join("tls"))?;

@@ -5,21 +5,33 @@ use std::sync::Arc;
 use anyhow::Context;
 use hyper::client::conn::http2::{self, SendRequest};
 use hyper_util::rt::{TokioExecutor, TokioIo};
+use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::rustls::crypto::ring;
 use tokio_rustls::rustls::pki_types::pem::PemObject;
 use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName};
 use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 
+use crate::authority::Authority;
 use crate::cluster::Cluster;
 
 /// Connects to the first node with HTTP/2 over TLS. The node may send `window` bytes of an answer
 /// before they are read.
 pub async fn connected(cluster: &Cluster, window: u32) -> anyhow::Result<SendRequest<String>> {
-    let authority = cluster.options().authority.clone();
-    let trust = authority.context("the cluster has no TLS")?.trust(None);
+    let authority = cluster.options().authority.as_ref();
+    let authority = authority.context("the cluster has no TLS")?;
+    let plain = TcpStream::connect(cluster.place(1).api()).await?;
+    secured(plain, authority, window).await
+}
+
+/// Like [`connected`], over an existing connection to any node.
+pub async fn secured(
+    plain: TcpStream,
+    authority: &Authority,
+    window: u32,
+) -> anyhow::Result<SendRequest<String>> {
     let mut roots = RootCertStore::empty();
-    let file = trust.ca_file.context("no CA file")?;
+    let file = authority.trust(None).ca_file.context("no CA file")?;
     for root in CertificateDer::pem_file_iter(file)? {
         roots.add(root?)?;
     }
@@ -28,7 +40,6 @@ pub async fn connected(cluster: &Cluster, window: u32) -> anyhow::Result<SendReq
         .with_root_certificates(roots)
         .with_no_client_auth();
     config.alpn_protocols = vec![b"h2".to_vec()];
-    let plain = tokio::net::TcpStream::connect(cluster.place(1).api()).await?;
     let name = ServerName::try_from("localhost")?;
     let secured = TlsConnector::from(Arc::new(config)).connect(name, plain);
     let mut two = http2::Builder::new(TokioExecutor::new());

@@ -71,7 +71,7 @@ async fn run(command: Command) -> anyhow::Result<ExitCode> {
     setrlimit(Resource::Nofile, limit)?;
     let config = "[log]\nlevel = \"warn,placement::access=off\"\n";
     if command.hostile || all {
-        let mut cluster = Cluster::start_with(3, config).await?;
+        let mut cluster = Cluster::start_with_optional_tls(3, config).await?;
         hostile(&mut cluster, each, |outcome| {
             let well = outcome.harm().next().is_none()
                 && outcome.seen.max_latency() <= LATENCY_MAX

@@ -4,7 +4,9 @@ use std::fmt::Write as _;
 use std::pin::Pin;
 use std::time::{Duration, Instant};
 
-use http::Method;
+use http::{Method, Request, Response};
+use http_body_util::BodyExt;
+use hyper::body::Incoming;
 use placement_client::{ApiRequest, Client, Error};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpSocket, TcpStream};
@@ -13,6 +15,8 @@ use tokio::time::{sleep, timeout};
 use uuid::Uuid;
 
 use super::answers::{Answers, NOT_ANSWERED};
+use crate::authority::Authority;
+use crate::http_2;
 use crate::layout::NodePlace;
 
 /// Timeout of an attacker's request.
@@ -26,15 +30,20 @@ const SLOW_READERS: usize = 400;
 const SLOW_BYTES: usize = 1_400;
 /// Duration of a slow request.
 const SLOW: Duration = Duration::from_secs(12);
+/// Numbers of HTTP/2 connections on which nothing of an answer can be sent, and of requests for long
+/// answers on each.
+const CLOSED_WINDOWS: usize = 4;
+const UNREAD_ANSWERS: usize = 100;
 /// The smallest receive buffer of a connection.
 const BUFFER_BYTES: u32 = 4096;
 
 /// Attacks from another address than that of the uninvolved clients, by another user or by
 /// unauthenticated clients.
-pub(super) const ELSEWHERE: [&str; 3] = [
+pub(super) const ELSEWHERE: [&str; 4] = [
     "stalled bodies without a token",
     "stalled bodies with a token",
     "long answers that are read slowly",
+    "long HTTP/2 answers that are not read",
 ];
 /// Source address of these attacks.
 const ADDRESS: &str = "127.0.0.2:0";
@@ -49,6 +58,8 @@ pub(super) struct AttackTarget {
     pub(super) places: Vec<NodePlace>,
     pub(super) leader: u64,
     pub(super) provider: Uuid,
+    /// The authority of the nodes' certificates.
+    pub(super) authority: Authority,
 }
 
 impl AttackTarget {
@@ -175,6 +186,7 @@ pub(super) const ATTACKS: &[Attack] = &[
         let head = format!("{head}{MALLORY}\r\n");
         slow(target, until.max(Instant::now() + SLOW), head)
     }),
+    ("long HTTP/2 answers that are not read", unread),
     ("unread answers", |target, until| {
         let head = "GET /traits HTTP/1.1\r\nHost: x\r\nX-Auth-Token: admin\r\n\
                         OpenStack-API-Version: placement 1.39\r\n\r\n";
@@ -380,4 +392,59 @@ async fn take_slowly(address: &str, head: &str, until: Instant) -> std::io::Resu
         sleep(Duration::from_secs(1)).await;
     }
     Ok(())
+}
+
+/// Requests long lists from the leader over HTTP/2 and accepts no byte of the answers.
+fn unread(target: AttackTarget, until: Instant) -> Running {
+    Box::pin(async move {
+        let mut attackers = JoinSet::new();
+        for _ in 0..CLOSED_WINDOWS {
+            let target = target.clone();
+            attackers.spawn(async move {
+                let mut answers = Answers::default();
+                while Instant::now() < until {
+                    match take_nothing(&target, until).await {
+                        Ok(seen) => seen.into_iter().for_each(|answer| answers.note(answer)),
+                        Err(_) => answers.note("closed"),
+                    }
+                    sleep(Duration::from_millis(50)).await;
+                }
+                answers
+            });
+        }
+        Answers::sum(attackers).await
+    })
+}
+
+/// Requests lists over one connection, and waits until the node has reset all answers. Returns
+/// their statuses.
+async fn take_nothing(target: &AttackTarget, until: Instant) -> anyhow::Result<Vec<String>> {
+    let stream = connected(&target.leader().api()).await?;
+    let mut connection = http_2::secured(stream, &target.authority, 0).await?;
+    let mut held = JoinSet::new();
+    for _ in 0..UNREAD_ANSWERS {
+        let list = Request::get("https://localhost/resource_providers")
+            .header("openstack-api-version", "placement 1.39")
+            .header("x-auth-token", "mallory:project")
+            .header("x-roles", "admin");
+        let answer = connection.send_request(list.body(String::new())?);
+        held.spawn(until_reset(answer, until));
+    }
+    Ok(held.join_all().await)
+}
+
+async fn until_reset(
+    answer: impl Future<Output = hyper::Result<Response<Incoming>>>,
+    until: Instant,
+) -> String {
+    match timeout(PATIENCE, answer).await {
+        Ok(Ok(answer)) => {
+            let status = answer.status().as_str().to_owned();
+            let left = until.saturating_duration_since(Instant::now());
+            let _ = timeout(left, answer.into_body().frame()).await;
+            status
+        }
+        Ok(Err(_)) => "closed".to_owned(),
+        Err(_) => NOT_ANSWERED.to_owned(),
+    }
 }

@@ -84,8 +84,8 @@ impl fmt::Display for Outcome {
     }
 }
 
-/// Runs each attack in turn, for the same time, against a cluster of three. Calls `report` with
-/// each outcome.
+/// Runs each attack in turn, for the same time, against a cluster of three whose clients may use
+/// TLS. Calls `report` with each outcome.
 pub async fn hostile(
     cluster: &mut Cluster,
     each: Duration,
@@ -128,10 +128,12 @@ async fn carry_out(
     let pids: Vec<_> = ids.iter().map(|id| cluster.process(*id).pid()).collect();
     let growth = Growth::start(pids)?;
     let term = term(cluster).await?;
+    let authority = cluster.options().authority.clone();
     let target = AttackTarget {
         places: ids.iter().map(|id| cluster.place(*id).clone()).collect(),
         leader: cluster.leader().await?,
         provider: providers[0],
+        authority: authority.context("the cluster has no TLS")?,
     };
     let bystanders = Bystanders::start(cluster, providers, tree);
     let answers = run(target, Instant::now() + each).await;

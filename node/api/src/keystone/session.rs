@@ -337,3 +337,47 @@ fn issued(answer: &Response<Bytes>) -> Result<HeaderValue, KeystoneUnavailable> 
 fn no_token() -> KeystoneUnavailable {
     KeystoneUnavailable("it sends no X-Subject-Token header".to_owned())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn to(asked: &'static str, location: &'static str) -> Result<String, String> {
+        let location = HeaderValue::from_static(location);
+        let to = redirected(&Uri::from_static(asked), &location);
+        to.map(|to| to.to_string())
+            .map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn redirect_is_followed_unless_it_would_send_tokens_unencrypted() {
+        for asked in [
+            "http://one:1/v3/auth/tokens",
+            "https://one:1/v3/auth/tokens",
+        ] {
+            let moved = to(asked, "https://two:2/v3/auth/tokens?nocatalog=1");
+            assert_eq!(moved.unwrap(), "https://two:2/v3/auth/tokens?nocatalog=1");
+            let moved = to(asked, "/identity/v3/auth/tokens?nocatalog=1").unwrap();
+            let expected = asked.replace("/v3/auth/tokens", "/identity/v3/auth/tokens?nocatalog=1");
+            assert_eq!(moved, expected);
+        }
+        let plain = "http://one:1/identity/v3/auth/tokens";
+        assert_eq!(to("http://one:1/v3/auth/tokens", plain).unwrap(), plain);
+        let refused = to("https://one:1/v3/auth/tokens", plain).unwrap_err();
+        assert!(
+            refused.contains("tokens would be sent unencrypted"),
+            "{refused}"
+        );
+    }
+
+    #[test]
+    fn redirect_without_a_host_or_a_scheme_is_refused() {
+        for location in ["", "auth/tokens", "one:1", "https://", "one two"] {
+            let refused = to("https://one:1/v3/auth/tokens", location).unwrap_err();
+            assert!(
+                refused.contains("is not a valid URL"),
+                "{location}: {refused}"
+            );
+        }
+    }
+}

@@ -1,8 +1,12 @@
 use futures::future::join_all;
 use proptest::prelude::*;
 
+use self::log::Log;
 use super::fixtures::{Cloud, at, keystone, keystone_at};
 use super::*;
+
+#[path = "../../tests/support/log.rs"]
+mod log;
 
 async fn user_of(keystone: &Keystone, token: &str) -> Option<String> {
     let whose = keystone.token_owner(token, false).await.unwrap();
@@ -222,15 +226,27 @@ async fn tokens_are_validated_with_any_endpoint_in_the_catalog() {
 
 #[tokio::test]
 async fn foreign_404_does_not_invalidate_a_token() {
-    for at in [
+    let (log, _guard) = Log::start("warn", false);
+    for url in [
         "http://one:1/elsewhere",
         "http://one:1/moved/moved/moved/moved",
     ] {
         let cloud = Arc::new(Cloud::default());
-        let (_, keystone) = keystone_at(&cloud, at, 300);
-        let KeystoneUnavailable(why) = keystone.token_owner("alice:100", false).await.unwrap_err();
-        assert!(why.contains(&format!("{at}/v3")), "{why}");
+        let (clock, keystone) = keystone_at(&cloud, url, 300);
+        // Far enough apart for two logins.
+        for second in [0, 10] {
+            *clock.0.lock() = at(second);
+            let owner = keystone.token_owner("alice:100", false).await;
+            let KeystoneUnavailable(why) = owner.unwrap_err();
+            assert!(why.contains(&format!("{url}/v3")), "{why}");
+        }
     }
+    let text = log.text();
+    assert_eq!(text.lines().count(), 1, "{text}");
+    assert!(
+        text.contains("http://one:1/elsewhere/v3 answers 404 without Keystone's error document"),
+        "{text}"
+    );
 }
 
 #[tokio::test]

@@ -1,50 +1,12 @@
 //! The access log: the content of a line, and that clients cannot forge lines.
 
-use std::io::Write;
-use std::sync::{Arc, Mutex};
-
 use placement_api::http::{ApiSettings, PublicAddress};
 use serde_json::{Value, json};
-use tracing::subscriber::DefaultGuard;
-use tracing_subscriber::EnvFilter;
 
 use crate::cloud::{Cloud, uuid};
-
-/// The log of this thread, as text.
-#[derive(Clone, Default)]
-struct Log(Arc<Mutex<Vec<u8>>>);
-
-impl Write for Log {
-    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        self.0.lock().unwrap().extend_from_slice(bytes);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> std::io::Result<()> {
-        Ok(())
-    }
-}
+use crate::log::Log;
 
 impl Log {
-    fn start(level: &str, json: bool) -> (Self, DefaultGuard) {
-        let log = Self::default();
-        let writer = log.clone();
-        let builder = tracing_subscriber::fmt()
-            .with_env_filter(EnvFilter::new(level))
-            .with_ansi(false)
-            .with_writer(move || writer.clone());
-        let guard = if json {
-            tracing::subscriber::set_default(builder.json().flatten_event(true).finish())
-        } else {
-            tracing::subscriber::set_default(builder.finish())
-        };
-        (log, guard)
-    }
-
-    fn text(&self) -> String {
-        String::from_utf8(self.0.lock().unwrap().clone()).unwrap()
-    }
-
     /// The parsed lines of the access log.
     fn lines(&self) -> Vec<Value> {
         let parse = |line: &str| serde_json::from_str::<Value>(line).unwrap();

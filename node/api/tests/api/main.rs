@@ -32,6 +32,8 @@ mod resource_providers;
 mod traits;
 mod usages;
 
+#[path = "../support/log.rs"]
+mod log;
 #[path = "../support/memory.rs"]
 mod memory;
 

@@ -228,6 +228,28 @@ async fn each_of_twelve_causes_of_no_valid_host_is_named_first() {
     assert!(counted.contains(room), "{room} is not in {counted}");
 }
 
+/// If a caller of Nova sends a request id, Nova sends that id to Placement rather than its own.
+#[tokio::test]
+async fn explain_of_an_unknown_id_suggests_the_id_of_the_caller() {
+    let cluster = Cluster::start(1).await.unwrap();
+    let [callers, novas] = [(); 2].map(|()| format!("req-{}", Uuid::new_v4()));
+    let search = ApiRequest::get("/allocation_candidates?resources=VCPU:1")
+        .header("x-openstack-request-id", &callers);
+    cluster.client().call(search).await.unwrap();
+    let text = cluster.ctl(&["explain", &callers]);
+    assert!(text.starts_with("no candidates"), "{text}");
+    let output = cluster.placementctl(&["explain", &novas]).unwrap();
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    let error = String::from_utf8(output.stderr).unwrap();
+    for words in [
+        format!("no node has recorded a search of {novas}"),
+        "carried the request id of its caller".to_owned(),
+        "use the caller's id, the first of the two in Nova's log".to_owned(),
+    ] {
+        assert!(error.contains(&words), "{words:?} is not in {error}");
+    }
+}
+
 #[tokio::test]
 async fn content_is_shown_without_a_quorum() {
     let mut nova = cloud().await;

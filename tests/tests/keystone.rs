@@ -117,6 +117,14 @@ async fn tokens_are_authenticated_by_keystone() {
         .await
         .unwrap();
 
+    let search = ApiRequest::get("/allocation_candidates?resources=VCPU:1");
+    assert_eq!(ask(&client, search).await.status, StatusCode::OK);
+    let searches = ask(&client, ApiRequest::get("/placementd/v1/searches")).await;
+    let searches: Value = searches.json().unwrap();
+    let search = &searches["searches"][0];
+    let names = [&search["user_name"], &search["project_name"]];
+    assert_eq!(names, ["operator", "service"], "{searches}");
+
     // Keystone also knows users whom the policy does not allow to list providers.
     for (who, expected) in [
         (NOVA, StatusCode::OK),
@@ -179,6 +187,11 @@ async fn tokens_are_authenticated_by_keystone() {
     let record = record_like(&cluster, "uri", "/traits/CUSTOM_BY_SERVICE".into()).await;
     assert_eq!(record["user"], record["service_user"], "{record}");
     assert_eq!(record["roles"], serde_json::json!(["service"]), "{record}");
+    let names = [&record["user_name"], &record["project_name"]];
+    assert_eq!(names, ["nova", "service"], "{record}");
+    for field in ["user_name=\"nova\"", "project_name=\"service\""] {
+        cluster.until_logged(&[1], field).await;
+    }
     let forbidden = record_like(&cluster, "status", 403.into()).await;
     assert!(forbidden["user"].is_string(), "{forbidden}");
     let unauthenticated = record_like(&cluster, "status", 401.into()).await;

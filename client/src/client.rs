@@ -80,6 +80,7 @@ impl Shared {
     }
 }
 
+#[derive(Clone)]
 struct Failure {
     reason: String,
     /// `Retry-After` of the node.
@@ -97,10 +98,12 @@ impl Failure {
         let reason = self.reason;
         if unknown || self.unknown {
             Error::OutcomeUnknown(reason)
-        } else if self.is_answer && !request.is_read() {
-            Error::NothingCommitted { reason }
-        } else {
+        } else if !self.is_answer {
             Error::Unreachable(reason)
+        } else if request.is_read() {
+            Error::Unavailable(reason)
+        } else {
+            Error::NothingCommitted { reason }
         }
     }
 }
@@ -260,6 +263,7 @@ impl Client {
         let deadline = Instant::now() + self.patience;
         let mut nodes = Rotation::new(&self.shared);
         let mut unknown = false;
+        let mut last_answer = None;
         loop {
             let at = nodes.next();
             let http = self.to_http(at, &request)?;
@@ -278,9 +282,13 @@ impl Client {
                 self.shared.preferred.store(at + 1, Ordering::Relaxed);
                 return Err(failure.error(&request, unknown));
             }
+            if failure.is_answer {
+                last_answer = Some(failure.clone());
+            }
             let resume = nodes.pause_node(at, failure.retry_after);
             if resume > Instant::now() && resume > deadline {
-                return Err(failure.error(&request, unknown));
+                // A failed connection to another node says less than an answer.
+                return Err(last_answer.unwrap_or(failure).error(&request, unknown));
             }
             sleep_until(resume).await;
         }

@@ -19,6 +19,10 @@ pub enum Error {
     /// The write may or may not be committed. Read the state before you repeat it.
     #[error("{}", ended(.0, "the outcome of the write is unknown"))]
     OutcomeUnknown(String),
+    /// No node answered a read with a result in time, but at least one answered that it cannot
+    /// serve the read now (503, 429). Contains the last such answer.
+    #[error("{0}")]
+    Unavailable(String),
     /// No node answered a read, or no node accepted a connection for a write, in time. Nothing was
     /// written. Contains the reason of the last attempt.
     #[error("no node answered: {0}")]

@@ -238,6 +238,26 @@ async fn without_patience_each_node_is_asked_once() {
 }
 
 #[tokio::test]
+async fn an_answer_is_reported_rather_than_a_failed_connection() {
+    let without_patience = |script: &Script| script.client().with_patience(Duration::ZERO);
+    let some = || Script::new([unavailable("nothing_committed"), refused(), refused()]);
+    let error = read(&without_patience(&some())).await.unwrap_err();
+    assert!(matches!(error, Error::Unavailable(_)), "{error:?}");
+    assert_eq!(error.to_string(), "503 Service Unavailable: no leader");
+    let error = write(&without_patience(&some())).await.unwrap_err();
+    assert!(matches!(error, Error::NothingCommitted { .. }), "{error:?}");
+
+    let none = || Script::new([refused(), refused(), refused()]);
+    for error in [
+        read(&without_patience(&none())).await.unwrap_err(),
+        write(&without_patience(&none())).await.unwrap_err(),
+    ] {
+        let error = error.to_string();
+        assert!(error.starts_with("no node answered: "), "{error}");
+    }
+}
+
+#[tokio::test]
 async fn a_session_carries_the_greatest_index_it_has_seen() {
     let answers = [
         answered("7.9"),

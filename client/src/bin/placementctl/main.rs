@@ -225,7 +225,7 @@ async fn main() -> ExitCode {
 fn is_unanswered(error: &anyhow::Error) -> bool {
     matches!(
         error.downcast_ref(),
-        Some(Error::Unreachable(_) | Error::NothingCommitted { .. })
+        Some(Error::Unreachable(_) | Error::Unavailable(_) | Error::NothingCommitted { .. })
     ) || matches!(error.downcast_ref(), Some(BackupError::NotReceived(_)))
 }
 

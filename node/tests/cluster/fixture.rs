@@ -1,9 +1,11 @@
 //! Nodes in one process, for tests.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use placement_base::backend::{AppliedWrite, Consistency, Unavailable, View};
 use placement_base::settings::Text;
+use placement_machine::SimulatedDisk;
 use placement_model::command::{Command, CreateProvider};
 use placement_model::types::ProviderUuid;
 use placement_model::{Outcome, Reply, State};
@@ -162,6 +164,13 @@ async fn request(address: &str, method: &str, path: &str, body: &str) -> (u16, S
     let status = answer[9..12].parse().unwrap();
     let body = answer.split_once("\r\n\r\n").map_or("", |(_, body)| body);
     (status, body.to_owned())
+}
+
+/// A disk with instant syncs, until it is set to hang.
+pub(crate) fn disk_of(machine: &mut Machine) -> SimulatedDisk {
+    let disk = SimulatedDisk::new(machine.id(), Duration::ZERO..=Duration::from_millis(1));
+    machine.env.storage.disk = Arc::new(disk.clone());
+    disk
 }
 
 pub(crate) fn uuid(number: u128) -> ProviderUuid {

@@ -1,17 +1,9 @@
-use std::sync::Arc;
 use std::time::Duration;
 
 use futures::future::select_all;
 use placement_machine::SimulatedDisk;
 
-use crate::fixture::{Machine, cluster_of, create, eventually, machines, settled};
-
-/// A disk with instant syncs, until it is set to hang.
-fn disk_of(machine: &mut Machine) -> SimulatedDisk {
-    let disk = SimulatedDisk::new(machine.id(), Duration::ZERO..=Duration::from_millis(1));
-    machine.env.storage.disk = Arc::new(disk.clone());
-    disk
-}
+use crate::fixture::{Machine, cluster_of, create, disk_of, eventually, machines, settled};
 
 fn hang(disks: &[SimulatedDisk], which: [usize; 2], hangs: bool) {
     for nth in which {

@@ -1,16 +1,15 @@
 use std::fs::OpenOptions;
+use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::time::Duration;
 
-use placement_machine::SimulatedDisk;
 use placement_raft_store::wire::{self, Blob, RecordVersion, WireSnapshotMeta, WireVote};
 use serde::{Deserialize, Serialize};
 use tokio::net::TcpStream;
 use tokio::time::{Instant, sleep};
 
-use crate::fixture::{Machine, converged, eventually, machines, settled};
+use crate::fixture::{Machine, converged, disk_of, eventually, machines, settled};
 use crate::storage::{connected, read_frame, write_frame};
 
 /// A cluster whose nodes take a snapshot after this many entries.
@@ -56,15 +55,19 @@ async fn left_behind(machines: &mut [Machine], entries: u128) -> (usize, usize) 
     let leader = settled(machines).await;
     let away = (leader + 1) % 3;
     machines[away].kill().await;
-    for number in 1..=entries {
-        machines[leader].create(number).await;
+    write_until_cut(&machines[leader], 1..entries + 1, Some(50)).await;
+    (leader, away)
+}
+
+/// Creates these providers and waits until the log of the leader has no entry up to `index`.
+async fn write_until_cut(leader: &Machine, numbers: Range<u128>, index: Option<u64>) {
+    for number in numbers {
+        leader.create(number).await;
     }
-    eventually("a log that is cut beyond what the node away has", || {
-        let purged = machines[leader].node().status().purged;
-        (purged > Some(50)).then_some(())
+    eventually("a log that is cut", || {
+        (leader.node().status().purged > index).then_some(())
     })
     .await;
-    (leader, away)
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -257,9 +260,7 @@ async fn member_that_acknowledges_nothing_does_not_keep_the_log_of_the_leader() 
         machine.config.raft.snapshot_after = 30;
         machine.config.raft.log_keep = Some(10);
         machine.config.disk.hung_after_ms = 0;
-        let disk = SimulatedDisk::new(machine.id(), Duration::ZERO..=Duration::from_millis(1));
-        machine.env.storage.disk = Arc::new(disk.clone());
-        disks.push(disk);
+        disks.push(disk_of(machine));
         machine.start().await;
     }
     let leader = settled(&machines).await;
@@ -267,14 +268,7 @@ async fn member_that_acknowledges_nothing_does_not_keep_the_log_of_the_leader() 
     machines[leader].create(1).await;
     converged(&machines).await;
     disks[slow].set_hanging(true);
-    for number in 2..200 {
-        machines[leader].create(number).await;
-    }
-    eventually("a log that is cut", || {
-        let purged = machines[leader].node().status().purged;
-        (purged > Some(100)).then_some(())
-    })
-    .await;
+    write_until_cut(&machines[leader], 2..200, Some(100)).await;
     let (_, metrics) = machines[leader].admin("GET", "/metrics", "").await;
     let given_up = "placement_raft_given_up_streams_total ";
     let given_up = metrics.lines().find_map(|line| line.strip_prefix(given_up));
@@ -282,4 +276,40 @@ async fn member_that_acknowledges_nothing_does_not_keep_the_log_of_the_leader() 
     disks[slow].set_hanging(false);
     converged(&machines).await;
     assert!(machines[slow].sees(199).await);
+}
+
+/// The snapshot has no outcomes for the clients of the node, so the node asks the leader again.
+#[tokio::test(flavor = "multi_thread")]
+async fn write_that_waits_at_a_follower_is_answered_after_a_snapshot() {
+    let mut machines = machines(3);
+    let mut disks = Vec::new();
+    for machine in &mut machines {
+        machine.config.raft.snapshot_after = 30;
+        machine.config.raft.log_keep = Some(10);
+        machine.config.disk.hung_after_ms = 0;
+        machine.config.cluster.wait_ms = 60_000;
+        // The leader should stay.
+        machine.set_election(60_000, 61_000);
+        disks.push(disk_of(machine));
+        machine.start().await;
+    }
+    let leader = settled(&machines).await;
+    let slow = (leader + 1) % 3;
+    machines[slow].create(1).await;
+    converged(&machines).await;
+    disks[slow].set_hanging(true);
+    // The leader no longer has entries for the follower, which forwards a write.
+    write_until_cut(&machines[leader], 2..200, Some(100)).await;
+    let written = machines[slow].create(1_000);
+    let later = async {
+        while !machines[leader].sees(1_000).await {
+            sleep(Duration::from_millis(20)).await;
+        }
+        let committed = machines[leader].node().status().applied;
+        write_until_cut(&machines[leader], 200..300, committed).await;
+        disks[slow].set_hanging(false);
+    };
+    futures::join!(written, later);
+    assert!(machines[slow].sees(1_000).await);
+    converged(&machines).await;
 }

@@ -315,3 +315,45 @@ fn applied(committed: Option<Committed>) -> Result<Committed, WriteReply> {
         WriteReply::Unknown(reason.to_owned())
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use placement_model::command::{CreateProvider, WriteId};
+    use placement_model::types::ProviderUuid;
+    use uuid::Uuid;
+
+    use super::*;
+    use crate::fixtures::SingleMember;
+
+    fn create(number: u128) -> Command {
+        Command::CreateProvider(CreateProvider {
+            uuid: ProviderUuid(Uuid::from_u128(number)),
+            name: format!("cn{number}").try_into().unwrap(),
+            parent: None,
+        })
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn write_whose_outcome_was_forgotten_is_reported_as_unknown() {
+        let alone = SingleMember::start().await;
+        let node = &alone.running;
+        // By this write the node announces that all its earlier ones are answered.
+        let later = WriteCall {
+            write_id: WriteId {
+                sequence: 100,
+                answered_below: 100,
+                ..node.ids.issue().id
+            },
+            request_id: String::new(),
+            command: Blob(wire::encode(RecordVersion::NEWEST, &create(1)).into()),
+            patience_ms: 0,
+            destination: Destination::DEFAULT,
+            trace: None,
+        };
+        let deadline = Instant::now() + Duration::from_secs(60);
+        node.propose(later, deadline).await.unwrap();
+        let error = node.commit(create(2), String::new()).await.unwrap_err();
+        assert_eq!(error, Unavailable::outcome_unknown(FORGOTTEN));
+        alone.stop().await;
+    }
+}

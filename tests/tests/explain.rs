@@ -4,6 +4,7 @@
 use http::StatusCode;
 use placement_client::{ApiRequest, Claim, Client, Inventory, NewProvider};
 use placement_tests::cluster::Cluster;
+use placement_tests::host;
 use placement_tests::wait::until_ok;
 use serde_json::{Value, json};
 use uuid::Uuid;
@@ -226,6 +227,32 @@ async fn each_of_twelve_causes_of_no_valid_host_is_named_first() {
     let counted = nova.cluster.metrics(1).await + &nova.cluster.metrics(2).await;
     let room = "placement_searches_empty_total{reason=\"room\"}";
     assert!(counted.contains(room), "{room} is not in {counted}");
+}
+
+#[tokio::test]
+async fn full_host_requested_by_name_counts_as_lack_of_room() {
+    let cluster = Cluster::start(1).await.unwrap();
+    let client = cluster.client();
+    let full = host::create(&client, "full").await;
+    let offer = [("VCPU", Inventory::with_total(1))];
+    client.replace_inventories(full, 0, offer).await.unwrap();
+    host::claim(&client, full).await.unwrap();
+    host::with_processors(&client).await;
+    let query = format!("/allocation_candidates?resources=VCPU:1&in_tree={full}");
+    let found: Value = client.fetch(ApiRequest::get(&query)).await.unwrap();
+    assert_eq!(found["allocation_requests"], json!([]));
+    cluster
+        .until_logged(&[1], "no candidates reason=\"room\"")
+        .await;
+    until_ok("a counted search", async || {
+        let metrics = cluster.metrics(1).await;
+        let counted = metrics.lines();
+        let counted = counted.filter(|line| line.starts_with("placement_searches_empty_total{"));
+        let counted: Vec<_> = counted.filter(|line| !line.ends_with(" 0")).collect();
+        let expected = ["placement_searches_empty_total{reason=\"room\"} 1"];
+        (counted == expected).then_some(()).ok_or(metrics)
+    })
+    .await;
 }
 
 /// If a caller of Nova sends a request id, Nova sends that id to Placement rather than its own.

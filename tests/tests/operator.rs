@@ -4,10 +4,10 @@ use std::process::{Command, Output};
 use std::time::{Duration, Instant};
 
 use placement_client::{ApiRequest, Client, NodeRole};
-use placement_tests::binaries;
 use placement_tests::cluster::Cluster;
 use placement_tests::node_process::{NodeProcess, StartOptions};
 use placement_tests::wait::{until, until_ok};
+use placement_tests::{binaries, host};
 use serde_json::json;
 
 /// Exit code, standard output and standard error of a command.
@@ -230,5 +230,54 @@ fn ordinary_errors_are_one_line_despite_rust_backtrace() {
         assert_eq!(code, 1, "{error}");
         assert_eq!(error.lines().count(), 1, "{error}");
         assert!(error.starts_with("placementctl: ") || error.starts_with("placementd: "));
+    }
+}
+
+#[tokio::test]
+async fn truncated_output_says_that_there_is_more() {
+    let cluster = Cluster::start(1).await.unwrap();
+    let client = cluster.client();
+    let host = host::with_processors(&client).await;
+    for name in ["second", "third"] {
+        host::create(&client, name).await;
+    }
+    for _ in 0..3 {
+        host::claim(&client, host).await.unwrap();
+    }
+    for (list, few, all, words) in [
+        (
+            "providers list",
+            "2",
+            "3",
+            "only the first 2 rows are shown",
+        ),
+        (
+            "consumers list",
+            "2",
+            "3",
+            "only the first 2 rows are shown",
+        ),
+        (
+            "history",
+            "2",
+            "1000",
+            "only the newest 2 entries are shown",
+        ),
+        (
+            "candidates resources=VCPU:1",
+            "1",
+            "2",
+            "only the first 1 candidates are shown because of the limit",
+        ),
+    ] {
+        let warning = |limit| {
+            let arguments: Vec<_> = list.split(' ').chain(["--limit", limit]).collect();
+            let (code, _, warning) = ctl(&cluster, &arguments);
+            assert_eq!(code, 0, "{list}: {warning}");
+            warning
+        };
+        let shown = warning(few);
+        assert!(shown.contains(words), "{list}: {shown}");
+        assert_eq!(warning(all), "", "{list}");
     }
 }

@@ -3,9 +3,9 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 use std::collections::BTreeMap;
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, read_to_string};
 use std::path::Path;
-use std::process::{Command, ExitStatus, Output, Stdio};
+use std::process::{Command, Output, Stdio};
 
 use rustix::process::{Pid, Signal, kill_process};
 
@@ -92,7 +92,8 @@ impl Replay {
         let mut command = Command::new(binaries::placementd().unwrap());
         command.arg("replay").arg(from).args(further);
         command.args(["--listen", "127.0.0.1:0"]);
-        let mut process = command.stdout(Stdio::piped()).spawn().unwrap();
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut process = command.spawn().unwrap();
         let mut lines = BufReader::new(process.stdout.take().unwrap()).lines();
         let mut printed = BTreeMap::new();
         while !printed.contains_key(last) {
@@ -108,13 +109,15 @@ impl Replay {
         }
     }
 
-    /// Sends SIGINT, as Ctrl-C does, and waits for the end.
+    /// Sends SIGINT, as Ctrl-C does, and waits for the end. Returns standard error.
     ///
     /// # Panics
-    /// If it cannot be waited for.
-    pub fn interrupt(mut self) -> ExitStatus {
+    /// If it fails.
+    pub fn interrupt(mut self) -> String {
         kill_process(Pid::from_child(&self.process), Signal::INT).unwrap();
-        self.process.wait().unwrap()
+        let errors = read_to_string(self.process.stderr.take().unwrap()).unwrap();
+        assert!(self.process.wait().unwrap().success(), "{errors}");
+        errors
     }
 }
 

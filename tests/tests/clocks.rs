@@ -1,15 +1,16 @@
 //! The wall clock of one machine is temporarily a day ahead.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::SystemTime;
+use std::time::{Duration, Instant};
 
-use placement_tests::backups::{check, printed, restore};
+use placement_tests::backups::{Replay, check, printed, restore};
 use placement_tests::cluster::{Cluster, STEADY_LEADER};
 use placement_tests::host::create;
 use placement_tests::wait::{until, until_ok};
 use placement_tests::{shim, skip::skipped};
+use tokio::time::sleep;
 
 /// Preloaded library: while a file exists, the wall clock is a day ahead.
 const SHIM: &str = r#"
@@ -62,18 +63,7 @@ async fn restore_to_a_time_is_complete_although_a_leader_clock_was_ahead() {
     cluster.options_mut().environment.clear();
     cluster.start_node(3).unwrap();
     cluster.wait_healthy().await.unwrap();
-    let cluster_id = cluster.admin_of(2).status().await.unwrap().cluster_id;
-    let kept = backups.join(cluster_id.unwrap()).join("node-2");
-    let names = |kept: &Path| -> Vec<String> {
-        let entries = fs::read_dir(kept).into_iter().flatten().flatten();
-        entries
-            .filter_map(|entry| entry.file_name().into_string().ok())
-            .collect()
-    };
-    until("a backup", async || {
-        names(&kept).iter().any(|name| name.starts_with("backup-"))
-    })
-    .await;
+    let kept = first_backup(&cluster, 2, &backups).await;
 
     lead(&cluster, 1).await;
     fs::write(&gate, "").unwrap();
@@ -89,21 +79,11 @@ async fn restore_to_a_time_is_complete_although_a_leader_clock_was_ahead() {
     fs::remove_file(&gate).unwrap();
     lead(&cluster, 2).await;
     create(&cluster.client(), "b").await;
-    until_ok("the log is kept with the backup", async || {
-        let status = cluster.admin_of(2).status().await.unwrap();
-        let kept = printed(&check(&kept));
-        if kept["index"].parse().ok() != status.applied {
-            return Err(kept);
-        }
-        assert_eq!(Some(&kept["digest"]), status.digest.as_ref());
-        Ok(())
-    })
-    .await;
+    until_log_kept(&cluster, 2, &kept).await;
     for id in cluster.ids() {
         cluster.kill_9(id);
     }
-    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
-    let now = moment(since.unwrap().as_secs() + 1);
+    let now = moment(1);
     // More entries may have been committed since.
     let whole = printed(&check(&kept));
     let new = Cluster::prepare(3, "").unwrap();
@@ -117,10 +97,78 @@ async fn restore_to_a_time_is_complete_although_a_leader_clock_was_ahead() {
     );
 }
 
-/// Formats a time like `date -u +%FT%TZ`.
+/// A single node starts with a clock that is ahead and is then corrected, so its clock is behind
+/// the time in the log.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn replay_warns_if_log_time_stood_still() {
+    let mut cluster = Cluster::prepare(1, "").unwrap();
+    let Some(shim) = shim::compile(cluster.directory(), SHIM) else {
+        return skipped("a clock that is ahead", "there is no C compiler");
+    };
+    let backups = cluster.directory().join("backups");
+    let gate = cluster.directory().join("clock-is-ahead");
+    fs::write(&gate, "").unwrap();
+    cluster.options_mut().environment = [
+        ("LD_PRELOAD", &shim),
+        ("PLACEMENT_TEST_AHEAD_WHILE", &gate),
+        ("PLACEMENTD_BACKUP_DIRECTORY", &backups),
+    ]
+    .map(|(name, path)| (name.to_owned(), path.display().to_string()))
+    .into();
+    cluster.start_node(1).unwrap();
+    cluster.wait_healthy().await.unwrap();
+    let kept = first_backup(&cluster, 1, &backups).await;
+    create(&cluster.client(), "first").await;
+    fs::remove_file(&gate).unwrap();
+    // Longer than clocks that agree may differ.
+    let corrected = Instant::now();
+    for nth in 0.. {
+        create(&cluster.client(), &format!("later-{nth}")).await;
+        if corrected.elapsed() > Duration::from_secs(8) {
+            break;
+        }
+        sleep(Duration::from_millis(200)).await;
+    }
+    until_log_kept(&cluster, 1, &kept).await;
+    let days = 2 * 86_400;
+    let replay = Replay::start(&kept, "default", &["--until", &moment(days)]);
+    let warnings = replay.interrupt();
+    assert!(
+        warnings.contains("warning: ") && warnings.contains("the time in the log stood still for"),
+        "{warnings}"
+    );
+}
+
+/// Waits for the first backup of a node. Returns its directory.
+async fn first_backup(cluster: &Cluster, id: u64, backups: &Path) -> PathBuf {
+    let cluster_id = cluster.admin_of(id).status().await.unwrap().cluster_id;
+    let kept = backups.join(cluster_id.unwrap()).join(format!("node-{id}"));
+    until("a backup", async || {
+        let mut entries = fs::read_dir(&kept).into_iter().flatten().flatten();
+        entries.any(|entry| entry.file_name().to_string_lossy().starts_with("backup-"))
+    })
+    .await;
+    kept
+}
+
+/// Waits until the log up to the last applied entry is kept with the backup.
+async fn until_log_kept(cluster: &Cluster, id: u64, kept: &Path) {
+    until_ok("the log is kept with the backup", async || {
+        let status = cluster.admin_of(id).status().await.unwrap();
+        let kept = printed(&check(kept));
+        if kept["index"].parse().ok() != status.applied {
+            return Err(kept);
+        }
+        assert_eq!(Some(&kept["digest"]), status.digest.as_ref());
+        Ok(())
+    })
+    .await;
+}
+
+/// The time so many seconds from now, like `date -u +%FT%TZ`.
 fn moment(seconds: u64) -> String {
     let output = Command::new("date")
-        .args(["-u", "-d", &format!("@{seconds}"), "+%FT%TZ"])
+        .args(["-u", "-d", &format!("{seconds} seconds"), "+%FT%TZ"])
         .output()
         .unwrap();
     String::from_utf8(output.stdout).unwrap().trim().to_owned()

@@ -299,7 +299,7 @@ async fn replayed_backup_answers_the_tools_of_a_cluster() {
     let page = ApiRequest::get("/resource_providers").header("origin", "http://page.example");
     let answer = past.request(page).await.unwrap();
     assert_eq!(answer.status, StatusCode::FORBIDDEN);
-    assert!(replay.interrupt().success());
+    replay.interrupt();
 
     // Replays the log to its end, on a listener that others can reach.
     let replay = Replay::start(&dir, "north", &[]);

@@ -20,11 +20,12 @@ use super::print;
 /// Prints a summary of a data directory, and fails if it has problems.
 pub(crate) fn all(dir: &Path, as_json: bool) -> anyhow::Result<()> {
     let found = inspect(dir)?;
-    if as_json {
-        print(&(serde_json::to_string_pretty(&found)? + "\n"))?
+    let text = if as_json {
+        serde_json::to_string_pretty(&found)? + "\n"
     } else {
-        print(&words(&found))?
-    }
+        words(&found)
+    };
+    print(&inert_lines(&text))?;
     fail_if_damaged(dir, found.problems.len())
 }
 

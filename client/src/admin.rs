@@ -4,12 +4,13 @@
 //! `docs/admin-routes.md` lists the routes. Any node answers; it forwards requests that only the
 //! leader can serve. Below `/v1/nodes/{id}/` a node relays requests for another node.
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
 use bytes::Bytes;
 use placement_wire::{
-    CheckReport, ImportReport, JoinToken, Member, NodeStatus, Partition, Topology,
+    CheckReport, Drained, ImportReport, InitialMembers, JoinToken, JoinTokens, LeadershipTransfer,
+    Member, NewJoinToken, NewLeader, NewPartition, NodeStatus, Partition, PartitionRoutes,
+    Topology,
 };
 
 use crate::client::Client;
@@ -87,27 +88,15 @@ impl Admin {
         self.client.read("/v1/partitions").await
     }
 
-    /// Creates a partition that gets the requests to these hosts or below these paths.
-    pub async fn create_partition(
-        &self,
-        name: &str,
-        hosts: &[String],
-        prefixes: &[String],
-    ) -> Result<(), Error> {
-        let body = serde_json::json!({ "name": name, "hosts": hosts, "prefixes": prefixes });
-        let request = ApiRequest::post("/v1/partitions").json(&body);
+    /// Creates a partition.
+    pub async fn create_partition(&self, new: &NewPartition) -> Result<(), Error> {
+        let request = ApiRequest::post("/v1/partitions").json(new);
         self.client.execute(request).await
     }
 
-    /// Replaces the hosts and paths of a partition.
-    pub async fn route_partition(
-        &self,
-        name: &str,
-        hosts: &[String],
-        prefixes: &[String],
-    ) -> Result<(), Error> {
-        let body = serde_json::json!({ "hosts": hosts, "prefixes": prefixes });
-        let request = ApiRequest::put(&format!("/v1/partitions/{name}")).json(&body);
+    /// Replaces the routes of a partition.
+    pub async fn route_partition(&self, name: &str, routes: &PartitionRoutes) -> Result<(), Error> {
+        let request = ApiRequest::put(&format!("/v1/partitions/{name}")).json(routes);
         self.client.execute(request).await
     }
 
@@ -156,25 +145,16 @@ impl Admin {
         self.client.read("/v1/topology").await
     }
 
-    /// Creates a token that lets one node join within `ttl_s` seconds, optionally as the
-    /// replacement of another node, which must be unreachable unless `though_reachable` is set.
-    pub async fn create_join_token(
-        &self,
-        ttl_s: u64,
-        replaces: Option<u64>,
-        though_reachable: bool,
-    ) -> Result<JoinToken, Error> {
-        let body = serde_json::json!({
-            "ttl_s": ttl_s, "replaces": replaces, "though_reachable": though_reachable,
-        });
-        let request = ApiRequest::post("/v1/join-tokens").json(&body);
+    /// Creates a token that lets one node join, optionally as the replacement of another node.
+    pub async fn create_join_token(&self, new: &NewJoinToken) -> Result<JoinToken, Error> {
+        let request = ApiRequest::post("/v1/join-tokens").json(new);
         self.client.fetch(request).await
     }
 
     /// Recent join tokens with their states.
     pub async fn join_tokens(&self) -> Result<Vec<JoinToken>, Error> {
-        let request = ApiRequest::get("/v1/join-tokens");
-        self.client.fetch_member(request, "join_tokens").await
+        let answer: JoinTokens = self.client.read("/v1/join-tokens").await?;
+        Ok(answer.join_tokens)
     }
 
     /// Revokes an unused token.
@@ -186,16 +166,14 @@ impl Admin {
     /// Transfers leadership to the voter `to`, or to a voter that the leader chooses. Returns the
     /// new leader.
     pub async fn transfer_leader(&self, to: Option<u64>) -> Result<u64, Error> {
-        let request = ApiRequest::post("/v1/leader").json(&serde_json::json!({ "to": to }));
-        self.client.fetch_member(request, "leader").await
+        let request = ApiRequest::post("/v1/leader").json(&LeadershipTransfer { to });
+        let answer: NewLeader = self.client.fetch(request).await?;
+        Ok(answer.leader)
     }
 
-    /// Forms a cluster of these nodes, given as `id` and `host:port` of the peer listener. All must
-    /// run and must not belong to a cluster. With an empty map, the first node that answers forms a
-    /// cluster of one node.
-    pub async fn init(&self, members: &BTreeMap<u64, String>) -> Result<(), Error> {
-        let body = serde_json::json!({ "members": members });
-        let request = ApiRequest::post("/v1/init").json(&body);
+    /// Forms a cluster. All its nodes must run and must not belong to a cluster.
+    pub async fn init(&self, new: &InitialMembers) -> Result<(), Error> {
+        let request = ApiRequest::post("/v1/init").json(new);
         self.client.execute(request).await
     }
 
@@ -203,7 +181,8 @@ impl Admin {
     /// afterwards.
     pub async fn drain(&self) -> Result<Option<u64>, Error> {
         let request = ApiRequest::post(&self.path("drain"));
-        self.client.fetch_member(request, "leader").await
+        let answer: Drained = self.client.fetch(request).await?;
+        Ok(answer.leader)
     }
 
     /// Ends a drain: the node may lead again. Reverts [`Admin::drain`].

@@ -9,7 +9,9 @@ use std::time::Duration;
 
 use anyhow::{Context, bail, ensure};
 use parking_lot::Mutex;
-use placement_client::{Admin, ApiRequest, Client, NodeStatus, Trust};
+use placement_client::{
+    Admin, ApiRequest, Client, NewJoinToken, NewPartition, NodeStatus, PartitionRoutes, Trust,
+};
 use placement_local::says_ready;
 use rustix::process::Signal;
 use tempfile::TempDir;
@@ -311,7 +313,7 @@ impl Cluster {
         let by = self.ids().into_iter().find(runs).context("no node runs")?;
         let admin = self.admin_of(by);
         let made = within(HEALTHY_LIMIT, async || {
-            admin.create_join_token(3600, None, false).await
+            admin.create_join_token(&NewJoinToken::default()).await
         })
         .await
         .with_context(|| format!("node {id}"))?;
@@ -338,16 +340,23 @@ impl Cluster {
         hosts: &[&str],
         prefixes: &[&str],
     ) -> anyhow::Result<()> {
-        let owned = |texts: &[&str]| texts.iter().map(ToString::to_string).collect::<Vec<_>>();
-        let (hosts, prefixes) = (owned(hosts), owned(prefixes));
+        let owned = |texts: &[&str]| texts.iter().map(ToString::to_string).collect();
         let admin = self.admin_of(1);
         if !hosts.is_empty() {
             // Tests address the default partition of a node by this host.
-            let own = ["127.0.0.1".to_owned()];
-            let routed = async || admin.route_partition("default", &own, &[]).await;
+            let own = PartitionRoutes {
+                hosts: owned(&["127.0.0.1"]),
+                prefixes: Vec::new(),
+            };
+            let routed = async || admin.route_partition("default", &own).await;
             within(HEALTHY_LIMIT, routed).await?;
         }
-        let created = async || admin.create_partition(name, &hosts, &prefixes).await;
+        let new = NewPartition {
+            name: name.to_owned(),
+            hosts: owned(hosts),
+            prefixes: owned(prefixes),
+        };
+        let created = async || admin.create_partition(&new).await;
         within(HEALTHY_LIMIT, created).await?;
         self.assert_equal_states().await;
         Ok(())

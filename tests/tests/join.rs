@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use placement_client::{Client, Member, MemberRole};
+use placement_client::{Client, Member, MemberRole, NewJoinToken};
 use placement_tests::cluster::Cluster;
 use placement_tests::host;
 use placement_tests::wait::{PATIENCE, until_ok};
@@ -309,7 +309,7 @@ async fn token_is_accepted_only_with_the_certificate_of_its_number() {
     let mut cluster = Cluster::start_secured(3, "").await.unwrap();
     let admin = cluster.admin_of(1);
     let token = async || {
-        let made = async || admin.create_join_token(3600, None, false).await;
+        let made = async || admin.create_join_token(&NewJoinToken::default()).await;
         until_ok("a token", made).await.token.unwrap()
     };
     let (fourth, fifth) = (&token().await, &token().await);

@@ -1,5 +1,5 @@
-//! JSON types of this service's own routes and of the admin listener. A node writes them; the
-//! client, `placementctl` and the pages read them, so a field has one name and one description.
+//! JSON types of this service's own routes and of the admin listener. The node, the client,
+//! `placementctl` and the pages use the same types, so a field has one name and one description.
 //! Strings borrow from the state of the node where a response may be long.
 //!
 //! [`upstream`] contains the parts of the OpenStack Placement API that tools and pages read.
@@ -22,8 +22,9 @@ pub mod what_if;
 
 pub use number::Capacity;
 pub use operators::{
-    BackupReport, CheckReport, Finding, IMPORT_BYTES_MAX, ImportReport, JoinToken,
-    MeasuredRoundTrip, Member, MemberRole, NodeRole, NodeStatus, Partition,
+    BackupReport, CheckReport, Drained, Finding, IMPORT_BYTES_MAX, ImportReport, InitialMembers,
+    JoinToken, JoinTokens, LeadershipTransfer, MeasuredRoundTrip, Member, MemberRole, NewJoinToken,
+    NewLeader, NewPartition, NodeRole, NodeStatus, Partition, PartitionRoutes,
 };
 pub use sql::Dialect;
 pub use topology::{

@@ -152,6 +152,67 @@ pub struct NodeStatus {
     pub clock_problem: Option<String>,
 }
 
+/// Body of `POST /v1/init`.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct InitialMembers {
+    /// Node numbers with the addresses of the peer listeners, `host:port`. If empty, the asked node
+    /// forms a cluster of its own.
+    pub members: BTreeMap<u64, String>,
+}
+
+/// Body of `POST /v1/leader`.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct LeadershipTransfer {
+    /// Number of the next leader; `None` if the leader chooses it.
+    pub to: Option<u64>,
+}
+
+/// Response of `POST /v1/leader`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NewLeader {
+    /// Number of the new leader.
+    pub leader: u64,
+}
+
+/// Response of `POST /v1/drain`.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Drained {
+    /// Number of the leader after the drain, if known.
+    pub leader: Option<u64>,
+}
+
+/// Body of `POST /v1/join-tokens`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct NewJoinToken {
+    /// Validity of the token in seconds; an hour by default.
+    pub ttl_s: u64,
+    /// Number of the node to replace, which must be unreachable.
+    pub replaces: Option<u64>,
+    /// Whether to replace that node although it is reachable.
+    pub though_reachable: bool,
+}
+
+impl Default for NewJoinToken {
+    fn default() -> Self {
+        Self {
+            ttl_s: 3600,
+            replaces: None,
+            though_reachable: false,
+        }
+    }
+}
+
+/// Response of `GET /v1/join-tokens`.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct JoinTokens {
+    /// Recent tokens.
+    pub join_tokens: Vec<JoinToken>,
+}
+
 /// A token that lets one node join.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct JoinToken {
@@ -165,6 +226,31 @@ pub struct JoinToken {
     pub state: String,
     /// Number of the node to be replaced, until the replacement is complete.
     pub replaces: Option<u64>,
+}
+
+/// Body of `POST /v1/partitions`: name and routes of a partition.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct NewPartition {
+    /// Name of the partition.
+    pub name: String,
+    /// Hosts, as in [`PartitionRoutes`].
+    #[serde(default)]
+    pub hosts: Vec<String>,
+    /// Path prefixes, as in [`PartitionRoutes`].
+    #[serde(default)]
+    pub prefixes: Vec<String>,
+}
+
+/// Body of `PUT /v1/partitions/{name}`. The partition gets the requests to these hosts and those
+/// below these prefixes.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct PartitionRoutes {
+    /// Host names without port.
+    pub hosts: Vec<String>,
+    /// Path prefixes, such as `/north/placement`.
+    pub prefixes: Vec<String>,
 }
 
 /// A partition: a separate cloud in the cluster.

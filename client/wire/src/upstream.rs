@@ -1,5 +1,5 @@
 //! Responses of the OpenStack Placement API, microversion 1.39, as far as tools and pages read
-//! them. Source: the Placement API reference.
+//! them. The admin listener writes [`Errors`]. Source: the Placement API reference.
 
 use std::collections::BTreeMap;
 
@@ -36,12 +36,16 @@ pub struct ErrorDetail {
     /// HTTP status of the response.
     pub status: u16,
     /// The reason phrase of the status.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
     /// Readable text, possibly several lines.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub detail: Option<String>,
     /// Error code (from microversion 1.23), such as `placement.concurrent_update`.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub code: Option<String>,
     /// The id under which the request was logged.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub request_id: Option<String>,
 }
 

@@ -5,8 +5,7 @@ use axum::body::Bytes;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use axum::response::IntoResponse;
-use placement_wire::JoinToken;
-use serde::Deserialize;
+use placement_wire::{JoinToken, JoinTokens, NewJoinToken};
 use time::OffsetDateTime;
 
 use super::{Admin, Failed, HandlerResult, detailed, done, failed, read_or_default};
@@ -14,24 +13,6 @@ use placement_cluster::members::join_tokens::{Issued, seconds};
 
 /// Longest validity of a token, in seconds: a month.
 const TTL_MAX_S: u64 = 31 * 24 * 3600;
-
-/// The body of a request for a token.
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct NewJoinToken {
-    /// Validity of the token, in seconds.
-    #[serde(default = "hour")]
-    ttl_s: u64,
-    /// The node to replace.
-    replaces: Option<u64>,
-    /// Whether to replace that node although it is reachable.
-    #[serde(default)]
-    though_reachable: bool,
-}
-
-fn hour() -> u64 {
-    3600
-}
 
 /// An issued token as shown in lists; the token itself is shown only in the response to its
 /// creation.
@@ -90,8 +71,8 @@ pub(super) async fn create(State(admin): State<Admin>, body: Bytes) -> HandlerRe
 pub(super) async fn list(State(admin): State<Admin>) -> HandlerResult {
     let tokens = admin.up_to_date().await?.tokens();
     let now = now(&admin);
-    let tokens: Vec<_> = tokens.iter().map(|issued| status(issued, now)).collect();
-    Ok(Json(serde_json::json!({ "join_tokens": tokens })).into_response())
+    let join_tokens = tokens.iter().map(|issued| status(issued, now)).collect();
+    Ok(Json(JoinTokens { join_tokens }).into_response())
 }
 
 pub(super) async fn revoke(State(admin): State<Admin>, Path(id): Path<u64>) -> HandlerResult {

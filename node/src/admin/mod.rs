@@ -85,9 +85,10 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodRouter, any, delete, get, post, put};
 use axum::{Json, Router};
 use placement_model::types::{PartitionName, PathPrefix};
+use placement_wire::upstream::{ErrorDetail, Errors};
+use placement_wire::{Drained, InitialMembers, LeadershipTransfer, NewLeader};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
-use serde_json::json;
 use tokio::time::{Instant, timeout};
 
 use crate::health::{HealthChecks, SOON};
@@ -145,19 +146,6 @@ pub(crate) struct Admin {
     /// The policies in force: first that of the default partition, then those of partitions with a
     /// policy of their own, by name.
     pub(crate) policies: Vec<(String, Arc<Policy>)>,
-}
-
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Init {
-    #[serde(default)]
-    members: BTreeMap<u64, String>,
-}
-
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Transfer {
-    to: Option<u64>,
 }
 
 /// Whether a change ignores `[cluster] survive`, or applies to a partition in use.
@@ -340,20 +328,16 @@ fn done() -> HandlerResult {
     Ok(StatusCode::NO_CONTENT.into_response())
 }
 
-fn leading(leader: Option<u64>) -> Response {
-    Json(json!({ "leader": leader })).into_response()
-}
-
 fn coded(status: StatusCode, code: Option<&str>, detail: &str) -> Failed {
-    let mut error = json!({
-        "status": status.as_u16(),
-        "title": status.canonical_reason().unwrap_or_default(),
-        "detail": detail,
-    });
-    if let Some(code) = code {
-        error["code"] = json!(code);
-    }
-    let response = (status, Json(json!({ "errors": [error] }))).into_response();
+    let error = ErrorDetail {
+        status: status.as_u16(),
+        title: status.canonical_reason().map(str::to_owned),
+        detail: Some(detail.to_owned()),
+        code: code.map(str::to_owned),
+        request_id: None,
+    };
+    let errors = vec![error];
+    let response = (status, Json(Errors { errors })).into_response();
     Failed(Box::new(response))
 }
 
@@ -402,14 +386,14 @@ async fn status(State(admin): State<Admin>) -> Response {
 }
 
 async fn init(State(admin): State<Admin>, body: Bytes) -> HandlerResult {
-    let init: Init = read_or_default(&body)?;
-    let named: Vec<String> = (init.members.iter())
+    let InitialMembers { members } = read_or_default(&body)?;
+    let named: Vec<String> = (members.iter())
         .map(|(id, peer)| format!("{id}={peer}"))
         .collect();
     let asked = format!("form a cluster of {}", named.join(", "));
     let formed = admin
         .bootstrap
-        .form_on_demand(init.members)
+        .form_on_demand(members)
         .await
         .map_err(|reason| failed(StatusCode::CONFLICT, reason));
     detailed(asked, formed.and_then(|()| done()))
@@ -438,13 +422,13 @@ async fn remove((State(admin), Path(id), Query(Forced { force })): OfMember) -> 
 }
 
 async fn transfer(State(admin): State<Admin>, body: Bytes) -> HandlerResult {
-    let Transfer { to } = read_or_default(&body)?;
+    let LeadershipTransfer { to } = read_or_default(&body)?;
     let asked = match to {
         Some(to) => format!("transfer leadership to node {to}"),
         None => "transfer leadership".to_owned(),
     };
     let transferred = admin.bootstrap.slot.transfer_leader(to).await;
-    let answer = transferred.map(|leader| leading(Some(leader)));
+    let answer = transferred.map(|leader| Json(NewLeader { leader }).into_response());
     detailed(asked, answer.map_err(Failed::from))
 }
 
@@ -454,13 +438,13 @@ async fn drain(State(admin): State<Admin>) -> HandlerResult {
     admin.bootstrap.slot.leaving.drain(true);
     tracing::info!("an operator drains this node");
     let Some(running) = admin.bootstrap.slot.get() else {
-        return Ok(leading(None));
+        return Ok(Json(Drained { leader: None }).into_response());
     };
     let patience = admin.bootstrap.config.raft.waits().step_aside();
     let leader = step_aside(&running, patience)
         .await
         .map_err(|reason| failed(StatusCode::SERVICE_UNAVAILABLE, reason))?;
-    Ok(leading(leader))
+    Ok(Json(Drained { leader }).into_response())
 }
 
 async fn undrain(State(admin): State<Admin>) -> StatusCode {

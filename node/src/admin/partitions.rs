@@ -8,8 +8,7 @@ use axum::{Extension, Json};
 use placement_model::command::{CreatePartition, DeletePartition, RoutePartition};
 use placement_model::types::{InvalidName, PartitionId, PartitionName, PathPrefix, Route, Routes};
 use placement_model::{Command, Outcome, Refusal, State as Model};
-use placement_wire::Partition;
-use serde::Deserialize;
+use placement_wire::{NewPartition, Partition, PartitionRoutes};
 
 use super::{Admin, Failed, Forced, HandlerResult, User, detailed, done, failed, read};
 use crate::partitions::PartitionSection;
@@ -43,46 +42,24 @@ fn described(
     }
 }
 
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct New {
-    name: String,
-    #[serde(default)]
-    hosts: Vec<String>,
-    #[serde(default)]
-    prefixes: Vec<String>,
-}
-
-/// New routes of a partition.
-#[derive(Debug, Default, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-struct NewRoutes {
-    hosts: Vec<String>,
-    prefixes: Vec<String>,
-}
-
-impl NewRoutes {
-    /// # Errors
-    /// A route is malformed, there are too many, or a route covers the default partition's
-    /// requests. The default partition's prefix is not in the replicated state, so this node checks
-    /// its own setting.
-    fn parse(&self, admin: &Admin) -> Result<Routes, Failed> {
-        let prefixes = self
-            .prefixes
-            .iter()
-            .map(|text| text.parse().map(Route::Prefix));
-        let hosts = self.hosts.iter().map(|text| text.parse().map(Route::Host));
-        let routes: Result<Vec<_>, _> = prefixes.chain(hosts).collect();
-        let routes: Routes = routes.and_then(TryInto::try_into).map_err(malformed)?;
-        let prefix = &admin.prefix;
-        if let Some(route) = routes.iter().find(|route| covers(route, prefix)) {
-            let detail = format!(
-                "{route} would match the default partition's requests below {prefix} ([api] prefix)"
-            );
-            return Err(failed(StatusCode::CONFLICT, detail));
-        }
-        Ok(routes)
+/// # Errors
+/// A route is malformed, there are too many, or a route covers the default partition's requests.
+/// The default partition's prefix is not in the replicated state, so this node checks its own
+/// setting.
+fn parsed(routes: &PartitionRoutes, admin: &Admin) -> Result<Routes, Failed> {
+    let PartitionRoutes { hosts, prefixes } = routes;
+    let prefixes = prefixes.iter().map(|text| text.parse().map(Route::Prefix));
+    let hosts = hosts.iter().map(|text| text.parse().map(Route::Host));
+    let routes: Result<Vec<_>, _> = prefixes.chain(hosts).collect();
+    let routes: Routes = routes.and_then(TryInto::try_into).map_err(malformed)?;
+    let prefix = &admin.prefix;
+    if let Some(route) = routes.iter().find(|route| covers(route, prefix)) {
+        let detail = format!(
+            "{route} would match the default partition's requests below {prefix} ([api] prefix)"
+        );
+        return Err(failed(StatusCode::CONFLICT, detail));
     }
+    Ok(routes)
 }
 
 fn malformed(wrong: InvalidName) -> Failed {
@@ -129,12 +106,16 @@ pub(super) async fn list(
 
 /// Creates a partition with its routes.
 pub(super) async fn create(State(admin): State<Admin>, body: Bytes) -> HandlerResult {
-    let new: New = read(&body)?;
-    let (hosts, prefixes) = (new.hosts, new.prefixes);
-    let asked = format!("create partition {:?}", new.name);
-    let name = new.name.parse().map_err(malformed);
+    let NewPartition {
+        name,
+        hosts,
+        prefixes,
+    } = read(&body)?;
+    let asked = format!("create partition {name:?}");
+    let name = name.parse().map_err(malformed);
+    let routes = PartitionRoutes { hosts, prefixes };
     let command = |name, routes| Command::CreatePartition(CreatePartition { name, routes });
-    change(&admin, asked, name, &NewRoutes { hosts, prefixes }, command).await
+    change(&admin, asked, name, &routes, command).await
 }
 
 /// Replaces the routes of a partition.
@@ -154,11 +135,11 @@ async fn change(
     admin: &Admin,
     asked: String,
     name: Result<PartitionName, Failed>,
-    routes: &NewRoutes,
+    routes: &PartitionRoutes,
     command: fn(PartitionName, Routes) -> Command,
 ) -> HandlerResult {
-    let NewRoutes { hosts, prefixes } = routes;
-    let changed = async { carry_out(admin, command(name?, routes.parse(admin)?)).await };
+    let PartitionRoutes { hosts, prefixes } = routes;
+    let changed = async { carry_out(admin, command(name?, parsed(routes, admin)?)).await };
     let asked = format!("{asked}: hosts {hosts:?}, prefixes {prefixes:?}");
     detailed(asked, changed.await)
 }

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
 use http::StatusCode;
-use placement_client::{Admin, Client, Error};
+use placement_client::{Admin, Client, Error, NewJoinToken};
 use placement_witness::seed::Seed;
 use rand::Rng;
 use rand::rngs::SmallRng;
@@ -338,7 +338,7 @@ impl<'a> Injector<'a> {
                 bail!("{INVITED_MAX} new nodes failed to join");
             }
             let made = until_done("for a token", async || {
-                admin.create_join_token(3600, None, false).await
+                admin.create_join_token(&NewJoinToken::default()).await
             })
             .await?;
             // The tokens in between were created, but their answers were lost.

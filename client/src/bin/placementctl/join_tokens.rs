@@ -1,7 +1,7 @@
 //! `placementctl join-token` and `replace`: admits nodes to the cluster.
 
 use clap::{Args, Subcommand};
-use placement_client::{Admin, NodeStatus};
+use placement_client::{Admin, NewJoinToken, NodeStatus};
 use placement_words::inert_lines;
 
 use crate::moment::moment;
@@ -113,7 +113,12 @@ fn steps(status: &NodeStatus, old: u64, new: u64) -> String {
 
 /// Creates a token. Prints only the token to standard output. Returns the number of its node.
 async fn create(admin: &Admin, terms: &Terms, replaces: Option<u64>) -> anyhow::Result<u64> {
-    let made = (admin.create_join_token(terms.ttl, replaces, terms.though_reachable)).await?;
+    let new = NewJoinToken {
+        ttl_s: terms.ttl,
+        replaces,
+        though_reachable: terms.though_reachable,
+    };
+    let made = admin.create_join_token(&new).await?;
     eprintln!(
         "token for one new node, which becomes node {}; it is shown only once and expires at {}",
         made.id,

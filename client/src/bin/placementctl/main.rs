@@ -39,7 +39,6 @@ mod watch;
 mod web;
 mod what_if;
 
-use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -52,7 +51,7 @@ use join_tokens::{JoinTokenAction, ReplaceNode};
 use members::MembersAction;
 use named::Named;
 use partitions::PartitionsAction;
-use placement_client::{Admin, BackupError, Client, Error, Trust};
+use placement_client::{Admin, BackupError, Client, Error, InitialMembers, Trust};
 use render::{Output, warn};
 use survey::NO_QUORUM;
 use tls::TlsAction;
@@ -260,7 +259,10 @@ async fn ask(command: Command, timeout: Duration) -> anyhow::Result<ExitCode> {
         Action::Topology(output) => return topology::show(&admin, &output).await,
         Action::Content(verb) => return verbs::run(admin, verb, timeout).await,
         Action::Backup { file } => backup::take(&endpoints, &trust, &file, timeout).await?,
-        Action::Init { members } => init(&admin, members.into_iter().collect()).await?,
+        Action::Init { members } => {
+            let members = members.into_iter().collect();
+            init(&admin, &InitialMembers { members }).await?;
+        }
         Action::Members(action) => members::change(&admin, action, timeout).await?,
         Action::JoinToken(action) => join_tokens::run(&admin, action).await?,
         Action::Replace(action) => join_tokens::replace(&admin, action).await?,
@@ -294,14 +296,14 @@ fn founder(text: &str) -> Result<(u64, String), String> {
     parsed.ok_or_else(|| format!("`{text}` is not ID=HOST:PORT, such as 1=10.0.0.1:18779"))
 }
 
-async fn init(admin: &Admin, members: BTreeMap<u64, String>) -> anyhow::Result<()> {
-    admin.init(&members).await?;
+async fn init(admin: &Admin, new: &InitialMembers) -> anyhow::Result<()> {
+    admin.init(new).await?;
     let status = admin.status().await?;
     let cluster = status.cluster_id.unwrap_or_default();
-    let ids: Vec<String> = if members.is_empty() {
+    let ids: Vec<String> = if new.members.is_empty() {
         vec![status.node_id.to_string()]
     } else {
-        members.keys().map(u64::to_string).collect()
+        new.members.keys().map(u64::to_string).collect()
     };
     let named = ids.join(", ");
     println!("cluster {cluster} is formed with members {named}");

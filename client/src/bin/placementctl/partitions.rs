@@ -8,7 +8,7 @@ use std::pin::pin;
 use anyhow::{Context, ensure};
 use clap::Subcommand;
 use placement_client::Admin;
-use placement_wire::{IMPORT_BYTES_MAX, ImportReport, Partition};
+use placement_wire::{IMPORT_BYTES_MAX, ImportReport, NewPartition, Partition, PartitionRoutes};
 use serde::Serialize;
 use tokio::time::{Instant, sleep_until};
 
@@ -78,12 +78,24 @@ pub(crate) async fn run(
 ) -> anyhow::Result<()> {
     match action.unwrap_or(PartitionsAction::List) {
         PartitionsAction::List => print(&output.rows(list(admin).await?)?)?,
-        PartitionsAction::Create { name, routes } => {
-            (admin.create_partition(&name, &routes.hosts, &routes.prefixes)).await?;
-            println!("partition {name} created");
+        PartitionsAction::Create {
+            name,
+            routes: Routes { hosts, prefixes },
+        } => {
+            let new = NewPartition {
+                name,
+                hosts,
+                prefixes,
+            };
+            admin.create_partition(&new).await?;
+            println!("partition {} created", new.name);
         }
-        PartitionsAction::Route { name, routes } => {
-            (admin.route_partition(&name, &routes.hosts, &routes.prefixes)).await?;
+        PartitionsAction::Route {
+            name,
+            routes: Routes { hosts, prefixes },
+        } => {
+            let routes = PartitionRoutes { hosts, prefixes };
+            admin.route_partition(&name, &routes).await?;
             println!("partition {name}: routes replaced");
         }
         PartitionsAction::Import { name, backup } => import(admin, &name, &backup).await?,

@@ -11,7 +11,7 @@ use serde::Serialize;
 use serde_json::json;
 
 use crate::content::{Content, EXTENSIONS, query};
-use crate::render::{NO_ROWS, Output, Rows, cell, first_names, text, warn, word};
+use crate::render::{NO_ROWS, Rows, cell, first_names, text, warn, word};
 use crate::searches::{NodeSearch, on_all_nodes};
 
 #[derive(Args)]
@@ -193,7 +193,6 @@ fn indented(text: &str) -> String {
 
 /// A row of the funnel: a condition, the numbers of trees that it keeps and removes, and some of
 /// the removed trees.
-#[derive(Serialize)]
 struct Step {
     left: Option<u64>,
     gone: Option<u64>,
@@ -227,12 +226,12 @@ fn funnel(answer: &Explanation<'_>, is_wide: bool) -> String {
         what: format!("{others} more conditions (-o wide shows them)"),
         examples: String::new(),
     });
-    let rows = Rows::new(once(start).chain(steps).chain(others).collect())
+    Rows::new(once(start).chain(steps).chain(others).collect())
         .column("remaining", |step| step.left)
         .column("removed", |step| step.gone)
         .column("condition", |step| step.what.clone())
-        .column("for_example", |step| step.examples.clone());
-    (Output::default().rows(rows)).unwrap_or_default()
+        .column("for_example", |step| step.examples.clone())
+        .table()
 }
 
 /// Relaxed queries that would have candidates.

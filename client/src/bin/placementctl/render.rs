@@ -188,6 +188,12 @@ impl<T> Rows<T> {
         self
     }
 
+    /// The rows in the format `table`, for a text of several parts. Output options do not apply.
+    pub(crate) fn table(&self) -> String {
+        let columns: Vec<_> = self.columns.iter().filter(|one| !one.is_wide).collect();
+        aligned(&self.cells(&columns))
+    }
+
     /// Finds a column by name, ignoring case, with spaces or underscores.
     fn named(&self, name: &str) -> anyhow::Result<&Column<T>> {
         let wanted = name.trim().replace(' ', "_");
@@ -274,18 +280,8 @@ pub(crate) fn first_names<'a>(all: impl ExactSizeIterator<Item = &'a str>) -> St
     }
 }
 
-/// A header and rows; each column is as wide as its widest cell.
-pub(crate) fn table<const N: usize>(
-    header: [&str; N],
-    rows: impl IntoIterator<Item = [String; N]>,
-) -> String {
-    let header = header.map(str::to_owned);
-    let lines = std::iter::once(header).chain(rows);
-    let cells = lines.map(|line| line.map(Value::from).to_vec());
-    aligned(&cells.collect::<Vec<_>>())
-}
-
-/// Like [`table`]; the first row is the header, and columns of numbers are right-aligned.
+/// A table whose first row is the header. Each column is as wide as its widest cell, and columns of
+/// numbers are right-aligned.
 fn aligned(rows: &[Vec<Value>]) -> String {
     let mut lines = vec![String::new(); rows.len()];
     for at in 0..rows[0].len() {

@@ -2,9 +2,9 @@
 
 use std::process::ExitCode;
 
-use placement_client::{Admin, FailureDomain, Loss, PartitionCosts, Reads, SiteCosts, Topology};
+use placement_client::{Admin, FailureDomain, Loss, Reads, SiteCosts, Topology};
 
-use crate::render::{NO_ROWS, Output, print, table};
+use crate::render::{NO_ROWS, Output, Rows, print};
 
 pub(crate) async fn show(admin: &Admin, output: &Output) -> anyhow::Result<ExitCode> {
     let topology = admin.topology().await?;
@@ -46,33 +46,42 @@ fn text(topology: &Topology) -> String {
     parts.join("\n")
 }
 
-/// A line for each site: its nodes, with a star for voters, and its latencies.
-fn sites(topology: &Topology) -> String {
-    let row = |one: &SiteCosts| {
-        let nodes: Vec<String> = one.nodes.iter().map(|node| name(topology, *node)).collect();
-        [
-            site(&one.region, &one.zone),
-            nodes.join(" "),
-            cost(one.linearizable_ms),
-            cost(one.write_ms),
-        ]
-    };
-    let header = ["SITE", "NODES", "READ", "WRITE"];
-    table(header, topology.sites.iter().map(row))
-        + "* voter, ! unreachable; READ: linearizable reads; other reads do not wait\n"
+/// A site, and its nodes with their marks.
+struct Site {
+    costs: SiteCosts,
+    nodes: String,
 }
 
-/// A line for each partition with a configured region.
+/// A row for each site: its nodes, with a star for voters, and its latencies.
+fn sites(topology: &Topology) -> String {
+    let row = |costs: &SiteCosts| {
+        let nodes = costs.nodes.iter().map(|node| name(topology, *node));
+        Site {
+            costs: costs.clone(),
+            nodes: nodes.collect::<Vec<_>>().join(" "),
+        }
+    };
+    let table = Rows::new(topology.sites.iter().map(row).collect())
+        .column("site", |row| site(&row.costs.region, &row.costs.zone))
+        .column("nodes", |row| row.nodes.clone())
+        .column("read", |row| cost(row.costs.linearizable_ms))
+        .column("write", |row| cost(row.costs.write_ms))
+        .table();
+    table + "* voter, ! unreachable; READ: linearizable reads; other reads do not wait\n"
+}
+
+/// A row for each partition with a configured region.
 fn clouds(topology: &Topology) -> String {
     if topology.partitions.is_empty() {
         return String::new();
     }
-    let row = |one: &PartitionCosts| {
-        let [read, write] = [one.linearizable_ms, one.write_ms].map(cost);
-        [one.name.clone(), one.region.clone(), read, write]
-    };
-    let header = ["PARTITION", "REGION", "READ", "WRITE"];
-    format!("\n{}", table(header, topology.partitions.iter().map(row)))
+    let table = Rows::new(topology.partitions.clone())
+        .column("partition", |row| row.name.clone())
+        .column("region", |row| row.region.clone())
+        .column("read", |row| cost(row.linearizable_ms))
+        .column("write", |row| cost(row.write_ms))
+        .table();
+    format!("\n{table}")
 }
 
 fn name(topology: &Topology, node: u64) -> String {
@@ -85,11 +94,17 @@ fn name(topology: &Topology, node: u64) -> String {
     format!("{node}{}", marks.concat())
 }
 
-fn cost(ms: Option<f64>) -> String {
-    ms.map_or("-".to_owned(), |ms| format!("{ms:.1} ms"))
+fn cost(ms: Option<f64>) -> Option<String> {
+    ms.map(|ms| format!("{ms:.1} ms"))
 }
 
-/// The longest round trip between each pair of sites.
+/// The longest round trip between two sites.
+struct SitePair {
+    sites: [String; 2],
+    ms: f64,
+}
+
+/// A row for each pair of sites.
 fn round_trips(topology: &Topology) -> String {
     let at = |costs: &SiteCosts, node: u64| costs.nodes.contains(&node);
     let between = |one: &SiteCosts, other: &SiteCosts| {
@@ -105,12 +120,15 @@ fn round_trips(topology: &Topology) -> String {
     for (index, one) in topology.sites.iter().enumerate() {
         for other in &topology.sites[index..] {
             if let Some(ms) = between(one, other) {
-                let names = [one, other].map(|one| site(&one.region, &one.zone));
-                rows.push([names.join(" - "), cost(Some(ms))]);
+                let sites = [one, other].map(|one| site(&one.region, &one.zone));
+                rows.push(SitePair { sites, ms });
             }
         }
     }
-    table(["BETWEEN", "ROUND TRIP"], rows)
+    Rows::new(rows)
+        .column("between", |row| row.sites.join(" - "))
+        .column("round_trip", |row| cost(Some(row.ms)))
+        .table()
 }
 
 /// Whether any member has a zone, and whether any has a region.
@@ -121,11 +139,9 @@ fn named(topology: &Topology) -> [bool; 2] {
     [is_in_zone, is_in_region]
 }
 
-/// A line for each failure. A zone or region with the same nodes as another line is omitted. Zones
+/// A row for each failure. A zone or region with the same nodes as another row is omitted. Zones
 /// are omitted if no member has a configured zone; the same holds for regions.
 fn losses(topology: &Topology) -> String {
-    let mut rows = Vec::new();
-    let mut shown = Vec::new();
     let [has_zones, has_regions] = named(topology);
     let is_known = |loss: &&Loss| match loss.place {
         FailureDomain::Region { .. } => has_regions,
@@ -139,21 +155,22 @@ fn losses(topology: &Topology) -> String {
         FailureDomain::Zone { .. } => 1,
         FailureDomain::Node { .. } => 2,
     });
+    let mut rows: Vec<Loss> = Vec::new();
     for loss in losses {
-        if shown.contains(&&loss.nodes) && !matches!(loss.place, FailureDomain::Node { .. }) {
-            continue;
+        let is_shown = rows.iter().any(|row| row.nodes == loss.nodes);
+        if !is_shown || matches!(loss.place, FailureDomain::Node { .. }) {
+            rows.push(loss.clone());
         }
-        shown.push(&loss.nodes);
-        let nodes: Vec<String> = loss.nodes.iter().map(ToString::to_string).collect();
-        let writes = if loss.writes { "continue" } else { "stop" };
-        rows.push([
-            loss.place.to_string(),
-            nodes.join(" "),
-            writes.to_owned(),
-            reads(loss),
-        ]);
     }
-    table(["LOSS", "NODES", "WRITES", "READS"], rows)
+    Rows::new(rows)
+        .column("loss", |row| row.place.to_string())
+        .column("nodes", |row| {
+            let nodes = row.nodes.iter().map(ToString::to_string);
+            nodes.collect::<Vec<_>>().join(" ")
+        })
+        .column("writes", |row| if row.writes { "continue" } else { "stop" })
+        .column("reads", reads)
+        .table()
 }
 
 fn reads(loss: &Loss) -> String {

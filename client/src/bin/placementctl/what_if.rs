@@ -15,7 +15,7 @@ use crate::capacity::summed;
 use crate::content::{Content, EXTENSIONS};
 use crate::explain::explained;
 use crate::files::read;
-use crate::render::{NO_ROWS, Output, cell, word};
+use crate::render::{NO_ROWS, cell, word};
 
 #[derive(Args)]
 pub(crate) struct WhatIfArgs {
@@ -37,16 +37,13 @@ pub(crate) async fn ask(
     let answer: Outcome<'_, Value> = content.ask(request).await?;
     // The node has accepted the question, so it has this form.
     let asked = WhatIf::deserialize(&question)?;
-    let text = described(&asked, &answer)?;
+    let text = described(&asked, &answer);
     let output = &content.source.output;
     output.report(&cell(&answer), NO_ROWS, |_| text)
 }
 
 /// A line for each change, and the answer to each question as text.
-fn described(
-    asked: &WhatIf<IgnoredAny>,
-    answer: &Outcome<'static, Value>,
-) -> anyhow::Result<String> {
+fn described(asked: &WhatIf<IgnoredAny>, answer: &Outcome<'static, Value>) -> String {
     let mut text = String::new();
     for (change, result) in asked.changes.iter().zip(&answer.changes) {
         let (status, method, path) = (result.status, word(&change.method), word(&change.path));
@@ -63,11 +60,11 @@ fn described(
                 format!("{least} {count} fit\n")
             }
             WhatIfAnswer::Explain(explanation) => explained(explanation, false),
-            WhatIfAnswer::Capacity(report) => Output::default().rows(summed(report.clone()))?,
+            WhatIfAnswer::Capacity(report) => summed(report.clone()).table(),
         };
         text += &format!("\n{part}");
     }
-    Ok(text)
+    text
 }
 
 /// The message of an error. Only the last line is specific to this error.
@@ -99,7 +96,7 @@ mod tests {
         });
         let asked = WhatIf::deserialize(question).unwrap();
         let answer = Outcome::deserialize(answer).unwrap();
-        let text = described(&asked, &answer).unwrap();
+        let text = described(&asked, &answer);
         let begin =
             "200  PUT /a\n409  DELETE /b  It is in use.\n\nat least 12 fit\n\nCLASS  PROVIDERS";
         assert!(text.starts_with(begin), "{text}");

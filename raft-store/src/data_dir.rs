@@ -1,4 +1,23 @@
 //! Files of a data directory: identity, start count, lock and notes.
+//!
+//! ```text
+//! lock                 held while the directory is open; names the process
+//! identity             cluster, epoch, node; written when the node forms, joins or recovers a
+//!                      cluster
+//! boot                 number of starts
+//! join-nonce           a random id that distinguishes the node from others while it joins
+//! restore-unfinished   exists until a restore has finished
+//! reached              the last entry and the vote of the log that are known to be on disk
+//! skipped              log entries that an operator replaced by blank entries
+//! recovered            former clusters of this node, after `placementd recover` made it the only
+//!                      member of a new cluster
+//! left                 why the node is quarantined
+//! log/                 RocksDB: column families `log` (entries) and `meta` (vote, commit index,
+//!                      last purged entry)
+//! state/               RocksDB: column family `rows`, with the rows of all tables, their log
+//!                      position (applied entry, membership, digest, last timestamp) and the ledger
+//! snapshots/           the snapshot being sent, and received snapshots that are not installed yet
+//! ```
 
 use std::collections::BTreeMap;
 use std::fs::{self, File, TryLockError};

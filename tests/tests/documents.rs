@@ -56,6 +56,35 @@ fn every_document_is_a_page_of_the_book() {
     assert_eq!(found, pages);
 }
 
+/// Maximum number of lines of a crate's `DESIGN.md`: purpose, modules and invariants. Reasons belong
+/// in `docs/decisions/`, or in the doc comment of a module.
+const DESIGN_LINES_MAX: usize = 40;
+
+/// Maximum number of columns of a line of prose, and of any line of a `DESIGN.md`.
+const COLUMNS_MAX: usize = 160;
+
+/// Whether a `DESIGN.md` has more lines, or longer lines, than it may have.
+fn is_too_long(design: &str) -> bool {
+    let is_wide = |line: &str| line.chars().count() > COLUMNS_MAX;
+    design.lines().count() > DESIGN_LINES_MAX || design.lines().any(is_wide)
+}
+
+#[test]
+fn designs_of_crates_are_short() {
+    let designs: Vec<_> = (markdown_below("").into_iter())
+        .filter(|document| document.ends_with("DESIGN.md"))
+        .collect();
+    assert!(designs.len() > 10, "only {designs:?} were found");
+    for design in designs {
+        assert!(
+            !is_too_long(&read(&design)),
+            "{design} has more than {DESIGN_LINES_MAX} lines, or a line with more than {COLUMNS_MAX} columns"
+        );
+    }
+    assert!(is_too_long(&"a\n".repeat(DESIGN_LINES_MAX + 1)));
+    assert!(is_too_long(&"a".repeat(COLUMNS_MAX + 1)));
+}
+
 /// Text in backticks, and indented blocks.
 fn code(document: &str) -> Vec<String> {
     let text = read(document);

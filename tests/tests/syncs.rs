@@ -1,5 +1,5 @@
-//! Compares the table of syncs in `raft-store/DESIGN.md` with the code: each sync is listed with a
-//! test that fails without it.
+//! Compares the table in `docs/syncs.md` with the code: each sync is listed with a test that fails
+//! without it.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -166,14 +166,10 @@ fn quoted(cell: &str) -> Vec<String> {
 /// Rows of the table: the calls, and the tests that fail without them, as file and name. A row
 /// without a test has the test that the text before the table names.
 fn in_table() -> (Calls, Vec<(String, String)>) {
-    let text = fs::read_to_string(root().join("raft-store/DESIGN.md")).unwrap();
-    let chapter = text
-        .split("\n## ")
-        .find(|one| one.starts_with("Syncs\n"))
-        .unwrap();
-    let (before, _) = chapter.split_once("\n| ").unwrap();
+    let page = fs::read_to_string(root().join("docs/syncs.md")).unwrap();
+    let (before, _) = page.split_once("\n| ").unwrap();
     let usual_test = &quoted(before)[..2];
-    let rows = chapter.lines().filter(|line| line.starts_with("| `"));
+    let rows = page.lines().filter(|line| line.starts_with("| `"));
     let (mut calls, mut tests) = (Calls::new(), Vec::new());
     for row in rows {
         let cells: Vec<&str> = row.split('|').map(str::trim).collect();

@@ -1,5 +1,6 @@
 //! Texts that `placementctl` and the web pages share: the health of a cluster, the response of `GET
-//! /placementd/v1/explain` in sentences, and helpers for JSON.
+//! /placementd/v1/explain` in sentences, and helpers for JSON. They are
+//! separate from `placement-wire`, because crates without JSON use that crate.
 
 mod health;
 

@@ -1,7 +1,8 @@
 # shellcheck shell=bash
 # Sourced by build-env.sh: checks and installs the dependencies of a build. Each check runs the
 # dependency (does the compiler produce a program?), since a name on the PATH or an existing file
-# may belong to an incomplete installation.
+# may belong to an incomplete installation. It installs missing Debian packages instead of only
+# naming them, so that one command builds on a new machine.
 
 : "${repository:?}" "${placementd_cache:?}"
 

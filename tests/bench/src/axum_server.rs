@@ -1,4 +1,5 @@
 //! An axum server with one fixed answer: shows what a request costs before a service does any work.
+//! The target for reads is a share of its rate, as absolute rates depend on the machine.
 
 use std::io::Write as _;
 use std::net::SocketAddr;

@@ -1,6 +1,9 @@
 //! Three nodes of etcd with its default configuration, and puts by h2load, since a unary gRPC call
 //! is a POST over HTTP/2. Alternatives are not used: `etcdctl check perf` limits its own rate, and
 //! etcd's JSON gateway costs more than gRPC.
+//!
+//! The rate of writes depends on the disk of the machine. So the targets for writes are ratios to
+//! etcd, which also replicates a log by Raft and syncs it before an answer.
 
 use std::time::Duration;
 

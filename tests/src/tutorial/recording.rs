@@ -1,5 +1,6 @@
 //! Writes the recorded commands as an asciinema cast (version 2 of the format) and as an SVG that
-//! plays it.
+//! plays it. The README shows the SVG. The run that writes the output of the commands into the
+//! tutorial also writes the recording, so that both show the same real output.
 
 use std::fmt::Write as _;
 use std::fs;

@@ -107,12 +107,10 @@ impl Survey {
         ))
     }
 
-    /// Nodes without `cluster_id`. A node that belongs to no cluster does not report its settings.
+    /// A warning about nodes whose settings have no `cluster_id`.
     fn unbound(&self) -> Option<String> {
         let cluster = self.newest().cluster_id.as_ref()?;
-        let is_unbound = |status: &&NodeStatus| {
-            !status.settings.is_empty() && !status.settings.contains_key("cluster_id")
-        };
+        let is_unbound = |status: &&NodeStatus| !status.settings.contains_key("cluster_id");
         let unbound: Vec<u64> = (self.answers().filter(is_unbound))
             .map(|status| status.node_id)
             .collect();
@@ -246,15 +244,16 @@ fn problem(member: &Member, status: Option<&NodeStatus>, survey: &Survey) -> Opt
 
 /// Differences between nodes in settings that must be equal on all nodes.
 fn differences(answers: &[&NodeStatus]) -> Vec<String> {
-    let known = || answers.iter().filter(|status| !status.settings.is_empty());
-    let keys: BTreeSet<&String> = known().flat_map(|status| status.settings.keys()).collect();
+    let keys: BTreeSet<&String> = (answers.iter())
+        .flat_map(|status| status.settings.keys())
+        .collect();
     let mut differences = Vec::new();
     for key in keys {
         // A node may lack a whole `[[partitions]]` table. Other settings are missing if they have
         // no effect on the node.
         let is_partition_setting = key.starts_with("partitions.");
         let mut values: BTreeMap<&str, Vec<u64>> = BTreeMap::new();
-        for status in known() {
+        for status in answers {
             let value = status.settings.get(key).map(String::as_str);
             if let Some(value) = value.or(is_partition_setting.then_some("not set")) {
                 values.entry(value).or_default().push(status.node_id);

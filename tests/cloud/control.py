@@ -11,8 +11,8 @@ import runbook
 from client import INTERRUPTED
 from processes import Failed
 
-# nova-computes with many nodes, and nova-computes with one: Nova cannot live-migrate to a service with
-# several nodes (it takes the first one for the target).
+# nova-computes with many nodes, and nova-computes with one: Nova cannot live-migrate to a service
+# with several nodes (it takes the first one for the target).
 SERVICES = 8
 SINGLES = 4
 LEAST = SERVICES + SINGLES

@@ -6,7 +6,7 @@ import re
 import threading
 
 TICKS_PER_S = os.sysconf('SC_CLK_TCK')
-# … placement~ placement/node-1 0/0/0/3/3 200 209 - - ---- 17/17/3/2/0 0/0 "GET /placement/… HTTP/1.1"
+# … placement~ placement/node-1 0/0/0/3/3 200 209 - - ---- 17/17/3/2/0 0/0 "GET /placement/…"
 LINE = re.compile(r' \S+/\S+ [-\d]+/[-\d]+/[-\d]+/[-\d]+/\+?(?P<ms>\d+) (?P<status>[-\d]+) '
                   r'.*"(?P<method>[A-Z]+) (?P<uri>\S+)')
 UUID = re.compile(r'[0-9a-f]{8}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{12}')

@@ -33,7 +33,8 @@ class Haproxy:
         processes.run('openssl', 'req', '-x509', '-newkey', 'rsa:2048', '-nodes', '-days', '2', '-subj',
                       '/CN=127.0.0.1', '-addext', 'subjectAltName=IP:127.0.0.1', '-out', self.certificate,
                       '-keyout', f'{cloud.directory}/cloud.key')
-        # haproxy reads the key from the file of the certificate; clients trust that file without the key.
+        # haproxy reads the key from the file of the certificate; clients trust that file without
+        # the key.
         self.trusted = parts.write(f'{cloud.directory}/trusted.pem', open(self.certificate).read())
         with open(self.certificate, 'a') as both:
             both.write(open(f'{cloud.directory}/cloud.key').read())

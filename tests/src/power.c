@@ -1,12 +1,12 @@
-/* Preloaded into a process; records its syncs: one line per sync of a file (its length before) or of a
- * directory (its entries before). Files in a synced directory are kept by a second link, as a power loss
- * undoes renames and removals that were not synced. Overwritten bytes of write-ahead files are kept, too, as
- * records of offset, length and bytes; the line of a sync states how many bytes of these records it
- * invalidates.
+/* Preloaded into a process; records its syncs: one line per sync of a file (its length before) or of
+ * a directory (its entries before). Files in a synced directory are kept by a second link, as a power
+ * loss undoes renames and removals that were not synced. Overwritten bytes of write-ahead files are
+ * kept, too, as records of offset, length and bytes; the line of a sync states how many bytes of
+ * these records it invalidates.
  *
  * PLACEMENT_TEST_SYNCED     file of the records; links are created in the directory next to it
- * PLACEMENT_TEST_UNSYNCED   paths with these words are not synced, though the calls report success; a path
- *                           ends with $, that of a directory with /$
+ * PLACEMENT_TEST_UNSYNCED   paths with these words are not synced, though the calls report
+ *                           success; a path ends with $, that of a directory with /$
  */
 #define _GNU_SOURCE
 #include <dirent.h>

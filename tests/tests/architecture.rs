@@ -115,8 +115,9 @@ fn crates_have_no_forbidden_dependencies() {
     }
 }
 
-/// Files with Rust code below a directory, except those in hidden folders and in build outputs.
-fn rust_files(directory: &Path) -> Vec<PathBuf> {
+/// Files below a directory that meet a condition, except those in hidden folders and in build
+/// outputs.
+fn files(directory: &Path, condition: impl Fn(&Path) -> bool) -> Vec<PathBuf> {
     let mut found = Vec::new();
     let mut left = vec![directory.to_owned()];
     while let Some(path) = left.pop() {
@@ -126,12 +127,19 @@ fn rust_files(directory: &Path) -> Vec<PathBuf> {
                 let entries = std::fs::read_dir(&path).unwrap();
                 left.extend(entries.map(|entry| entry.unwrap().path()));
             }
-        } else if path.extension().is_some_and(|extension| extension == "rs") {
+        } else if condition(&path) {
             found.push(path);
         }
     }
     found.sort();
     found
+}
+
+/// Files with Rust code below a directory.
+fn rust_files(directory: &Path) -> Vec<PathBuf> {
+    files(directory, |path| {
+        path.extension().is_some_and(|extension| extension == "rs")
+    })
 }
 
 /// Lines of code (not comments) below a directory that contain one of the words.
@@ -343,6 +351,34 @@ fn comment(line: &str) -> Option<&str> {
     (!comment.contains('"')).then_some(comment)
 }
 
+/// Languages in which a comment begins with `#`, by the extensions of their files.
+const HASH_LANGUAGES: [&str; 5] = ["sh", "py", "yaml", "yml", "toml"];
+
+/// Whether comments in a file begin with `#`. A file without an extension is a script if its first
+/// line begins so.
+fn has_hash_comments(path: &Path) -> bool {
+    match path.extension() {
+        Some(extension) => HASH_LANGUAGES.iter().any(|known| extension == *known),
+        None => std::fs::read_to_string(path).is_ok_and(|text| text.starts_with('#')),
+    }
+}
+
+/// Whether a line has a comment that begins with `#`, whether or not code precedes it.
+fn has_hash_comment(line: &str) -> bool {
+    let follows_code = line.rsplit_once(" # ");
+    line.trim_start().starts_with('#')
+        || follows_code.is_some_and(|(_, comment)| !comment.contains(['"', '\'']))
+}
+
+/// Comments beyond the last column in a script, as line number and line.
+fn wide_hash_comments(text: &str) -> Vec<String> {
+    let wide = (1..)
+        .zip(text.lines())
+        .filter(|(_, line)| has_hash_comment(line) && line.chars().count() > COLUMNS_MAX);
+    wide.map(|(number, line)| format!("{number}: {line}"))
+        .collect()
+}
+
 /// Text and kind (`///` or `//!`) of a line of a doc comment.
 fn doc(line: &str) -> Option<(&str, &str)> {
     let (kind, text) = line.trim_start().split_at_checked(3)?;
@@ -374,11 +410,20 @@ fn bad_comments(text: &str) -> Vec<String> {
 fn comments_fit_the_width_and_doc_comments_have_a_subject() {
     let mut bad = Vec::new();
     let root = root().canonicalize().unwrap();
-    for path in rust_files(&root) {
-        let text = std::fs::read_to_string(&path).unwrap();
-        let file = path.strip_prefix(&root).unwrap().display();
-        let found = bad_comments(&text).into_iter();
-        bad.extend(found.map(|line| format!("{file}:{line}")));
+    let rust = rust_files(&root);
+    let scripts = files(&root, has_hash_comments);
+    for script in ["scripts/test", "scripts/lib/needs.sh", "deny.toml"] {
+        assert!(scripts.contains(&root.join(script)), "{script}");
+    }
+    let checks: [(_, fn(&str) -> Vec<String>); 2] =
+        [(rust, bad_comments), (scripts, wide_hash_comments)];
+    for (files, check) in checks {
+        for path in files {
+            let text = std::fs::read_to_string(&path).unwrap();
+            let file = path.strip_prefix(&root).unwrap().display();
+            let found = check(&text).into_iter();
+            bad.extend(found.map(|line| format!("{file}:{line}")));
+        }
     }
     assert!(
         bad.is_empty(),
@@ -406,4 +451,11 @@ fn bad_comments_are_found() {
     ] {
         assert_eq!(found(text), 0, "{text}");
     }
+    let found = |text: &str| wide_hash_comments(text).len();
+    let long = "a".repeat(COLUMNS_MAX);
+    assert_eq!(found(&format!("# {long}\ncode  # {long}")), 2);
+    assert_eq!(
+        found(&format!("# a\n{long}#{long}\nprint(\" # {long}\")")),
+        0
+    );
 }

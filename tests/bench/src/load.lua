@@ -1,7 +1,7 @@
--- Script of wrk: sends requests and prints figures at the end. Arguments: a seed, and the file of the requests:
--- method, path and body per line, separated by tabs. An @ in a path is replaced by a new UUID each time. A request
--- with 36 times # is a claim: it is sent after each answer with candidates, with the provider of one of them
--- in the place of the #.
+-- Script of wrk: sends requests and prints figures at the end. Arguments: a seed, and the file of
+-- the requests: method, path and body per line, separated by tabs. An @ in a path is replaced by a
+-- new UUID each time. A request with 36 times # is a claim: it is sent after each answer with
+-- candidates, with the provider of one of them in the place of the #.
 -- PAUSE_MS: pause of a connection after each answer.
 
 local threads = {}
@@ -83,8 +83,9 @@ function request()
   return it[1]
 end
 
--- Requests, microseconds and errors, then latencies in microseconds, each with the number of requests that it stands
--- for. Of the claims, the granted ones are counted, and half of those that were in progress at the end.
+-- Requests, microseconds and errors, then latencies in microseconds, each with the number of requests
+-- that it stands for. Of the claims, the granted ones are counted, and half of those that were in
+-- progress at the end.
 function done(summary, latency)
   local errors = summary.errors
   local count = summary.requests

@@ -7,8 +7,8 @@ from fleet import Fleet
 
 COUNT = 6
 LOST = 3
-# Exit codes of nova-manage: it repaired something; there was nothing to repair; it found orphans; it
-# deleted them.
+# Exit codes of nova-manage: it repaired something; there was nothing to repair; it found orphans;
+# it deleted them.
 HEALED, NOTHING_TO_HEAL, FOUND, DELETED = 0, 4, 3, 4
 
 

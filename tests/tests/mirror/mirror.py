@@ -14,7 +14,7 @@ def take(line):
     rows = [line | {"after": line["value"]}] if "value" in line else line.get("changes", [])
     for row in rows:
         key, before, after = json.dumps([row["kind"], row["key"]], sort_keys=True), row.get("before"), row["after"]
-        if row["kind"] == "class" and before and after:  # Rows with the class get its new name without events.
+        if row["kind"] == "class" and before and after:  # This renames rows without an event.
             old, new = (f'"{value["name"]}"' for value in (before, after))
             renamed = lambda at, value: (at.replace(f'_class": {old}', f'_class": {new}'), value.replace(f"{old}:", f"{new}:"))
             mirror = dict(renamed(*item) for item in mirror.items())

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;
 
+use placement_docs::COLUMNS_MAX;
 use placement_tests::binaries;
 
 fn repository() -> &'static Path {
@@ -60,9 +61,6 @@ fn every_document_is_a_page_of_the_book() {
 /// in `docs/decisions/`, or in the doc comment of a module.
 const DESIGN_LINES_MAX: usize = 40;
 
-/// Maximum number of columns of a line of prose, and of any line of a `DESIGN.md`.
-const COLUMNS_MAX: usize = 160;
-
 /// Whether a `DESIGN.md` has more lines, or longer lines, than it may have.
 fn is_too_long(design: &str) -> bool {
     let is_wide = |line: &str| line.chars().count() > COLUMNS_MAX;
@@ -83,6 +81,46 @@ fn designs_of_crates_are_short() {
     }
     assert!(is_too_long(&"a\n".repeat(DESIGN_LINES_MAX + 1)));
     assert!(is_too_long(&"a".repeat(COLUMNS_MAX + 1)));
+}
+
+/// Lines of prose that are too long or have several sentences, as number and line.
+fn bad_prose(page: &str) -> Vec<String> {
+    let wide = |number: usize| {
+        let line = page.lines().nth(number - 1);
+        line.is_some_and(|line| line.chars().count() > COLUMNS_MAX)
+    };
+    placement_docs::prose(page)
+        .filter(|(number, text)| wide(*number) || placement_docs::sentences(text).len() > 1)
+        .map(|(number, text)| format!("{number}: {text}"))
+        .collect()
+}
+
+#[test]
+fn prose_has_one_sentence_per_line() {
+    let bad: Vec<_> = markdown_below("")
+        .into_iter()
+        .flat_map(|document| {
+            let bad = bad_prose(&read(&document)).into_iter();
+            bad.map(move |line| format!("{document}:{line}"))
+        })
+        .collect();
+    assert!(
+        bad.is_empty(),
+        "lines with several sentences or more than {COLUMNS_MAX} columns:\n{}",
+        bad.join("\n")
+    );
+    let wide = "a".repeat(COLUMNS_MAX + 1);
+    for page in ["One. Two.", "* One.\n  Two. Three.", &wide] {
+        assert_eq!(bad_prose(page).len(), 1, "{page}");
+    }
+    for page in [
+        "| One. Two. |",
+        "# One. Two.",
+        "    One. Two.",
+        "One.\nTwo.",
+    ] {
+        assert!(bad_prose(page).is_empty(), "{page}");
+    }
 }
 
 /// Text in backticks, and indented blocks.

@@ -119,7 +119,7 @@ impl Haproxy {
         let (endpoint, path) = self.url.rsplit_once('/').unwrap();
         Client::trusting([endpoint], trust)
             .unwrap()
-            .below(&format!("/{path}"))
+            .with_prefix(&format!("/{path}"))
     }
 
     /// Executes a command that prints nothing.

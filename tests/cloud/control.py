@@ -52,7 +52,7 @@ enabled = true
 backend = dogpile.cache.memcached
 memcache_servers = 127.0.0.1:{memcached}
 [filter_scheduler]
-# Nova's own, and that of Blazar, which passes all hosts until Blazar has some.
+# Nova's own filters, and the filter of Blazar, which passes all hosts until Blazar has some.
 available_filters = nova.scheduler.filters.all_filters
 available_filters = blazarnova.scheduler.filters.blazar_filter.BlazarFilter
 enabled_filters = ComputeFilter, ComputeCapabilitiesFilter, ImagePropertiesFilter,

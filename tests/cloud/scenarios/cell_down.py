@@ -19,8 +19,8 @@ HOSTS = [f'compute-{NAME}-{number}' for number in range(1, 4)]
 EACH = 3
 COUNT = 20
 QUOTA = '[quota]\ncount_usage_from_placement = true\n'
-# Both processes of the API and both schedulers then have a connection to the second cell: Nova tries for 100 s
-# to open the first one.
+# Both processes of the API and both schedulers then have a connection to the second cell: Nova
+# tries for 100 s to open the first one.
 LISTS = 30
 # Exit codes of placementctl: findings, but Nova's lists are incomplete.
 INCOMPLETE = 2

@@ -95,7 +95,7 @@ def _until_resized(client, server):
 
 def shelve_unshelve(client, server):
     client.act(server['id'], 'shelve')
-    # Nova removes the host a moment later, also that of a server that has been unshelved in this moment.
+    # Nova removes the host a moment later, and then also the host of an unshelved server.
     client.until(server['id'], 'SHELVED_OFFLOADED', holds=lambda found: not found[HOST])
     client.act(server['id'], 'unshelve')
 

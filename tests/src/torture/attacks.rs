@@ -37,7 +37,7 @@ const UNREAD_ANSWERS: usize = 100;
 /// The smallest receive buffer of a connection.
 const BUFFER_BYTES: u32 = 4096;
 
-/// Attacks from another address than that of the uninvolved clients, by another user or by
+/// Attacks from another address than the address of the uninvolved clients, by another user or by
 /// unauthenticated clients.
 pub(super) const ELSEWHERE: [&str; 4] = [
     "stalled bodies without a token",

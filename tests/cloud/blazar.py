@@ -33,7 +33,8 @@ connection = {database}
 [oslo_messaging_notifications]
 driver = noop
 """
-# At most this long for a lease to begin or to end; Blazar itself waits ten minutes for Nova to delete servers.
+# At most this long for a lease to begin or to end; Blazar itself waits ten minutes for Nova to
+# delete servers.
 PATIENCE_S = 900
 
 

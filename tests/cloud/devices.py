@@ -30,8 +30,8 @@ ALIASES = ''.join(f'alias = {json.dumps({"name": name, "device_type": kind, **id
                   for name, kind, ids in (('gpu', 'type-PCI', GPU), ('function', 'type-VF', FUNCTION)))
 CLASSES = {name: f'CUSTOM_PCI_{ids["vendor_id"]}_{ids["product_id"]}'.upper()
            for name, ids in (('gpu', GPU), ('function', FUNCTION))}
-# For the nova.conf of a nova-compute that has them. Nova frees the PCI devices of a deleted server that was
-# resized to a node only with the next update of that node.
+# For the nova.conf of a nova-compute that has them. Nova frees the PCI devices of a deleted server
+# that was resized to a node only with the next update of that node.
 SETTINGS = (f'update_resources_interval = 20\n[pci]\nreport_in_placement = true\ndevice_spec = {json.dumps(GPU)}\n'
             f'device_spec = {json.dumps(FUNCTION)}\n')
 

@@ -513,10 +513,17 @@ async fn no_boot_fails_behind_haproxy_without_a_quorum() {
 }
 
 /// Sends each of three requests to another node, as haproxy distributes them. Returns when a hung
-/// node holds one of them, and the other two are answered.
-async fn one_per_node(client: &Client, requests: [ApiRequest; 3]) -> [JoinHandle<ApiResponse>; 3] {
+/// node holds one of them, and the other two are answered. Each has a connection of its own, since
+/// haproxy closes a connection with earlier requests without an answer.
+async fn one_per_node(
+    haproxy: &Haproxy,
+    requests: [ApiRequest; 3],
+) -> [JoinHandle<ApiResponse>; 3] {
     let asked = requests.map(|request| {
-        let client = client.clone();
+        let client = haproxy.client();
+        let client = client
+            .with_attempt_timeout(PATIENCE)
+            .with_patience(PATIENCE);
         tokio::spawn(async move { client.request_once(request).await.unwrap() })
     });
     until("two of three answers", async || {
@@ -533,21 +540,17 @@ async fn requests_held_by_a_hung_node_are_answered_by_another_one_or_with_503() 
     let Some(haproxy) = Haproxy::before(&cluster) else {
         return;
     };
-    let client = haproxy.client();
-    let client = client
-        .with_attempt_timeout(PATIENCE)
-        .with_patience(PATIENCE);
     let read = ApiRequest::get("/resource_providers");
-    client.call(read.clone()).await.unwrap();
+    haproxy.client().call(read.clone()).await.unwrap();
     let hung = cluster.followers().await.unwrap()[0];
     // Until both requests are held, haproxy must not notice that the node hangs.
     for id in cluster.ids() {
         haproxy.administer(&format!("disable health placement/node-{id}"));
     }
     cluster.process(hung).signal(Signal::STOP);
-    let reads = one_per_node(&client, [0; 3].map(|_| read.clone())).await;
+    let reads = one_per_node(&haproxy, [0; 3].map(|_| read.clone())).await;
     let write = |nth| ApiRequest::put(&format!("/traits/CUSTOM_HELD_{nth}"));
-    let writes = one_per_node(&client, [1, 2, 3].map(write)).await;
+    let writes = one_per_node(&haproxy, [1, 2, 3].map(write)).await;
     for id in cluster.ids() {
         haproxy.administer(&format!("enable health placement/node-{id}"));
     }

@@ -57,8 +57,8 @@ fn every_document_is_a_page_of_the_book() {
     assert_eq!(found, pages);
 }
 
-/// Maximum number of lines of a crate's `DESIGN.md`: purpose, modules and invariants. Reasons belong
-/// in `docs/decisions/`, or in the doc comment of a module.
+/// Maximum number of lines of a crate's `DESIGN.md`: purpose, modules and invariants. Reasons
+/// belong in `docs/decisions/`, or in the doc comment of a module.
 const DESIGN_LINES_MAX: usize = 40;
 
 /// Whether a `DESIGN.md` has more lines, or longer lines, than it may have.

@@ -415,7 +415,7 @@ fn inconsistent_rows_are_refused_with_the_row() {
         ),
         (
             "allocations VALUES(NULL,NULL,90,3,'c0000000-0000-4000-8000-000000000001',3,1)",
-            "without an inventory of",
+            "has no inventory of its resource class",
         ),
         (
             "allocations VALUES(NULL,NULL,90,3,'c0000000-0000-4000-8000-000000000001',0,2147483647)",

@@ -70,7 +70,8 @@ def use_up(cloud, row, fleet, flavor, fit):
     with row.measured(cloud):
         boots = row.add(fleet.boot(fit + EXCESS, flavor, flavor))
     at_once = count_active(boots)
-    # Of several devices of one node, Nova's scheduler tries one, and goes on to the next node if it is taken.
+    # Of several devices of one node, Nova's scheduler tries one, and goes on to the next node if it
+    # is taken.
     for _ in range(EXCESS):
         if count_active(boots) < fit:
             boots += row.add(fleet.boot(1, flavor, f'{flavor}-more'))

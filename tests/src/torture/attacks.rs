@@ -30,9 +30,9 @@ const SLOW_READERS: usize = 400;
 const SLOW_BYTES: usize = 1_400;
 /// Duration of a slow request.
 const SLOW: Duration = Duration::from_secs(12);
-/// Numbers of HTTP/2 connections on which nothing of an answer can be sent, and of requests for long
-/// answers on each.
+/// Number of HTTP/2 connections on which nothing of an answer can be sent.
 const CLOSED_WINDOWS: usize = 4;
+/// Number of requests for long answers on each of these connections.
 const UNREAD_ANSWERS: usize = 100;
 /// The smallest receive buffer of a connection.
 const BUFFER_BYTES: u32 = 4096;

@@ -406,6 +406,9 @@ fn bad_comments(text: &str) -> Vec<String> {
     bad
 }
 
+/// Finds the wrong lines of a file.
+type Check = fn(&str) -> Vec<String>;
+
 #[test]
 fn comments_fit_the_width_and_doc_comments_have_a_subject() {
     let mut bad = Vec::new();
@@ -415,8 +418,7 @@ fn comments_fit_the_width_and_doc_comments_have_a_subject() {
     for script in ["scripts/test", "scripts/lib/needs.sh", "deny.toml"] {
         assert!(scripts.contains(&root.join(script)), "{script}");
     }
-    let checks: [(_, fn(&str) -> Vec<String>); 2] =
-        [(rust, bad_comments), (scripts, wide_hash_comments)];
+    let checks: [(_, Check); 2] = [(rust, bad_comments), (scripts, wide_hash_comments)];
     for (files, check) in checks {
         for path in files {
             let text = std::fs::read_to_string(&path).unwrap();

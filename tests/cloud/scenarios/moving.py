@@ -56,7 +56,7 @@ class Old(OpenStackPlacement):
 
 
 def boot(cloud, row, prefix, move):
-    """Boots servers, and moves meanwhile."""
+    """Boots servers, and moves in the meantime."""
     moving = Moving(move)
     with row.measured(cloud):
         row.add(Fleet(cloud.client).boot(COUNT, 'small', prefix, moving.tick))

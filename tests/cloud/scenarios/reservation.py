@@ -190,7 +190,7 @@ def reservations(client, nodes):
 
 
 def lease_of_flavor(cloud, row, user, nodes, amount):
-    """A lease of all room for a flavor with a trait, which the user deletes; another lease is refused meanwhile.
+    """A lease of all room for a flavor with a trait, which the user deletes; in the meantime another lease is refused.
     A part of Placement is killed before the begin and before the end."""
     client = cloud.client
     client.flavor(FLAVOR['flavor_id'], VCPUS)

@@ -57,12 +57,8 @@ class Blazar:
 
     def _register(self, admin):
         user = admin.create('user', name='blazar', password=parts.SERVICE_PASSWORD, domain_id='default')
-        project, = admin.get('identity', '/projects?name=service')['projects']
-        admin.grant(project['id'], user, 'admin')
-        service = admin.create('service', name='blazar', type='reservation')
-        for interface in ('public', 'internal', 'admin'):
-            admin.create('endpoint', interface=interface, url=f'http://127.0.0.1:{self._port}/v1',
-                         region_id=parts.REGION, service_id=service)
+        admin.grant(admin.project('service'), user, 'admin')
+        admin.register('reservation', f'http://127.0.0.1:{self._port}/v1')
 
     def client(self, project, user, password):
         return Client(self._cloud.keystone.url, self._cloud.placement.haproxy.trusted, project, user, password)

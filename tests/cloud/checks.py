@@ -1,20 +1,56 @@
 """What must hold after a scenario."""
 
+import collections
 import json
 import time
 
 import devices
+from fleet import Fleet
 
 # The commands of docs/placementctl.md; no deleted server can be restored here.
 SERVERS = 'openstack --os-compute-api-version 2.69 server list --all-projects --long --no-name-lookup -f json'
 MIGRATIONS = 'openstack --os-compute-api-version 2.59 server migration list -f json'
 # Nova confirms and deletes in the background.
 SETTLED_S = 30
+NO_HOST = 'No valid host'
 
 
 def all_active(row, boots):
     bad = [boot for boot in boots if boot.status != 'ACTIVE']
     return row.must(not bad, f'{len(bad)} of {len(boots)} boots are not ACTIVE, such as {bad[:1]}')
+
+
+def active(boots):
+    return [boot for boot in boots if boot.status == 'ACTIVE']
+
+
+def without_host(row, boots):
+    """Returns the boots for which Nova found no host; all others must be ACTIVE."""
+    without = [boot for boot in boots if boot.status == 'ERROR' and NO_HOST in boot.fault]
+    others = [boot for boot in boots if boot.status != 'ACTIVE' and boot not in without]
+    row.must(not others, f'{len(others)} servers are neither ACTIVE nor without a valid host, such as {others[:1]}')
+    return without
+
+
+def explained(cloud, row, boots):
+    """On placementd, `placementctl explain` names the cause by the id of the request for each server."""
+    if not hasattr(cloud.placement, 'ctl'):
+        return
+    causes, unexplained = collections.Counter(), []
+    for boot in boots:
+        status, output, errors = cloud.tried(*cloud.placement.ctl_command(), 'explain', boot.request)
+        first = output.splitlines()[0] if output.strip() else ''
+        causes[first.replace(boot.request, 'req-…')] += 1
+        if status or not first:
+            unexplained.append(f'{boot.request}: {status} {errors.strip()}')
+    for cause, count in causes.most_common(4):
+        row.note(f'explain, {count} times: {cause}')
+    row.must(not unexplained, f'{len(unexplained)} refusals are not explained, such as {unexplained[:2]}')
+
+
+def resources(flavor):
+    """What a server of this flavor holds on its node."""
+    return {'VCPU': flavor['vcpus'], 'MEMORY_MB': flavor['ram'], 'DISK_GB': flavor['disk']}
 
 
 def consistent(cloud, row, settled_s=SETTLED_S, apart=()):
@@ -33,7 +69,7 @@ def differences(client, apart=()):
     found = []
     for server in client.servers():
         host, flavor = server['OS-EXT-SRV-ATTR:hypervisor_hostname'], server['flavor']
-        expected = {host: {'VCPU': flavor['vcpus'], 'MEMORY_MB': flavor['ram'], 'DISK_GB': flavor['disk']}}
+        expected = {host: resources(flavor)}
         if on_children := devices.wanted(flavor['extra_specs']):
             expected[f'children of {host}'] = on_children
         # A server in ERROR without a host, or offloaded, holds nothing.
@@ -73,6 +109,14 @@ def audited(cloud, *options, servers=SERVERS):
     """Runs `placementctl consumers audit` with Nova's lists."""
     return cloud.tried(*cloud.placement.ctl_command(), 'consumers', 'audit', '--older-than', '0s',
                        '--servers-command', servers, '--migrations-command', MIGRATIONS, *options)
+
+
+def finish(cloud, row):
+    """Checks the servers, deletes all, and checks that nothing is left."""
+    consistent(cloud, row)
+    audits(cloud, row)
+    Fleet(cloud.client).delete_all()
+    nothing_left(cloud, row)
 
 
 def nothing_left(cloud, row):

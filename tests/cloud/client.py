@@ -59,6 +59,17 @@ class Client:
         roles = self.get('identity', f'/roles?name={role}')['roles']
         self.request('identity', 'PUT', f'/projects/{project}/users/{user}/roles/{roles[0]["id"]}')
 
+    def project(self, name):
+        """Returns the id of a project."""
+        project, = self.get('identity', f'/projects?name={name}')['projects']
+        return project['id']
+
+    def register(self, type, url):
+        """Adds a service with this URL to the catalog."""
+        service = self.create('service', name=type, type=type)
+        for interface in ('public', 'internal', 'admin'):
+            self.create('endpoint', interface=interface, url=url, region_id=parts.REGION, service_id=service)
+
     # Nova.
 
     def flavor(self, name, vcpus, memory_mb=256, disk_gb=1, specs=None):
@@ -175,6 +186,9 @@ class Client:
 
     def placement_inventories(self):
         return len(self.get('placement', '/resource_providers?resources=VCPU:1')['resource_providers'])
+
+    def inventories(self, provider):
+        return self.get('placement', f'/resource_providers/{provider["uuid"]}/inventories')['inventories']
 
     def mark(self, provider, trait, marked=True):
         """Adds a trait to a provider, or takes it away."""

@@ -176,9 +176,7 @@ class Cloud:
         for type, url in (('compute', self.nova.url), ('placement', self.placement.haproxy.url),
                           ('image', f'{stand_ins.url}/image'), ('network', f'{stand_ins.url}/network'),
                           ('block-storage', f'{stand_ins.url}/volume/v3')):
-            service = admin.create('service', name=type, type=type)
-            for interface in ('public', 'internal', 'admin'):
-                admin.create('endpoint', interface=interface, url=url, region_id=parts.REGION, service_id=service)
+            admin.register(type, url)
 
     def start(self, name, *command, **options):
         """Starts a service in a session of its own; it is stopped at the end."""
@@ -204,6 +202,13 @@ class Cloud:
     def closing(self, service):
         self._stack.callback(service.stop)
         return service
+
+    def mariadb(self, name):
+        """Starts a MariaDB in a directory of its own."""
+        home = f'{self.directory}/{name}'
+        os.mkdir(home)
+        os.chmod(home, 0o711)
+        return self.closing(MariaDb(home))
 
     def run(self, *command, accepted=(0,)):
         """Runs a program to its end; returns its output."""

@@ -202,10 +202,11 @@ class Nova:
                                  env=os.environ | environment)
 
     def remove_compute(self, client, host):
-        """Stops a nova-compute without servers, and deletes its service and nodes."""
+        """Stops a nova-compute without servers, and deletes its service, if it has one yet, and its nodes."""
         self._cloud.expects_end(f'nova-{host}').stop()
-        service, = (service for service in client.services() if service['host'] == host)
-        client.request('compute', 'DELETE', f'/os-services/{service["id"]}')
+        for service in client.services():
+            if service['host'] == host:
+                client.request('compute', 'DELETE', f'/os-services/{service["id"]}')
 
     def until_ready(self, client, hosts, seconds=900):
         """Waits until all nodes are reported and mapped."""

@@ -11,7 +11,6 @@ import measure
 import parts
 import processes
 import runbook
-from databases import MariaDb
 from processes import Failed
 from services import three_nodes
 
@@ -165,13 +164,10 @@ class OpenStackPlacement:
 
     def __init__(self, cloud):
         self._cloud = cloud
-        home = f'{cloud.directory}/placement'
-        os.mkdir(home)
-        os.chmod(home, 0o711)
-        self.database = cloud.closing(MariaDb(home))
+        self.database = cloud.mariadb('placement')
         self.database.create('placement')
         self.port, = processes.free_ports(1)
-        self._home = f'{home}/etc'
+        self._home = f'{cloud.directory}/placement/etc'
         parts.write(f'{self._home}/placement.conf', '[api]\nauth_strategy = keystone\n[placement_database]\n'
                     f'connection = {self.database.url("placement")}\nmax_pool_size = 25\n'
                     f'{cloud.authtoken("placement")}')

@@ -4,6 +4,7 @@ use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use placement_machine::SimulatedDisk;
 use placement_raft_store::wire::{self, Blob, RecordVersion, WireSnapshotMeta, WireVote};
 use serde::{Deserialize, Serialize};
 use tokio::net::TcpStream;
@@ -251,18 +252,24 @@ async fn partial_snapshot_is_kept_and_one_without_room_is_not_begun() {
     assert_eq!(to.node().status().storage_failure, None);
 }
 
-/// While openraft sends entries to a member, it removes none that the member has not acknowledged.
-#[tokio::test(flavor = "multi_thread")]
-async fn member_that_acknowledges_nothing_does_not_keep_the_log_of_the_leader() {
-    let mut machines = machines(3);
+/// Starts machines whose logs are cut soon and whose disks may hang. Returns the disks.
+async fn start_with_short_logs(machines: &mut [Machine]) -> Vec<SimulatedDisk> {
     let mut disks = Vec::new();
-    for machine in &mut machines {
+    for machine in machines {
         machine.config.raft.snapshot_after = 30;
         machine.config.raft.log_keep = Some(10);
         machine.config.disk.hung_after_ms = 0;
         disks.push(disk_of(machine));
         machine.start().await;
     }
+    disks
+}
+
+/// While openraft sends entries to a member, it removes none that the member has not acknowledged.
+#[tokio::test(flavor = "multi_thread")]
+async fn member_that_acknowledges_nothing_does_not_keep_the_log_of_the_leader() {
+    let mut machines = machines(3);
+    let disks = start_with_short_logs(&mut machines).await;
     let leader = settled(&machines).await;
     let slow = (leader + 1) % 3;
     machines[leader].create(1).await;
@@ -282,17 +289,12 @@ async fn member_that_acknowledges_nothing_does_not_keep_the_log_of_the_leader() 
 #[tokio::test(flavor = "multi_thread")]
 async fn write_that_waits_at_a_follower_is_answered_after_a_snapshot() {
     let mut machines = machines(3);
-    let mut disks = Vec::new();
     for machine in &mut machines {
-        machine.config.raft.snapshot_after = 30;
-        machine.config.raft.log_keep = Some(10);
-        machine.config.disk.hung_after_ms = 0;
         machine.config.cluster.wait_ms = 60_000;
         // The leader should stay.
         machine.set_election(60_000, 61_000);
-        disks.push(disk_of(machine));
-        machine.start().await;
     }
+    let disks = start_with_short_logs(&mut machines).await;
     let leader = settled(&machines).await;
     let slow = (leader + 1) % 3;
     machines[slow].create(1).await;

@@ -2,14 +2,12 @@
 allocations of the second cell for leaked ones."""
 
 import json
-import os
 import signal
 import time
 
 import checks
 import parts
 import runbook
-from databases import MariaDb
 from fleet import Fleet
 from processes import Failed
 
@@ -55,10 +53,7 @@ def run(cloud, new_row):
 
         cell.resume()
         is_same(row, grown(before, len(boots)), usage(client), 'the cell is back')
-        checks.consistent(cloud, row)
-        checks.audits(cloud, row)
-        fleet.delete_all()
-        checks.nothing_left(cloud, row)
+        checks.finish(cloud, row)
     finally:
         cell.remove()
     row.must(len(client.providers()) == cloud.hosts, f'{len(client.providers())} providers are left')
@@ -71,10 +66,7 @@ class Cell:
         self._cloud = cloud
         self._nova = cloud.nova
         self._is_down = False
-        home = f'{cloud.directory}/{NAME}'
-        os.mkdir(home)
-        os.chmod(home, 0o711)
-        self._database = cloud.closing(MariaDb(home))
+        self._database = cloud.mariadb(NAME)
         self._database.create(f'nova_{NAME}')
 
     def start(self):
@@ -110,10 +102,7 @@ class Cell:
             self.resume()
         Fleet(self._cloud.client).delete_all()
         for host in HOSTS:
-            self._cloud.expects_end(f'nova-{host}').stop()
-        for service in self._cloud.client.services():
-            if service['host'] in HOSTS:
-                self._cloud.client.request('compute', 'DELETE', f'/os-services/{service["id"]}')
+            self._nova.remove_compute(self._cloud.client, host)
         self._cloud.expects_end(f'nova-conductor-{NAME}').stop()
         self._nova.manage('cell_v2', 'delete_cell', '--force', '--cell_uuid', self._uuid)
         self._nova.restart()
@@ -143,8 +132,7 @@ class Cell:
 
 def usage(client):
     """What Nova counts against the quota of the project."""
-    project = client.get('identity', '/projects?name=demo')['projects'][0]['id']
-    quota = client.get('compute', f'/os-quota-sets/{project}/detail')['quota_set']
+    quota = client.get('compute', f'/os-quota-sets/{client.project("demo")}/detail')['quota_set']
     return {name: quota[name]['in_use'] for name in ('instances', 'cores', 'ram')}
 
 

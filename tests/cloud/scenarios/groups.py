@@ -47,15 +47,15 @@ def anti_affinity(cloud, row, most):
     apart = group(client, f'apart-{most}', 'anti-affinity', rules)
     with row.measured(cloud):
         boots = row.add(fleet.boot(COUNT, 'small', f'apart-{most}', hints={'group': apart}))
-    active = [boot for boot in boots if boot.status == 'ACTIVE']
+    active = checks.active(boots)
     full = {host: count for host, count in collections.Counter(boot.host for boot in active).items()
             if count > (most or 1)}
     row.must(not full, f'more than {most or 1} servers of the group are on one host: {full}')
     places = (most or 1) * len(cloud.nova.computes)
     row.note(f'{len(active)} of {COUNT} are ACTIVE on {places} places; {rescheduled(client, active)}')
-    row.note(f'the others: {explained(row, boots)}')
+    row.note(f'the others: {refused(row, boots)}')
     row.must(active, 'no server of the group is ACTIVE')
-    finish(cloud, row)
+    checks.finish(cloud, row)
 
 
 def affinity(cloud, row):
@@ -69,7 +69,7 @@ def affinity(cloud, row):
     hosts = {boot.host for boot in boots}
     row.must(len(hosts) == 1, f'the servers of the group are on {sorted(map(str, hosts))}')
     row.note(rescheduled(client, boots))
-    finish(cloud, row)
+    checks.finish(cloud, row)
 
 
 def mark(cloud):
@@ -101,33 +101,32 @@ def zones(cloud, row):
     for boots, allowed in ((in_zone, rest), (gold, isolated), (anywhere, set(cloud.nova.computes) - isolated)):
         wrong = [boot for boot in boots if boot.host and boot.host not in allowed]
         row.must(not wrong, f'{len(wrong)} servers are not on {sorted(allowed)}, such as {wrong[:1]}')
-    finish(cloud, row)
+    checks.finish(cloud, row)
 
 
 def traits(cloud, row, marked):
     """Servers that forbid the trait have it nowhere, and those that require it use up the nodes with it."""
     client, fleet = cloud.client, Fleet(cloud.client)
     names = {provider['name'] for provider in marked}
-    fit = sum(client.get('placement', f'/resource_providers/{provider["uuid"]}/inventories')
-              ['inventories']['VCPU']['total'] // LARGE_VCPUS for provider in marked)
+    fit = sum(client.inventories(provider)['VCPU']['total'] // LARGE_VCPUS for provider in marked)
     with row.measured(cloud):
         ordinary = row.add(fleet.boot(COUNT, ORDINARY, 'ordinary'))
         large = row.add(fleet.boot(fit + EXCESS, LARGE, 'large'))
     checks.all_active(row, ordinary)
     wrong = [boot for boot in ordinary if boot.node in names]
     row.must(not wrong, f'{len(wrong)} servers are on nodes with the forbidden trait, such as {wrong[:1]}')
-    active = [boot for boot in large if boot.status == 'ACTIVE']
+    active = checks.active(large)
     wrong = [boot for boot in active if boot.node not in names]
     row.must(not wrong, f'{len(wrong)} servers are on nodes without the required trait, such as {wrong[:1]}')
     row.must(len(active) == fit, f'{len(active)} servers with the required trait are ACTIVE, and {fit} fit')
-    explained(row, large)
+    refused(row, large)
     row.note(f'{len(active)} of {len(large)} servers are ACTIVE on {len(marked)} nodes with the required trait')
-    finish(cloud, row)
+    checks.finish(cloud, row)
 
 
-def explained(row, boots):
+def refused(row, boots):
     """Each server that is not ACTIVE found no place. Returns how many had which cause."""
-    causes = ('No valid host', 'Exhausted all hosts', 'affinity instance group policy was violated')
+    causes = (checks.NO_HOST, 'Exhausted all hosts', 'affinity instance group policy was violated')
     found = collections.Counter()
     others = []
     for boot in boots:
@@ -144,10 +143,3 @@ def rescheduled(client, boots):
     """Says how many boots Nova began again on another nova-compute."""
     attempts = collections.Counter(client.attempts(boot.id, boot.request) for boot in boots)
     return f'servers by attempts: {dict(sorted(attempts.items()))}'
-
-
-def finish(cloud, row):
-    checks.consistent(cloud, row)
-    checks.audits(cloud, row)
-    Fleet(cloud.client).delete_all()
-    checks.nothing_left(cloud, row)

@@ -40,7 +40,7 @@ def run(cloud, new_row):
 def claim(client, consumer):
     """Claims resources for a consumer that Nova does not know."""
     provider = client.providers()[0]['uuid']
-    project = client.get('identity', '/projects?name=demo')['projects'][0]['id']
+    project = client.project('demo')
     client.request('placement', 'PUT', f'/allocations/{consumer}', {
         'allocations': {provider: {'resources': {'VCPU': 1}}}, 'project_id': project, 'user_id': project,
         'consumer_generation': None, 'consumer_type': 'INSTANCE'})

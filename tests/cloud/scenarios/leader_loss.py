@@ -21,10 +21,7 @@ def run(cloud, new_row):
         row.must(injector.times, f'the boots ended before the first fault: {name}')
         cloud.placement.until_ready()
         checks.all_active(row, boots)
-        checks.consistent(cloud, row)
-        checks.audits(cloud, row)
-        fleet.delete_all()
-        checks.nothing_left(cloud, row)
+        checks.finish(cloud, row)
 
 
 class Injector:

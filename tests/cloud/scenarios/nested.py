@@ -7,8 +7,6 @@ import checks
 import devices
 from fleet import Fleet
 
-from .last_slots import explain
-
 COMPUTES = 4
 # Requested servers more than fit.
 EXCESS = 4
@@ -69,25 +67,18 @@ def use_up(cloud, row, fleet, flavor, fit):
     """Boots more servers than there are devices: all devices are used, and no server holds a part of what it wants."""
     with row.measured(cloud):
         boots = row.add(fleet.boot(fit + EXCESS, flavor, flavor))
-    at_once = count_active(boots)
+    at_once = len(checks.active(boots))
     # Of several devices of one node, Nova's scheduler tries one, and goes on to the next node if it
     # is taken.
     for _ in range(EXCESS):
-        if count_active(boots) < fit:
+        if len(checks.active(boots)) < fit:
             boots += row.add(fleet.boot(1, flavor, f'{flavor}-more'))
-    row.note(f'{at_once} of {fit} devices used by {fit + EXCESS} boots at once, {count_active(boots)} in the end')
-    row.must(count_active(boots) == fit, f'{count_active(boots)} servers are ACTIVE, and {fit} fit')
-    without = [boot for boot in boots if boot.status == 'ERROR' and 'No valid host' in boot.fault]
-    others = [boot for boot in boots if boot.status != 'ACTIVE' and boot not in without]
-    row.must(not others, f'{len(others)} servers are neither ACTIVE nor without a valid host, such as {others[:1]}')
+    row.note(f'{at_once} of {fit} devices used by {fit + EXCESS} boots at once, {len(checks.active(boots))} in the end')
+    row.must(len(checks.active(boots)) == fit, f'{len(checks.active(boots))} servers are ACTIVE, and {fit} fit')
+    without = checks.without_host(row, boots)
     checks.consistent(cloud, row)
     devices_agree(cloud, row)
-    if hasattr(cloud.placement, 'ctl'):
-        explain(cloud, row, without)
-
-
-def count_active(boots):
-    return sum(boot.status == 'ACTIVE' for boot in boots)
+    checks.explained(cloud, row, without)
 
 
 def holds_both(client, row, boot, one, two):

@@ -47,8 +47,7 @@ def register(client, endpoint):
     place = {'service_id': endpoint['service_id'], 'region_id': parts.REGION}
     defaults = [{**place, 'resource_name': name, 'default_limit': UNLIMITED} for name in RESOURCES]
     client.request('identity', 'POST', '/registered_limits', {'registered_limits': defaults})
-    project, = client.get('identity', '/projects?name=demo')['projects']
-    own = [{**place, 'project_id': project['id'], 'resource_name': name, 'resource_limit': UNLIMITED}
+    own = [{**place, 'project_id': client.project('demo'), 'resource_name': name, 'resource_limit': UNLIMITED}
            for name in LIMITED]
     created = client.request('identity', 'POST', '/limits', {'limits': own}).json()['limits']
     return {limit['resource_name']: limit['id'] for limit in created}
@@ -84,7 +83,7 @@ def one_round(cloud, row, number):
         boots = row.add(fleet.boot(COUNT, 'small', f'quota-{number}', threads=COUNT))
     refused = [boot for boot in boots if boot.status == 'REFUSED' and ' 403 ' in boot.fault]
     undone = [boot for boot in boots if boot.status == 'ERROR' and 'over a limit' in boot.fault]
-    active = [boot for boot in boots if boot.status == 'ACTIVE']
+    active = checks.active(boots)
     others = [boot for boot in boots if boot not in refused + undone + active]
     row.must(not others, f'{len(others)} boots failed, but not by the limit, such as {others[:1]}')
     consumers = client.allocations()

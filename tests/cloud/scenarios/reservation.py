@@ -8,15 +8,12 @@ import parts
 from blazar import FREEPOOL, Blazar, Lease
 from fleet import Boot
 
-from .last_slots import explain
-
 # Nodes that are given to Blazar.
 NODES = 2
 VCPUS = 4
 # Instances of a size, and instances of a flavor.
 SIZE = {'resource_type': 'virtual:instance', 'vcpus': VCPUS, 'memory_mb': 256, 'disk_gb': 1, 'resource_properties': ''}
 FLAVOR = {'resource_type': 'flavor:instance', 'flavor_id': 'with-trait'}
-NO_HOST = 'No valid host'
 NO_ROOM = 'Not enough hosts available'
 
 
@@ -44,8 +41,7 @@ def chosen(cloud):
     """Returns nodes that have a nova-compute of their own: aggregates consist of nova-computes, not of nodes."""
     hosts = cloud.nova.singles[:NODES]
     return [hypervisor['hypervisor_hostname']
-            for hypervisor in cloud.client.get('compute', '/os-hypervisors/detail')['hypervisors']
-            if hypervisor['service']['host'] in hosts]
+            for hypervisor in cloud.client.hypervisors() if hypervisor['service']['host'] in hosts]
 
 
 def reserve(cloud, row, blazar, nodes):
@@ -56,7 +52,7 @@ def reserve(cloud, row, blazar, nodes):
         nested = providers.get(f'blazar_{node}', {})
         row.must(nested.get('parent_provider_uuid') == providers[node]['uuid'],
                  f'no provider of Blazar is below {node}: {nested}')
-    slots = {node: vcpus_of(client, providers[node]) // VCPUS for node in nodes}
+    slots = {node: client.inventories(providers[node])['VCPU']['total'] // VCPUS for node in nodes}
     without_lease(cloud, row, next(iter(nodes)))
     leases = all_room_twice(row, user, sum(slots.values()))
     for lease in leases:
@@ -82,20 +78,11 @@ def tenant(client, blazar):
     return blazar.client('tenant', 'tenant', parts.SERVICE_PASSWORD)
 
 
-def vcpus_of(client, provider):
-    return inventories_of(client, provider)['VCPU']['total']
-
-
-def inventories_of(client, provider):
-    return client.get('placement', f'/resource_providers/{provider["uuid"]}/inventories')['inventories']
-
-
 def without_lease(cloud, row, node):
     """A boot without a lease does not get an empty node of Blazar: the filter refuses what Placement offers."""
     boots = boot(cloud.client, cloud.client, 'no-lease', 'small', 1, hypervisor_hostname=node)
     refused(row, cloud.client, boots)
-    if hasattr(cloud.placement, 'ctl'):
-        explain(cloud, row, boots)
+    checks.explained(cloud, row, boots)
     cloud.client.delete(boots[0].id)
 
 
@@ -117,13 +104,12 @@ def boot_more_than_fit(cloud, row, user, leases, fit):
     with concurrent.futures.ThreadPoolExecutor(len(leases)) as pool:
         by_lease = list(pool.map(lambda lease: boot(client, user, lease.name, lease.reservation, wanted), leases))
     boots = row.add(sum(by_lease, []))
-    active = [boot for boot in boots if boot.status == 'ACTIVE']
+    active = checks.active(boots)
     without = [boot for boot in boots if boot not in active]
     row.note(f'{len(active)} of {len(boots)} instances are ACTIVE, {fit} fit')
     row.must(len(active) == fit, f'{len(active)} instances are ACTIVE, and {fit} fit')
     refused(row, client, without)
-    if hasattr(cloud.placement, 'ctl'):
-        explain(cloud, row, without)
+    checks.explained(cloud, row, without)
     for lease, own in zip(leases, by_lease):
         holds(row, client, lease, [boot for boot in own if boot in active])
 
@@ -146,7 +132,7 @@ def refused(row, client, boots):
     """These boots have found no host, and hold nothing."""
     held = client.allocations()
     for boot in boots:
-        row.must(NO_HOST in boot.fault, f'{boot} failed for another reason')
+        row.must(checks.NO_HOST in boot.fault, f'{boot} failed for another reason')
         row.must(boot.id not in held, f'{boot} holds {held.get(boot.id)}')
 
 
@@ -156,7 +142,7 @@ def holds(row, client, lease, boots):
     for boot in boots:
         server = client.server(boot.id)
         node, flavor = server['OS-EXT-SRV-ATTR:hypervisor_hostname'], server['flavor']
-        expected = {node: {'VCPU': flavor['vcpus'], 'MEMORY_MB': flavor['ram'], 'DISK_GB': flavor['disk']},
+        expected = {node: checks.resources(flavor),
                     f'blazar_{node}': {lease.resource_class: 1}}
         row.must(held.get(boot.id) == expected, f'{boot.name} holds {held.get(boot.id)}, not {expected}')
 
@@ -185,7 +171,7 @@ def reservations(client, nodes):
         node = provider['name'].removeprefix('blazar_')
         if node in nodes and node != provider['name']:
             found |= {(node, name): inventory['total']
-                      for name, inventory in inventories_of(client, provider).items()}
+                      for name, inventory in client.inventories(provider).items()}
     return found
 
 
@@ -193,9 +179,7 @@ def lease_of_flavor(cloud, row, user, nodes, amount):
     """A lease of all room for a flavor with a trait, which the user deletes; in the meantime another lease is refused.
     A part of Placement is killed before the begin and before the end."""
     client = cloud.client
-    client.flavor(FLAVOR['flavor_id'], VCPUS)
-    client.request('compute', 'POST', f'/flavors/{FLAVOR["flavor_id"]}/os-extra_specs',
-                   {'extra_specs': {'trait:COMPUTE_NODE': 'required'}})
+    client.flavor(FLAVOR['flavor_id'], VCPUS, specs={'trait:COMPUTE_NODE': 'required'})
     row.note(f'{cloud.placement.kill()}, before a lease of a flavor')
     lease = Lease(user, 'of-a-flavor', amount=amount, **FLAVOR)
     if not row.must(not lease.refusal, f'the lease of a flavor is refused: {lease.refusal}'):

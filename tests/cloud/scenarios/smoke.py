@@ -28,7 +28,4 @@ def run(cloud, new_row):
     client.until(server, 'VERIFY_RESIZE')
     client.act(server, 'confirmResize')
     client.until(server, 'ACTIVE')
-    checks.consistent(cloud, row)
-    checks.audits(cloud, row)
-    fleet.delete_all()
-    checks.nothing_left(cloud, row)
+    checks.finish(cloud, row)

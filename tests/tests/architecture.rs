@@ -10,7 +10,7 @@ use std::process::Command;
 use serde::Deserialize;
 
 /// Crate, and the crates that it must not depend on, directly or indirectly.
-const MUST_NOT_REACH: [(&str, &[&str]); 13] = [
+const MUST_NOT_REACH: [(&str, &[&str]); 14] = [
     (
         "placement-model",
         &[
@@ -61,6 +61,17 @@ const MUST_NOT_REACH: [(&str, &[&str]); 13] = [
     ),
     (
         "placement-client",
+        &[
+            "openraft",
+            "rocksdb",
+            "axum",
+            "clap",
+            "placement-model",
+            "placement-words",
+        ],
+    ),
+    (
+        "placementctl",
         &["openraft", "rocksdb", "axum", "placement-model"],
     ),
     (
@@ -234,6 +245,7 @@ fn injected_bugs() -> Vec<String> {
         "node/transfer/src",
         "node/web/src",
         "client/src",
+        "client/placementctl/src",
     ];
     let lines = crates.map(|sources| lines_with(&root().join(sources), &["mutant!(\""]));
     lines.concat()

@@ -35,7 +35,7 @@ const SYNCS: [&str; 19] = [
 ];
 
 /// Source folders that write files, and whether `sync` always means a file sync there.
-const SOURCES: [(&str, bool); 12] = [
+const SOURCES: [(&str, bool); 13] = [
     ("raft-store/src", true),
     ("node/src", false),
     ("node/base/src", false),
@@ -46,6 +46,7 @@ const SOURCES: [(&str, bool); 12] = [
     ("node/audit/src", false),
     ("node/policy/src", false),
     ("client/src", false),
+    ("client/placementctl/src", false),
     ("model/src", false),
     ("model/naive/src", false),
 ];

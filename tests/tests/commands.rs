@@ -40,7 +40,8 @@ fn page() -> String {
     let mut page = "# Commands\n\n\
         The output of `-h` for each command; for some commands, `--help` prints more. Options that several commands \
         share are shown only with the first one. [Settings](configuration.md), which most commands of `placementd` \
-        accept, are omitted. For usage, see [operations.md](operations.md) and [placementctl.md](placementctl.md).\n\n\
+        accept, are omitted. For usage, see [the pages for operators](operate/README.md) and \
+        [placementctl.md](placementctl.md).\n\n\
         Generated: `PLACEMENT_WRITE_DOCS=1 cargo test --workspace --test black_box -- commands::` writes this page.\n"
         .to_owned();
     let mut seen = HashSet::new();

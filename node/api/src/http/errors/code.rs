@@ -71,7 +71,7 @@ codes! {
     /// 400, 413, 414: the request exceeds a limit, which the message names; 413 also if its log
     /// entry would exceed 4 MiB.
     pub(crate) LIMIT_EXCEEDED = "placement.limit_exceeded";
-    /// 403: a write to a [backup](operations.md#look-at-a-backup), which is read-only.
+    /// 403: a write to a [backup](operate/backups.md#look-at-a-backup), which is read-only.
     pub(crate) READ_ONLY = "placement.read_only";
     /// 408: the body took more than 60 s, paused for 10 s, or was slower than 64 KiB/s.
     pub(crate) BODY_TOO_SLOW = "placement.body_too_slow";
@@ -93,7 +93,7 @@ codes! {
     /// 503: the [partition](regions.md#many-clouds) does not exist; no effect.
     pub(crate) NO_PARTITION = "placement.partition.not_found";
     /// 503: this node or the leader is overloaded, or this user, address or partition has used up
-    /// its [share of this node](operations.md#limits-per-caller); no effect; retry with exponential
+    /// its [share of this node](operate/callers.md#shares); no effect; retry with exponential
     /// backoff.
     pub(crate) BUSY = "placement.unavailable.busy";
     /// 503: Keystone does not answer (cached tokens still work); no effect; retry with exponential

@@ -76,21 +76,15 @@ def main():
 
 
 def parse():
-    parser = argparse.ArgumentParser(
-        prog='scripts/conformance',
-        description='Runs the whole gabbi suite of openstack-placement 16.0.0 over HTTP, each '
-                    'request to a node chosen at random.')
-    parser.add_argument('files', nargs='*', metavar='FILE',
-                        help='only these files of the suite, e.g. "granular*" (default: all)')
-    parser.add_argument('--seed', type=int, help='seed of the choice of nodes (default: random)')
-    parser.add_argument('--partition', action='store_true',
-                        help='run the suite in a partition, with random writes to another')
+    # scripts/conformance describes the options.
+    parser = argparse.ArgumentParser(prog='scripts/conformance')
+    parser.add_argument('files', nargs='*', metavar='FILE')
+    parser.add_argument('--seed', type=int)
+    parser.add_argument('--partition', action='store_true')
     parser.add_argument('--reference', dest='cluster', action='store_const',
                         const=[sys.executable, os.path.join(HERE, 'reference.py')],
-                        default=[os.path.join(os.path.dirname(HERE), 'scripts', 'run-cluster')],
-                        help='run the suite on openstack-placement itself, to test the runner')
-    parser.add_argument('--dumps', metavar='DIRECTORY',
-                        help='with --reference: write a dump of the database after each file there')
+                        default=[os.path.join(os.path.dirname(HERE), 'scripts', 'run-cluster')])
+    parser.add_argument('--dumps', metavar='DIR')
     return parser.parse_args()
 
 

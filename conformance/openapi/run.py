@@ -56,20 +56,12 @@ def operations(document):
 
 
 def parse():
-    parser = argparse.ArgumentParser(
-        prog='scripts/schemathesis',
-        description='Sends valid and invalid requests generated from the OpenAPI document of a node, '
-                    'and fails on a 5xx and on any status, header or body that the document does '
-                    'not contain.')
-    parser.add_argument('--seed', type=int, default=1, help='seed of the cases (default: 1)')
-    parser.add_argument('--cases', type=int, default=30,
-                        help='maximum number of random cases per operation and pass, in addition to '
-                             'those from the document (default: 30)')
-    parser.add_argument('--cluster', metavar='COMMAND',
-                        default=os.path.join(ROOT, 'scripts', 'run-cluster'),
-                        help='command that starts and stops the node (default: scripts/run-cluster)')
-    parser.add_argument('rest', nargs='*', metavar='OPTION',
-                        help='after --: options for schemathesis, e.g. --include-path /traits')
+    # scripts/schemathesis describes the options.
+    parser = argparse.ArgumentParser(prog='scripts/schemathesis')
+    parser.add_argument('--seed', type=int, default=1)
+    parser.add_argument('--cases', type=int, default=30)
+    parser.add_argument('--cluster', default=os.path.join(ROOT, 'scripts', 'run-cluster'))
+    parser.add_argument('rest', nargs='*')
     return parser.parse_args()
 
 

@@ -8,6 +8,8 @@
 repository=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 placementd_cache=${XDG_CACHE_HOME:-$HOME/.cache}/placementd
 
+# shellcheck source=scripts/lib/arguments.sh
+. "$repository/scripts/lib/arguments.sh"
 # shellcheck source=scripts/lib/libclang.sh
 . "$repository/scripts/lib/libclang.sh"
 # shellcheck source=scripts/lib/needs.sh

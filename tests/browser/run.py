@@ -38,17 +38,12 @@ OUTAGE_S_MAX = 30
 
 
 def parse():
-    parser = argparse.ArgumentParser(
-        prog='scripts/browser',
-        description='Drives Chromium over the pages of placementctl web: console, origins, sizes, axe-core, without '
-                    'script, on a phone, by keyboard, and while leaders are killed. Prints how long each page takes '
-                    'to its first byte.')
-    parser.add_argument('--full', action='store_true',
-                        help='5,000 hosts, more pages of each kind, leaders killed for two minutes')
-    parser.add_argument('--hosts', type=int, help='number of hosts, at least 110 (default: 200; with --full 5,000)')
-    parser.add_argument('--screenshots', metavar='DIR',
-                        help='take screenshots of four pages: light, dark and on a phone')
-    parser.add_argument('--release', action='store_true', help='use a release build, which scripts/browser creates')
+    # scripts/browser describes the options.
+    parser = argparse.ArgumentParser(prog='scripts/browser')
+    parser.add_argument('--full', action='store_true')
+    parser.add_argument('--hosts', type=int)
+    parser.add_argument('--screenshots', metavar='DIR')
+    parser.add_argument('--release', action='store_true')
     return parser.parse_args()
 
 

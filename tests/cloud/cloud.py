@@ -56,14 +56,13 @@ def interrupt(*_):
 
 
 def parse():
-    parser = argparse.ArgumentParser(prog='scripts/cloud', description=__doc__)
-    parser.add_argument('--placement', choices=('ours', 'upstream', 'both'), default='ours',
-                        help='default: %(default)s')
-    parser.add_argument('--hosts', type=int, default=100, help='compute nodes; default: %(default)s')
-    parser.add_argument('--only', metavar='NAME,…',
-                        help=f'scenarios to run, of: {", ".join(scenarios.ALL)}; `none` runs none')
-    parser.add_argument('--keep', action='store_true', help='leave the cloud running until Ctrl-C')
-    parser.add_argument('--debug', action='store_true', help='run debug builds of placementd and placementctl')
+    # scripts/cloud describes the options.
+    parser = argparse.ArgumentParser(prog='scripts/cloud')
+    parser.add_argument('--placement', choices=('ours', 'upstream', 'both'), default='ours')
+    parser.add_argument('--hosts', type=int, default=100)
+    parser.add_argument('--only', metavar='NAME,…')
+    parser.add_argument('--keep', action='store_true')
+    parser.add_argument('--debug', action='store_true')
     options = parser.parse_args()
     names = (options.only or ','.join(scenarios.ALL)).split(',')
     options.scenarios = [] if names == ['none'] else names

@@ -45,11 +45,12 @@ def main():
 
 
 def parse():
-    parser = argparse.ArgumentParser(prog='scripts/drill', description=__doc__)
-    parser.add_argument('--hosts', type=int, default=100, help='default: %(default)s')
-    parser.add_argument('--consumers', type=int, default=300, help='default: %(default)s')
-    parser.add_argument('--database', choices=DATABASES, default='mariadb', help='default: %(default)s')
-    parser.add_argument('--release', action='store_true', help='run the binaries of a release')
+    # scripts/drill describes the options.
+    parser = argparse.ArgumentParser(prog='scripts/drill')
+    parser.add_argument('--hosts', type=int, default=100)
+    parser.add_argument('--consumers', type=int, default=300)
+    parser.add_argument('--database', choices=DATABASES, default='mariadb')
+    parser.add_argument('--release', action='store_true')
     return parser.parse_args()
 
 

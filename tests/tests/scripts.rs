@@ -155,6 +155,7 @@ impl Machine {
 #[derive(Debug)]
 struct Ran {
     succeeded: bool,
+    code: Option<i32>,
     out: String,
     err: String,
 }
@@ -164,6 +165,7 @@ impl From<Output> for Ran {
         let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap().trim().to_owned();
         Self {
             succeeded: output.status.success(),
+            code: output.status.code(),
             out: text(output.stdout),
             err: text(output.stderr),
         }
@@ -470,6 +472,20 @@ fn invalid_arguments_are_refused_before_anything_is_built() {
     for (line, words) in [
         ("test --only every", "does not know \"--only every\""),
         ("test --only", "does not know \"--only\""),
+        (
+            "verify --only fmt,every",
+            "does not know \"--only fmt,every\"",
+        ),
+        ("verify --only ,fmt", "does not know"),
+        ("verify fmt", "does not know \"fmt\""),
+        ("fix everything", "does not know \"everything\""),
+        ("nightly --only x", "does not know \"--only\""),
+        ("bench compare --host 5", "does not know \"--host\""),
+        ("cloud smoke", "does not know \"smoke\""),
+        ("conformance traits --seeds 7", "does not know \"--seeds\""),
+        ("schemathesis --case=7 -- --x", "does not know \"--case=7\""),
+        ("browser -s", "does not know \"-s\""),
+        ("drill --hosts 5 --debug", "does not know \"--debug\""),
         ("install --prefix", "--prefix needs a directory"),
         ("install --prefix --from", "--prefix needs a directory"),
         ("install /usr", "does not know \"/usr\""),
@@ -485,13 +501,54 @@ fn invalid_arguments_are_refused_before_anything_is_built() {
     ] {
         let (script, arguments) = line.split_once(' ').unwrap();
         let arguments: Vec<_> = arguments.split(' ').collect();
-        let ran = Machine::new().run_script(script, &arguments);
+        let machine = Machine::new();
+        let ran = machine.run_script(script, &arguments);
         ran.fails_with(words);
+        let is_unknown = words.starts_with("does not know");
+        assert!(!is_unknown || ran.code == Some(2), "{ran:?}");
+        assert_eq!(machine.installed(), Vec::<String>::new());
     }
-    for script in ["test", "install", "package", "book"] {
-        let ran = Machine::new().run_script(script, &["--help"]);
-        assert!(ran.succeeds().contains("usage:"), "{ran:?}");
+}
+
+#[test]
+fn scripts_print_their_help_before_anything_is_built() {
+    // Programs of the workspace print the help of these scripts; `env` is sourced.
+    let others = ["env", "run-cluster", "simulate", "torture"];
+    let mut printed = 0;
+    for entry in fs::read_dir(repository().join("scripts")).unwrap() {
+        let entry = entry.unwrap();
+        let name = entry.file_name().into_string().unwrap();
+        if entry.file_type().unwrap().is_dir() || others.contains(&name.as_str()) {
+            continue;
+        }
+        let machine = Machine::new().program("cargo", "exit 1");
+        let ran = machine.run_script(&name, &["--help"]);
+        let usage = format!("usage: scripts/{name}");
+        assert!(ran.succeeds().contains(&usage), "{ran:?}");
+        assert_eq!(machine.installed(), Vec::<String>::new());
+        printed += 1;
     }
+    assert!(printed > 10, "only {printed} were found");
+}
+
+#[test]
+fn verify_runs_the_selected_parts_only() {
+    let machine =
+        Machine::new().program("cargo", r#"echo "cargo 1.99.0"; echo "$*" >>"$HOME/runs""#);
+    machine.run_script("verify", &["--only", "fmt"]).succeeds();
+    let runs = fs::read_to_string(machine.path("home/runs")).unwrap();
+    assert!(runs.contains("fmt --all -- --check"), "{runs}");
+    assert!(!runs.contains("clippy"), "{runs}");
+}
+
+#[test]
+fn readme_and_help_agree_on_the_minutes_of_the_suite() {
+    let help = Machine::new().run_script("test", &["--help"]);
+    let (before, _) = help.succeeds().split_once(" minutes").unwrap();
+    let minutes = before.rsplit(' ').next().unwrap();
+    let readme = fs::read_to_string(repository().join("README.md")).unwrap();
+    let sentence = format!("`scripts/test` takes {minutes} minutes");
+    assert!(readme.contains(&sentence), "{sentence}");
 }
 
 #[test]

@@ -190,7 +190,13 @@ impl ModelPair {
     fn check_content(&self, filter: &ConsumerFilter) {
         let (state, naive) = (&self.state, &self.naive);
         let class = filter.class.as_ref();
-        for by in [CapacityBy::Class, CapacityBy::Aggregate, CapacityBy::Trait] {
+        for by in [
+            CapacityBy::Class,
+            CapacityBy::Aggregate,
+            CapacityBy::Trait,
+            CapacityBy::Provider,
+            CapacityBy::Tree,
+        ] {
             for class in [None, class] {
                 let expected = naive.capacity(class, by);
                 let rows = expected.capacity.len();

@@ -624,7 +624,7 @@ fn queries() -> Vec<String> {
         rows = rows.consumer(n, "INSTANCE", (0..n).map(|p| (p + 1, p)));
         rows.state()
     };
-    let all: [(&str, Query); 15] = [
+    let all: [(&str, Query); 17] = [
         ("all providers", |state, n| {
             assert_eq!(found(state, &ProviderFilter::default()), n + 1);
         }),
@@ -675,6 +675,12 @@ fn queries() -> Vec<String> {
         }),
         ("the capacity by trait", |state, n| {
             assert_eq!(capacity_rows(state, CapacityBy::Trait), n);
+        }),
+        ("the capacity by provider", |state, n| {
+            assert_eq!(capacity_rows(state, CapacityBy::Provider), 2 * n);
+        }),
+        ("the capacity by tree", |state, n| {
+            assert_eq!(capacity_rows(state, CapacityBy::Tree), n);
         }),
         ("all consumers", |state, n| {
             let filter = ConsumerFilter::default();

@@ -13,9 +13,9 @@ pub(crate) struct CapacityArgs {
     /// Show only this resource class.
     #[arg(long)]
     class: Option<String>,
-    /// Group the sums by resource class alone, or also by aggregate or trait. A provider counts in
-    /// each of its aggregates or traits.
-    #[arg(long, value_parser = ["class", "aggregate", "trait"], default_value = "class")]
+    /// Group the sums by resource class alone, or also by aggregate, trait, provider or tree. A
+    /// provider counts in each of its aggregates or traits.
+    #[arg(long, value_parser = ["class", "aggregate", "trait", "provider", "tree"], default_value = "class")]
     by: String,
 }
 
@@ -33,13 +33,20 @@ pub(crate) async fn show(content: &Content, args: CapacityArgs) -> anyhow::Resul
     content.source.output.rows(summed(answer))
 }
 
-/// A row for each class, or for each class and aggregate or trait.
+/// A row for each class, or for each class and aggregate, trait, provider or tree.
 pub(crate) fn summed(answer: CapacityReport<'static>) -> Rows<ClassCapacity<'static>> {
     let rows = Rows::new(answer.capacity).column("class", |row| row.class.clone());
     let rows = match answer.by {
         CapacityBy::Class => rows,
         CapacityBy::Aggregate => rows.column("aggregate", |row| row.aggregate.clone()),
         CapacityBy::Trait => rows.column("trait", |row| row.r#trait.clone()),
+        CapacityBy::Provider | CapacityBy::Tree => rows
+            .column("provider", |row| {
+                row.provider.as_ref().map(|one| one.name.clone())
+            })
+            .wide("uuid", |row| {
+                row.provider.as_ref().map(|one| one.uuid.clone())
+            }),
     };
     rows.column("providers", |row| row.providers)
         .wide("total", |row| row.total)

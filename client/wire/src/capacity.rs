@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use serde::{Deserialize, Serialize};
 
 use crate::number::Capacity;
+use crate::trees::NamedProvider;
 
 /// Grouping of sums in addition to the resource class.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -17,6 +18,10 @@ pub enum CapacityBy {
     Aggregate,
     /// Group by trait of the provider itself.
     Trait,
+    /// Each provider by itself.
+    Provider,
+    /// Group by tree.
+    Tree,
 }
 
 /// Response of `GET /placementd/v1/capacity`.
@@ -25,12 +30,12 @@ pub enum CapacityBy {
 pub struct CapacityReport<'a> {
     /// Grouping of the request.
     pub by: CapacityBy,
-    /// Sorted by class, then by aggregate or trait.
+    /// Sorted by class, then by aggregate, trait or UUID of the provider.
     pub capacity: Vec<ClassCapacity<'a>>,
 }
 
 /// Sums over the inventories of one class, in units of the class: of all providers, of the members
-/// of one aggregate, or of the providers with one trait.
+/// of one aggregate, of the providers with one trait, of one provider or of one tree.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ClassCapacity<'a> {
@@ -42,6 +47,9 @@ pub struct ClassCapacity<'a> {
     /// Name of the trait, with [`CapacityBy::Trait`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub r#trait: Option<Cow<'a, str>>,
+    /// The provider, with [`CapacityBy::Provider`]; the root, with [`CapacityBy::Tree`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub provider: Option<NamedProvider<'a>>,
     /// Number of providers with an inventory.
     pub providers: u64,
     /// Number of existing units.

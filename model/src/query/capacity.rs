@@ -2,11 +2,14 @@
 
 use std::collections::BTreeMap;
 
+use super::NamedProvider;
 use crate::state::State;
 use crate::state::change::TraitId;
 use crate::state::indexes::offer;
 use crate::state::tree::{Node, Stock};
-use crate::types::{AggregateUuid, Capacity, ResourceClassName, TraitName};
+use crate::types::{
+    AggregateUuid, Capacity, ProviderName, ProviderUuid, ResourceClassName, TraitName,
+};
 
 /// The second key by which sums are grouped, in addition to the class.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -17,6 +20,10 @@ pub enum CapacityBy {
     Aggregate,
     /// Sums per trait of the provider itself.
     Trait,
+    /// Each provider by itself.
+    Provider,
+    /// Sums per tree.
+    Tree,
 }
 
 /// Capacity sums of the whole state.
@@ -24,13 +31,13 @@ pub enum CapacityBy {
 pub struct CapacityReport {
     /// The requested second key.
     pub by: CapacityBy,
-    /// Sorted by the name of the class, then by aggregate or trait. Classes without an inventory
-    /// are omitted.
+    /// Sorted by the name of the class, then by aggregate, trait or UUID of the provider. Classes
+    /// without an inventory are omitted.
     pub capacity: Vec<ClassCapacity>,
 }
 
-/// Sums of one class over all providers, or over the members of one aggregate, or over the
-/// providers with one trait.
+/// Sums of one class over all providers, over the members of one aggregate, the providers with one
+/// trait, or the providers of one tree; or the inventory of one provider.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ClassCapacity {
     /// The class of the summed inventories.
@@ -39,6 +46,9 @@ pub struct ClassCapacity {
     pub aggregate: Option<AggregateUuid>,
     /// The trait; set only with [`CapacityBy::Trait`].
     pub trait_name: Option<TraitName>,
+    /// The provider, or the root of the tree; set only with [`CapacityBy::Provider`] and
+    /// [`CapacityBy::Tree`].
+    pub provider: Option<NamedProvider>,
     /// The sums over these providers.
     pub sums: CapacitySums,
 }
@@ -106,18 +116,27 @@ impl CapacitySums {
     }
 }
 
-/// The second key: an aggregate, a trait or neither.
-type Facet<'a> = (Option<&'a AggregateUuid>, Option<TraitId>);
+/// The second key: an aggregate, a trait, a provider or nothing.
+type Facet<'a> = (
+    Option<&'a AggregateUuid>,
+    Option<TraitId>,
+    Option<(ProviderUuid, &'a ProviderName)>,
+);
 
 /// The second keys whose sums include the inventories of a provider.
 fn facets<'a>(by: CapacityBy, root: &'a Node, node: &'a Node) -> Vec<Facet<'a>> {
     match by {
-        CapacityBy::Class => vec![(None, None)],
+        CapacityBy::Class => vec![(None, None, None)],
         CapacityBy::Aggregate => {
             let all = root.aggregates.union(&node.aggregates);
-            all.map(|one| (Some(one), None)).collect()
+            all.map(|one| (Some(one), None, None)).collect()
         }
-        CapacityBy::Trait => node.traits.iter().map(|id| (None, Some(*id))).collect(),
+        CapacityBy::Trait => {
+            let all = node.traits.iter();
+            all.map(|id| (None, Some(*id), None)).collect()
+        }
+        CapacityBy::Provider => vec![(None, None, Some((node.uuid, &node.name)))],
+        CapacityBy::Tree => vec![(None, None, Some((root.uuid, &root.name)))],
     }
 }
 
@@ -149,11 +168,12 @@ impl State {
         }
         let mut rows: BTreeMap<_, CapacitySums> = BTreeMap::new();
         for (facets, classes) in shared {
-            for (aggregate, id) in facets {
+            for (aggregate, id, provider) in facets {
                 let trait_name = id.map(|id| self.trait_name(id));
                 for (class, sums) in &classes {
                     let class = self.resource_class_name(*class);
-                    let row = rows.entry((class, aggregate, trait_name)).or_default();
+                    let key = (class, aggregate, trait_name, provider);
+                    let row = rows.entry(key).or_default();
                     row.add(sums);
                 }
                 if rows.len() > rows_max {
@@ -163,12 +183,18 @@ impl State {
         }
         let capacity = rows
             .into_iter()
-            .map(|((class, aggregate, trait_name), sums)| ClassCapacity {
-                class: class.clone(),
-                aggregate: aggregate.cloned(),
-                trait_name: trait_name.cloned(),
-                sums,
-            });
+            .map(
+                |((class, aggregate, trait_name, provider), sums)| ClassCapacity {
+                    class: class.clone(),
+                    aggregate: aggregate.cloned(),
+                    trait_name: trait_name.cloned(),
+                    provider: provider.map(|(uuid, name)| NamedProvider {
+                        uuid,
+                        name: name.clone(),
+                    }),
+                    sums,
+                },
+            );
         Some(CapacityReport {
             by,
             capacity: capacity.collect(),

@@ -49,7 +49,13 @@ fn numa_cloud() -> Cloud {
 fn sums(report: &[ClassCapacity]) -> Vec<(String, String, CapacitySums)> {
     let row = |row: &ClassCapacity| {
         let aggregate = row.aggregate.as_ref().map(ToString::to_string);
-        let facet = aggregate.or_else(|| row.trait_name.as_ref().map(ToString::to_string));
+        let facet = aggregate
+            .or_else(|| row.trait_name.as_ref().map(ToString::to_string))
+            .or_else(|| {
+                row.provider
+                    .as_ref()
+                    .map(|one| one.name.as_str().to_owned())
+            });
         (
             row.class.to_string(),
             facet.unwrap_or_default(),
@@ -143,6 +149,33 @@ fn root_lends_its_aggregates_to_its_tree_but_not_its_traits() {
     assert_eq!(found("VCPU", CapacityBy::Trait), by_trait);
     let by_trait = expected(&[("HW_CPU_X86_AVX", 200), ("HW_CPU_X86_VMX", 100)]);
     assert_eq!(found("MEMORY_MB", CapacityBy::Trait), by_trait);
+}
+
+#[test]
+fn tree_has_the_capacity_of_its_providers() {
+    let mut cloud = numa_cloud();
+    claimed(&mut cloud, "vm1", &[("numa1", &[("VCPU", 3)])]);
+    let found = |of, by| -> Vec<(String, u64, u64)> {
+        let rows = capacity(&cloud, Some(of), by).into_iter();
+        let mut rows: Vec<_> = rows
+            .map(|(name, _, sums)| (name, sums.total, sums.used))
+            .collect();
+        rows.sort();
+        rows
+    };
+    let row = |name: &str, total, used| (name.to_owned(), total, used);
+    assert_eq!(
+        found("VCPU", CapacityBy::Provider),
+        [row("cn2", 4, 0), row("numa1", 8, 3)]
+    );
+    assert_eq!(
+        found("VCPU", CapacityBy::Tree),
+        [row("cn1", 8, 3), row("cn2", 4, 0)]
+    );
+    assert_eq!(
+        found("MEMORY_MB", CapacityBy::Tree),
+        [row("cn1", 100, 0), row("cn2", 100, 0)]
+    );
 }
 
 #[test]

@@ -3,10 +3,17 @@
 use std::collections::BTreeMap;
 
 use placement_model::query::capacity::{CapacityBy, CapacityReport, CapacitySums, ClassCapacity};
-use placement_model::types::{AggregateUuid, ResourceClassName, TraitName};
+use placement_model::types::{AggregateUuid, ProviderUuid, ResourceClassName, TraitName};
 
 use super::Naive;
 use super::inventories::exact_capacity;
+
+/// Aggregate, trait or provider by which sums are grouped.
+type Facet = (
+    Option<AggregateUuid>,
+    Option<TraitName>,
+    Option<ProviderUuid>,
+);
 
 impl Naive {
     /// `GET /placementd/v1/capacity`, without a row limit.
@@ -14,14 +21,16 @@ impl Naive {
         let mut rows: BTreeMap<_, CapacitySums> = BTreeMap::new();
         for (uuid, provider) in &self.providers {
             let root = &self.providers[&self.root(uuid)];
-            let facets: Vec<(Option<AggregateUuid>, Option<TraitName>)> = match by {
-                CapacityBy::Class => vec![(None, None)],
+            let facets: Vec<Facet> = match by {
+                CapacityBy::Class => vec![(None, None, None)],
                 CapacityBy::Aggregate => (provider.aggregates.union(&root.aggregates))
-                    .map(|aggregate| (Some(aggregate.clone()), None))
+                    .map(|aggregate| (Some(aggregate.clone()), None, None))
                     .collect(),
                 CapacityBy::Trait => (provider.traits.iter())
-                    .map(|name| (None, Some(name.clone())))
+                    .map(|name| (None, Some(name.clone()), None))
                     .collect(),
+                CapacityBy::Provider => vec![(None, None, Some(*uuid))],
+                CapacityBy::Tree => vec![(None, None, Some(self.root(uuid)))],
             };
             for (name, row) in &provider.inventories {
                 if class.is_some_and(|class| class != name) {
@@ -53,15 +62,20 @@ impl Naive {
                 }
             }
         }
-        let row = |((class, (aggregate, trait_name)), sums)| ClassCapacity {
-            class,
-            aggregate,
-            trait_name,
-            sums,
-        };
+        let capacity =
+            rows.into_iter()
+                .map(
+                    |((class, (aggregate, trait_name, provider)), sums)| ClassCapacity {
+                        class,
+                        aggregate,
+                        trait_name,
+                        provider: provider.map(|uuid| self.named_provider(&uuid)),
+                        sums,
+                    },
+                );
         CapacityReport {
             by,
-            capacity: rows.into_iter().map(row).collect(),
+            capacity: capacity.collect(),
         }
     }
 }

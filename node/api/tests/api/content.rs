@@ -39,7 +39,7 @@ async fn numa_cloud() -> Cloud {
 }
 
 #[tokio::test]
-async fn capacity_is_summed_by_class_aggregate_and_trait() {
+async fn capacity_is_summed_by_class_and_by_what_the_query_names() {
     let cloud = numa_cloud().await;
     let disk = json!({
         "class": "DISK_GB", "providers": 1, "total": 100, "reserved": 0, "capacity": 100, "used": 0,
@@ -49,11 +49,18 @@ async fn capacity_is_summed_by_class_aggregate_and_trait() {
         "class": "VCPU", "providers": 2, "total": 16, "reserved": 2, "capacity": 20, "used": 3, "free": 17,
         "largest_free": 4, "free_ranges": [0, 0, 0, 1, 1],
     });
-    let with = |row: &Value, facet: &str, name: &str| {
+    let with = |row: &Value, facet: &str, name: Value| {
         let mut row = row.clone();
-        row[facet] = json!(name);
+        row[facet] = name;
         row.as_object_mut().unwrap().remove("free_ranges");
         row
+    };
+    let provider = |number| json!({"uuid": uuid(number), "name": format!("provider {number}")});
+    let of_node = |number, used: u64| {
+        json!({
+            "class": "VCPU", "provider": provider(number), "providers": 1, "total": 8, "reserved": 1,
+            "capacity": 10, "used": used, "free": 10 - used, "largest_free": 4,
+        })
     };
     for (query, by, rows) in [
         ("", "class", vec![disk.clone(), vcpus.clone()]),
@@ -62,12 +69,25 @@ async fn capacity_is_summed_by_class_aggregate_and_trait() {
         (
             "?by=aggregate&class=VCPU",
             "aggregate",
-            vec![with(&vcpus, "aggregate", &uuid(90))],
+            vec![with(&vcpus, "aggregate", json!(uuid(90)))],
         ),
         (
             "?by=trait",
             "trait",
-            vec![with(&disk, "trait", "HW_CPU_X86_AVX")],
+            vec![with(&disk, "trait", json!("HW_CPU_X86_AVX"))],
+        ),
+        (
+            "?by=tree",
+            "tree",
+            vec![
+                with(&disk, "provider", provider(1)),
+                with(&vcpus, "provider", provider(1)),
+            ],
+        ),
+        (
+            "?by=provider&class=VCPU",
+            "provider",
+            vec![of_node(2, 3), of_node(3, 0)],
         ),
     ] {
         let found = cloud.read(&format!("{CAPACITY}{query}")).await;
@@ -263,7 +283,7 @@ async fn invalid_queries_are_refused_with_the_valid_form() {
         ("capacity?colour=red", "known are 'class', 'by'"),
         (
             "capacity?by=colour",
-            "is not one of ['class', 'aggregate', 'trait']",
+            "is not one of ['class', 'aggregate', 'trait', 'provider', 'tree']",
         ),
         ("capacity?by=", "is not one of"),
         (

@@ -113,7 +113,7 @@ fn right_requests() -> Vec<Sent> {
         ("PUT", "/traits/CUSTOM_Y", &none),
         ("DELETE", "/traits/CUSTOM_UNUSED", &none),
         ("GET", "/usages?project_id=p", &none),
-        ("GET", "/placementd/v1/capacity?class=VCPU&by=trait", &none),
+        ("GET", "/placementd/v1/capacity?class=VCPU&by=tree", &none),
         (
             "GET",
             "/placementd/v1/consumers?type=unknown&older_than=5&several_trees=true&limit=5",

@@ -11,13 +11,16 @@ use crate::http::edge::request_context::RequestContext;
 use crate::http::errors::{ApiError, code, to_json};
 use crate::http::wire::own;
 
-/// `GET /placementd/v1/capacity`, per class, or with `by` per aggregate or trait too.
+/// `GET /placementd/v1/capacity`, per class, or with `by` per aggregate, trait, provider or tree
+/// too.
 pub(crate) async fn list(context: &RequestContext) -> Result<Answer, ApiError> {
     let query = context.query()?;
     query.check_once(context.head.route, context.head.version)?;
     let by = match query.last("by") {
         Some("aggregate") => CapacityBy::Aggregate,
         Some("trait") => CapacityBy::Trait,
+        Some("provider") => CapacityBy::Provider,
+        Some("tree") => CapacityBy::Tree,
         _ => CapacityBy::Class,
     };
     let view = context.view().await?;
@@ -37,6 +40,8 @@ pub(super) fn shown(report: &CapacityReport) -> wire::CapacityReport<'_> {
             CapacityBy::Class => wire::CapacityBy::Class,
             CapacityBy::Aggregate => wire::CapacityBy::Aggregate,
             CapacityBy::Trait => wire::CapacityBy::Trait,
+            CapacityBy::Provider => wire::CapacityBy::Provider,
+            CapacityBy::Tree => wire::CapacityBy::Tree,
         },
         capacity: report.capacity.iter().map(row).collect(),
     }
@@ -47,12 +52,14 @@ fn row(row: &ClassCapacity) -> wire::ClassCapacity<'_> {
         class,
         aggregate,
         trait_name,
+        provider,
         sums,
     } = row;
     wire::ClassCapacity {
         class: class.as_str().into(),
         aggregate: aggregate.as_ref().map(|uuid| uuid.as_str().into()),
         r#trait: trait_name.as_ref().map(|name| name.as_str().into()),
+        provider: provider.as_ref().map(own::named),
         providers: sums.providers,
         total: sums.total,
         reserved: sums.reserved,

@@ -117,8 +117,8 @@ mod tests {
     }
 
     #[test]
-    fn document_is_up_to_date() {
-        placement_docs::assert_kept("configuration.md", &document(), "--lib config::document");
+    fn page_is_up_to_date() {
+        placement_docs::assert_kept("configuration.md", &document());
     }
 
     #[test]

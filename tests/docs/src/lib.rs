@@ -10,27 +10,27 @@ pub const COLUMNS_MAX: usize = 160;
 const ABBREVIATIONS: [&str; 4] = ["e.g.", "i.e.", "etc.", "vs."];
 
 /// Whether tests write the pages instead of comparing them, that is, `PLACEMENT_WRITE_DOCS` is set.
+/// `scripts/documents` sets it for all tests with the name `page_is_up_to_date`.
 pub fn are_written() -> bool {
     std::env::var_os("PLACEMENT_WRITE_DOCS").is_some()
 }
 
 /// Compares the committed page with the generated one, in the form that [`with_line_breaks`] gives
-/// it. `tests` are the arguments of `cargo test --workspace` that run the calling test; the failure
-/// message names them.
+/// it.
 ///
 /// # Panics
 /// If the pages differ.
-pub fn assert_kept(name: &str, page: &str, tests: &str) {
+pub fn assert_kept(name: &str, page: &str) {
     let path = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs")).join(name);
     let page = with_line_breaks(page);
+    let page = format!("<!-- `scripts/documents` writes this page -->\n\n{page}");
     if are_written() {
         std::fs::write(&path, &page).expect("docs/ is part of the repository");
     }
     let kept = std::fs::read_to_string(&path).unwrap_or_default();
     assert!(
         kept == page,
-        "docs/{name} is out of date. Generate it and review the difference:\n\
-         PLACEMENT_WRITE_DOCS=1 cargo test --workspace {tests}"
+        "docs/{name} is out of date: run scripts/documents and review the difference"
     );
 }
 

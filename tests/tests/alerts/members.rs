@@ -1,4 +1,4 @@
-//! Alerts about nodes that crash or are drained, certificates, and leader changes.
+//! Alerts about nodes that crash or are drained, certificates, leader changes, and missing backups.
 
 use std::time::Duration;
 
@@ -55,8 +55,13 @@ async fn leaders(story: &Story<'_>, cluster: &mut Cluster) {
         pause(2_500).await;
     };
     during(restart, story.fires(&["PlacementNodeRestarts"])).await;
-    story.fires(&["PlacementVersionsDiffer"]).await;
-    cluster.options_mut().binary = None;
+    story
+        .fires(&["PlacementVersionsDiffer", "PlacementNoBackups"])
+        .await;
+    let backups = cluster.directory().join("backups").display().to_string();
+    let options = cluster.options_mut();
+    options.binary = None;
+    options.flags = vec!["--backup-directory".to_owned(), backups];
     cluster.kill_9(3);
     cluster.start_node(3).unwrap();
     cluster.wait_ready(3).await.unwrap();
@@ -64,6 +69,7 @@ async fn leaders(story: &Story<'_>, cluster: &mut Cluster) {
         "PlacementLeaderChanges",
         "PlacementNodeRestarts",
         "PlacementVersionsDiffer",
+        "PlacementNoBackups",
     ];
     story.ended(&all).await;
 }

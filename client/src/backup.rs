@@ -15,7 +15,8 @@ use xxhash_rust::xxh3::xxh3_64;
 use crate::connect::Trust;
 use crate::endpoint::Endpoint;
 use crate::error::ApiError;
-use crate::transport::pool;
+use crate::failure::of_body;
+use crate::transport::{of_request, pool};
 
 const DESCRIPTION: &str = "placement-backup";
 /// Maximum time without received data; then the download fails.
@@ -79,7 +80,7 @@ impl BackupStream {
                 Ok(None) if self.frames.ended => return Ok(None),
                 Ok(None) => return Err(self.broke_off("it is incomplete")),
                 Ok(Some(Ok(frame))) => frame,
-                Ok(Some(Err(error))) => return Err(self.broke_off(&error.to_string())),
+                Ok(Some(Err(error))) => return Err(self.broke_off(&of_body(&error))),
                 Err(_) => return Err(self.broke_off(&format!("no data for {SILENCE:?}"))),
             };
             let Ok(piece) = frame.into_data() else {
@@ -112,10 +113,8 @@ async fn ask(
 ) -> Result<BackupStream, Box<dyn Error + Send + Sync>> {
     let mut request = Request::new(Full::new(Bytes::new()));
     *request.uri_mut() = endpoint.url("/v1/backup")?;
-    let answer = pool(trust, limit).request(request).await.map_err(|error| {
-        let source = error.source().map(|why| format!(": {why}"));
-        format!("{error}{}", source.unwrap_or_default())
-    })?;
+    let answer = pool(trust, limit).request(request).await;
+    let answer = answer.map_err(|error| of_request(&error))?;
     let (parts, body) = answer.into_parts();
     if parts.status != StatusCode::OK {
         let body = body.collect().await?.to_bytes();

@@ -1,5 +1,6 @@
 //! The client: settings, choice of a node, and repetition of requests.
 
+use std::pin::pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -10,13 +11,14 @@ use http::{Request, Response, StatusCode};
 use http_body_util::{BodyExt, Full};
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
-use tokio::time::{Instant, sleep_until, timeout};
+use tokio::time::{Instant, sleep, sleep_until, timeout};
 use uuid::Uuid;
 
 use crate::connect::Trust;
 use crate::consistency::{CONSISTENCY, Consistency, IndexToken, MIN_INDEX};
 use crate::endpoint::Endpoint;
 use crate::error::{ApiError, Error};
+use crate::failures::{Failure, FailureKind, Failures};
 use crate::lines::Lines;
 use crate::request::ApiRequest;
 use crate::response::ApiResponse;
@@ -29,6 +31,8 @@ const REQUEST_ID: &str = "x-openstack-request-id";
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
 const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(30);
 const PATIENCE: Duration = Duration::from_secs(30);
+/// A request without a result after this time causes a notice.
+const NOTICE_AFTER: Duration = Duration::from_secs(2);
 const PAUSE_FIRST: Duration = Duration::from_millis(50);
 const PAUSE_MAX: Duration = Duration::from_secs(1);
 
@@ -47,7 +51,11 @@ pub struct Client {
     attempt_timeout: Duration,
     patience: Duration,
     repeat_unknown: bool,
+    notice: Option<Notice>,
 }
+
+/// Receives sentences about requests that take long.
+type Notice = Arc<dyn Fn(&str) + Send + Sync>;
 
 struct Shared {
     endpoints: Vec<Endpoint>,
@@ -77,34 +85,6 @@ impl Shared {
             preferred: AtomicUsize::new(0),
             transport,
         }))
-    }
-}
-
-#[derive(Clone)]
-struct Failure {
-    reason: String,
-    /// `Retry-After` of the node.
-    retry_after: Option<Duration>,
-    /// Whether it was a write with an unknown outcome; otherwise nothing was committed.
-    unknown: bool,
-    /// Whether a node answered.
-    is_answer: bool,
-}
-
-impl Failure {
-    /// The error if there is no further attempt. `unknown`: an earlier attempt may have been
-    /// committed.
-    fn error(self, request: &ApiRequest, unknown: bool) -> Error {
-        let reason = self.reason;
-        if unknown || self.unknown {
-            Error::OutcomeUnknown(reason)
-        } else if !self.is_answer {
-            Error::Unreachable(reason)
-        } else if request.is_read() {
-            Error::Unavailable(reason)
-        } else {
-            Error::NothingCommitted { reason }
-        }
     }
 }
 
@@ -148,6 +128,7 @@ impl Client {
             attempt_timeout: ATTEMPT_TIMEOUT,
             patience: PATIENCE,
             repeat_unknown: false,
+            notice: None,
         })
     }
 
@@ -206,6 +187,13 @@ impl Client {
         self
     }
 
+    /// Calls `notice` with a sentence if a request has no result after two seconds: what failed so
+    /// far, and how long the client will go on.
+    pub fn with_notice(mut self, notice: impl Fn(&str) + Send + Sync + 'static) -> Self {
+        self.notice = Some(Arc::new(notice));
+        self
+    }
+
     /// The configured endpoints in their order.
     pub fn endpoints(&self) -> &[Endpoint] {
         &self.shared.endpoints
@@ -243,7 +231,7 @@ impl Client {
         while kept.len() <= bytes_max
             && let Some(frame) = body.frame().await
         {
-            let frame = frame.map_err(|error| Error::Unreachable(error.to_string()))?;
+            let frame = frame.map_err(|error| Error::lost(error.to_string()))?;
             kept.extend_from_slice(&frame.into_data().unwrap_or_default());
         }
         let has_more = kept.len() > bytes_max;
@@ -261,14 +249,39 @@ impl Client {
     ) -> Result<(ApiResponse, Option<Body>), Error> {
         let request = self.identified(request);
         let deadline = Instant::now() + self.patience;
+        let failures = Failures::new(&self.shared.endpoints);
+        let mut attempts = pin!(self.attempts(&request, streams, deadline, &failures));
+        // Without patience the caller waits for one answer only, and with a longer timeout for one
+        // attempt it knows that the request takes long.
+        if let Some(notice) = &self.notice
+            && self.patience > NOTICE_AFTER
+            && self.patience >= self.attempt_timeout
+        {
+            tokio::select! {
+                biased;
+                answer = &mut attempts => return answer,
+                () = sleep(NOTICE_AFTER) => {
+                    notice(&failures.so_far(deadline.duration_since(Instant::now())));
+                }
+            }
+        }
+        attempts.await
+    }
+
+    async fn attempts(
+        &self,
+        request: &ApiRequest,
+        streams: bool,
+        deadline: Instant,
+        failures: &Failures<'_>,
+    ) -> Result<(ApiResponse, Option<Body>), Error> {
         let mut nodes = Rotation::new(&self.shared);
         let mut unknown = false;
-        let mut last_answer = None;
         loop {
             let at = nodes.next();
-            let http = self.to_http(at, &request)?;
-            let answer = self.send(at, &request, http, streams).await;
-            let judge = |(response, body)| Ok((judged(&request, response)?, body));
+            let http = self.to_http(at, request)?;
+            let answer = self.send(at, request, http, streams).await;
+            let judge = |(response, body)| Ok((judged(request, response)?, body));
             let failure = match answer.and_then(judge) {
                 Ok(response) => {
                     self.shared.preferred.store(at, Ordering::Relaxed);
@@ -277,20 +290,22 @@ impl Client {
                 Err(failure) => failure,
             };
             unknown |= failure.unknown;
+            let retry_after = failure.retry_after;
+            let is_hopeless = failures.add(at, failure);
             if unknown && !self.repeat_unknown {
                 // Do not ask this node first again: it accepts requests without answering.
                 self.shared.preferred.store(at + 1, Ordering::Relaxed);
-                return Err(failure.error(&request, unknown));
+                return Err(Error::OutcomeUnknown(failures.of(at)));
             }
-            if failure.is_answer {
-                last_answer = Some(failure.clone());
+            let resume = if is_hopeless {
+                nodes.give_up(at)
+            } else {
+                nodes.pause_node(at, retry_after)
+            };
+            match resume {
+                Some(resume) if resume <= Instant::now().max(deadline) => sleep_until(resume).await,
+                _ => return Err(failures.error(request.is_read(), unknown)),
             }
-            let resume = nodes.pause_node(at, failure.retry_after);
-            if resume > Instant::now() && resume > deadline {
-                // A failed connection to another node says less than an answer.
-                return Err(last_answer.unwrap_or(failure).error(&request, unknown));
-            }
-            sleep_until(resume).await;
         }
     }
 
@@ -346,7 +361,12 @@ impl Client {
             .send(0, &request, http, false)
             .await
             .map(|(response, _)| response);
-        answer.map_err(|failure| failure.error(&request, false))
+        answer.map_err(|failure| {
+            let failures = Failures::new(&self.shared.endpoints[..1]);
+            let unknown = failure.unknown;
+            failures.add(0, failure);
+            failures.error(request.is_read(), unknown)
+        })
     }
 
     async fn send(
@@ -362,12 +382,7 @@ impl Client {
             let reason = format!("no answer within {limit:?}");
             Err(TransportError::Lost(reason))
         });
-        let failed = |error: TransportError| Failure {
-            reason: format!("{}: {error}", self.shared.endpoints[at]),
-            retry_after: None,
-            unknown: matches!(error, TransportError::Lost(_)) && !request.is_read(),
-            is_answer: false,
-        };
+        let failed = |error: TransportError| Failure::of_transport(&error, request.is_read());
         let (answer, stream) = answer.map_err(failed)?;
         let (parts, body) = answer.into_parts();
         let response = ApiResponse {
@@ -465,14 +480,15 @@ fn judged(request: &ApiRequest, response: ApiResponse) -> Result<ApiResponse, Fa
         reason: error.to_string(),
         retry_after: response.retry_after(),
         unknown: may_be_done && !request.is_read(),
-        is_answer: true,
+        kind: FailureKind::Answer,
     })
 }
 
 /// The order in which nodes are asked, and the time from which each may be asked again.
 struct Rotation {
     at: usize,
-    rest_until: Vec<Instant>,
+    /// `None`: the node is not asked again.
+    rest_until: Vec<Option<Instant>>,
     pause: Vec<Duration>,
 }
 
@@ -481,7 +497,7 @@ impl Rotation {
         let count = shared.endpoints.len();
         Self {
             at: shared.preferred.load(Ordering::Relaxed) % count,
-            rest_until: vec![Instant::now(); count],
+            rest_until: vec![Some(Instant::now()); count],
             pause: vec![PAUSE_FIRST; count],
         }
     }
@@ -491,25 +507,30 @@ impl Rotation {
         let now = Instant::now();
         let count = self.rest_until.len();
         let order = (0..count).map(|step| (self.at + step) % count);
-        let chosen = order
-            .clone()
-            .find(|&at| self.rest_until[at] <= now)
-            .or_else(|| order.min_by_key(|&at| self.rest_until[at]))
-            .expect("a client has at least one endpoint");
+        let asked = order.filter_map(|at| Some((self.rest_until[at]?, at)));
+        // Of the nodes that are available by now, the first one in the order.
+        let chosen = asked.min_by_key(|(until, _)| (*until).max(now));
+        let (_, chosen) = chosen.expect("a request ends when its last node is given up");
         self.at = (chosen + 1) % count;
         chosen
     }
 
     /// Pauses a node for `retry_after`, or for a pause that doubles each time. Returns the time at
     /// which the next node is available.
-    fn pause_node(&mut self, at: usize, retry_after: Option<Duration>) -> Instant {
+    fn pause_node(&mut self, at: usize, retry_after: Option<Duration>) -> Option<Instant> {
         let pause = retry_after.unwrap_or(self.pause[at]);
         self.pause[at] = (self.pause[at] * 2).min(PAUSE_MAX);
-        self.rest_until[at] = Instant::now() + pause;
-        *self
-            .rest_until
-            .iter()
-            .min()
-            .expect("a client has at least one endpoint")
+        self.rest_until[at] = Some(Instant::now() + pause);
+        self.resume()
+    }
+
+    /// Never asks a node again. Returns the time at which the next node is available.
+    fn give_up(&mut self, at: usize) -> Option<Instant> {
+        self.rest_until[at] = None;
+        self.resume()
+    }
+
+    fn resume(&self) -> Option<Instant> {
+        self.rest_until.iter().flatten().min().copied()
     }
 }

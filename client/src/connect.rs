@@ -1,7 +1,5 @@
 //! Connections to nodes: TCP, TLS or Unix sockets.
 
-use std::fmt;
-use std::io;
 use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use std::sync::{Arc, OnceLock};
@@ -18,12 +16,13 @@ use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 use tokio_rustls::rustls::crypto::ring;
-use tokio_rustls::rustls::pki_types::pem::PemObject;
+use tokio_rustls::rustls::pki_types::pem::{self, PemObject};
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
-use tokio_rustls::rustls::{ClientConfig, RootCertStore};
+use tokio_rustls::rustls::{self, ClientConfig, RootCertStore};
 use tower_service::Service;
 
 use crate::endpoint::socket;
+use crate::failure::{self, ConnectError, Obstacle};
 
 /// A future on the heap.
 pub type BoxFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
@@ -44,7 +43,7 @@ pub(crate) struct Connector {
     limit: Duration,
     trust: Arc<Trust>,
     /// Loaded from the files on first use.
-    tls: Arc<OnceLock<Result<TlsConnector, String>>>,
+    tls: Arc<OnceLock<Result<TlsConnector, ConnectError>>>,
 }
 
 impl Connector {
@@ -62,36 +61,38 @@ impl Connector {
         }
     }
 
-    async fn connect(mut self, url: Uri) -> io::Result<Box<dyn Stream>> {
+    async fn connect(mut self, url: Uri) -> Result<Box<dyn Stream>, ConnectError> {
         if let Some(path) = socket(&url) {
-            let stream = UnixStream::connect(&path).await.map_err(|error| {
-                io::Error::new(error.kind(), format!("{}: {error}", path.display()))
-            })?;
+            let stream = UnixStream::connect(&path).await;
+            let stream = stream.map_err(|error| failure::of_socket(&error))?;
             return Ok(Box::new(TokioIo::new(stream)));
         }
-        let tcp = self.tcp.call(url.clone()).await.map_err(io::Error::other)?;
+        let tcp = self.tcp.call(url.clone()).await;
+        let tcp = tcp.map_err(|error| failure::of_tcp(&error, self.limit))?;
         if url.scheme() != Some(&Scheme::HTTPS) {
             return Ok(Box::new(tcp));
         }
-        let tls = self
-            .tls
-            .get_or_init(|| tls(&self.trust))
-            .clone()
-            .map_err(io::Error::other)?;
+        let tls = self.tls.get_or_init(|| tls(&self.trust)).clone()?;
         let host = url.host().unwrap_or_default().trim_matches(['[', ']']);
-        let name = ServerName::try_from(host.to_owned()).map_err(io::Error::other)?;
-        let secured = timeout(self.limit, tls.connect(name, tcp.into_inner())).await;
-        let stream = secured.map_err(|_| io::Error::from(io::ErrorKind::TimedOut))??;
+        let name = ServerName::try_from(host.to_owned()).map_err(|_| {
+            let reason = format!("{host:?} cannot be the name of a certificate");
+            ConnectError::permanent(Obstacle::Settings, reason)
+        })?;
+        let limit = self.limit;
+        let secured = timeout(limit, tls.connect(name, tcp.into_inner())).await;
+        let stream = secured
+            .map_err(|_| ConnectError::passing(format!("no TLS handshake within {limit:?}")))?
+            .map_err(|error| failure::of_handshake(&error, self.trust.ca_file.as_deref()))?;
         Ok(Box::new(TokioIo::new(stream)))
     }
 }
 
 impl Service<Uri> for Connector {
     type Response = Box<dyn Stream>;
-    type Error = io::Error;
-    type Future = BoxFuture<io::Result<Self::Response>>;
+    type Error = ConnectError;
+    type Future = BoxFuture<Result<Self::Response, ConnectError>>;
 
-    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), ConnectError>> {
         Poll::Ready(Ok(()))
     }
 
@@ -100,12 +101,12 @@ impl Service<Uri> for Connector {
     }
 }
 
-fn tls(trust: &Trust) -> Result<TlsConnector, String> {
+fn tls(trust: &Trust) -> Result<TlsConnector, ConnectError> {
     let mut roots = RootCertStore::empty();
     match &trust.ca_file {
         Some(file) => {
             for certificate in certificates(file)? {
-                (roots.add(certificate)).map_err(|error| wrong(file, &error))?;
+                (roots.add(certificate)).map_err(|error| wrong(file, &error.to_string()))?;
             }
         }
         // Certificates that cannot be parsed are skipped.
@@ -115,34 +116,50 @@ fn tls(trust: &Trust) -> Result<TlsConnector, String> {
     }
     let builder = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
         .with_safe_default_protocol_versions()
-        .map_err(|error| error.to_string())?
+        .map_err(|error| ConnectError::permanent(Obstacle::Settings, error.to_string()))?
         .with_root_certificates(roots);
     let mut config = match &trust.certificate {
         None => builder.with_no_client_auth(),
         Some((certificate, key)) => {
             let chain = certificates(certificate)?;
-            let key = PrivateKeyDer::from_pem_file(key).map_err(|error| wrong(key, &error))?;
-            (builder.with_client_auth_cert(chain, key))
-                .map_err(|error| wrong(certificate, &error))?
+            let private = PrivateKeyDer::from_pem_file(key);
+            let private = private.map_err(|error| unreadable(key, &error, "private key"))?;
+            let chosen = builder.with_client_auth_cert(chain, private);
+            chosen.map_err(|error| match error {
+                rustls::Error::InconsistentKeys(_) => {
+                    wrong(key, &format!("not the key of {}", certificate.display()))
+                }
+                error => wrong(certificate, &error.to_string()),
+            })?
         }
     };
     config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
     Ok(TlsConnector::from(Arc::new(config)))
 }
 
-fn certificates(file: &Path) -> Result<Vec<CertificateDer<'static>>, String> {
+fn certificates(file: &Path) -> Result<Vec<CertificateDer<'static>>, ConnectError> {
     let found =
         CertificateDer::pem_file_iter(file).and_then(Iterator::collect::<Result<Vec<_>, _>>);
-    let found = found.map_err(|error| wrong(file, &error))?;
+    let found = found.map_err(|error| unreadable(file, &error, "certificate"))?;
     if found.is_empty() {
-        Err(wrong(file, &"contains no certificate"))
+        Err(wrong(file, "contains no certificate"))
     } else {
         Ok(found)
     }
 }
 
-fn wrong(file: &Path, error: &dyn fmt::Display) -> String {
-    format!("{}: {error}", file.display())
+/// The error of a PEM file that should contain `what`.
+fn unreadable(file: &Path, error: &pem::Error, what: &str) -> ConnectError {
+    match error {
+        pem::Error::Io(error) => wrong(file, &failure::message(error)),
+        pem::Error::NoItemsFound => wrong(file, &format!("contains no {what}")),
+        error => wrong(file, &error.to_string()),
+    }
+}
+
+fn wrong(file: &Path, reason: &str) -> ConnectError {
+    let reason = format!("{}: {reason}", file.display());
+    ConnectError::permanent(Obstacle::Settings, reason)
 }
 
 /// A connection over any medium.

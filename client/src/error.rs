@@ -3,6 +3,8 @@
 use http::StatusCode;
 use placement_wire::upstream::{ErrorDetail, Errors};
 
+use crate::failure::Obstacle;
+
 /// Error of a request.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -13,20 +15,26 @@ pub enum Error {
     /// write is safe to repeat.
     #[error("{}", ended(reason, "nothing was committed"))]
     NothingCommitted {
-        /// Reason of the last attempt.
+        /// The last answer or failure of each node.
         reason: String,
     },
     /// The write may or may not be committed. Read the state before you repeat it.
     #[error("{}", ended(.0, "the outcome of the write is unknown"))]
     OutcomeUnknown(String),
     /// No node answered a read with a result in time, but at least one answered that it cannot
-    /// serve the read now (503, 429). Contains the last such answer.
+    /// serve the read now (503, 429). Contains the last answer or failure of each node.
     #[error("{0}")]
     Unavailable(String),
     /// No node answered a read, or no node accepted a connection for a write, in time. Nothing was
-    /// written. Contains the reason of the last attempt.
-    #[error("no node answered: {0}")]
-    Unreachable(String),
+    /// written.
+    #[error("no node answered: {reason}")]
+    Unreachable {
+        /// The last failure of each node.
+        reason: String,
+        /// Reasons that do not pass by themselves, for advice to the user. If each endpoint has
+        /// one, the client gives up at once.
+        obstacles: Vec<Obstacle>,
+    },
     /// The response does not have the format of the API.
     #[error("the response to {what} cannot be parsed: {reason}")]
     Malformed {
@@ -58,6 +66,12 @@ fn ended(reason: &str, end: &str) -> String {
 }
 
 impl Error {
+    /// A connection that broke off.
+    pub(crate) fn lost(reason: String) -> Self {
+        let obstacles = Vec::new();
+        Self::Unreachable { reason, obstacles }
+    }
+
     /// The HTTP status if the service refused the request.
     pub fn status(&self) -> Option<StatusCode> {
         match self {

@@ -23,6 +23,8 @@ mod connect;
 mod consistency;
 mod endpoint;
 mod error;
+mod failure;
+mod failures;
 mod lines;
 mod nouns;
 mod request;
@@ -37,6 +39,7 @@ pub use connect::Trust;
 pub use consistency::{Consistency, IndexToken, Position};
 pub use endpoint::Endpoint;
 pub use error::{ApiError, Error};
+pub use failure::Obstacle;
 pub use lines::Lines;
 pub use nouns::aggregates::ProviderAggregates;
 pub use nouns::allocation_candidates::{

@@ -44,7 +44,7 @@ impl Lines {
                 return Ok(Some(line));
             }
             self.looked = self.part.len();
-            let lost = |reason: String| Err(Error::Unreachable(reason));
+            let lost = |reason: String| Err(Error::lost(reason));
             match timeout(SILENCE, self.body.frame()).await {
                 Err(_) => return lost(format!("no data for {SILENCE:?}")),
                 Ok(Some(Err(error))) => return lost(error.to_string()),

@@ -1,6 +1,5 @@
 //! The transport of requests. A simulation replaces it with its own network.
 
-use std::error::Error as _;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -11,6 +10,7 @@ use hyper_util::client::legacy::Client as HyperClient;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 
 use crate::connect::{BoxFuture, Connector, Trust};
+use crate::failure::{ConnectError, Obstacle, cause, chain, innermost, of_alert, of_body};
 
 /// Why there is no response. The kind decides whether a write may be repeated.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -18,9 +18,16 @@ pub enum TransportError {
     /// No byte of the request reached the node.
     #[error("{0}")]
     NotSent(String),
+    /// No byte of the request reached the node, and a repetition fails in the same way.
+    #[error("{1}")]
+    Unusable(Obstacle, String),
     /// The request, or a part of it, may have reached the node.
     #[error("{0}")]
     Lost(String),
+    /// Like `Lost`, but the endpoint did not speak HTTP: it may be a node that has just stopped, or
+    /// another kind of port.
+    #[error("{0}")]
+    NoHttp(String),
 }
 
 /// The body of a response, received in frames.
@@ -57,25 +64,48 @@ impl Transport for Pool {
     ) -> BoxFuture<Result<Response<Body>, TransportError>> {
         let answer = self.request(request);
         Box::pin(async move {
-            let broke_off =
-                |error| TransportError::Lost(format!("the response was interrupted: {error}"));
-            let answer = answer.await.map_err(classify)?;
+            let broke_off = |error: hyper::Error| {
+                let reason = of_body(&error);
+                TransportError::Lost(format!("the response was interrupted: {reason}"))
+            };
+            let answer = answer.await.map_err(|error| of_request(&error))?;
             Ok(answer.map(|body| body.map_err(broke_off).boxed()))
         })
     }
 }
 
-/// Only a failed connection attempt proves that nothing was sent.
-fn classify(error: hyper_util::client::legacy::Error) -> TransportError {
-    let mut reason = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        reason.push_str(&format!(": {cause}"));
-        source = cause.source();
+impl From<ConnectError> for TransportError {
+    fn from(ConnectError { reason, obstacle }: ConnectError) -> Self {
+        match obstacle {
+            Some(obstacle) => Self::Unusable(obstacle, reason),
+            None => Self::NotSent(reason),
+        }
     }
-    if error.is_connect() {
-        TransportError::NotSent(reason)
-    } else {
-        TransportError::Lost(reason)
+}
+
+/// Why a request has no response. Only a failed connection attempt, or an alert of the TLS
+/// handshake, proves that nothing was sent.
+pub(crate) fn of_request(error: &hyper_util::client::legacy::Error) -> TransportError {
+    if let Some(failed) = cause::<ConnectError>(error) {
+        return failed.clone().into();
+    }
+    // A node refuses a client certificate after the client has finished the handshake. HTTP/2
+    // reports only the text of this error.
+    let alert = chain(error).find_map(|error| {
+        let text = error.to_string();
+        let (_, alert) = text.split_once("received fatal alert: ")?;
+        Some(alert.to_owned())
+    });
+    if let Some(alert) = alert {
+        return of_alert(&alert).into();
+    }
+    match cause::<hyper::Error>(error) {
+        Some(error) if error.is_incomplete_message() => {
+            TransportError::NoHttp("it closes the connection without a response".to_owned())
+        }
+        Some(error) if error.is_parse() => {
+            TransportError::NoHttp("its response is not HTTP".to_owned())
+        }
+        _ => TransportError::Lost(innermost(error)),
     }
 }

@@ -10,7 +10,8 @@ use bytes::Bytes;
 use http::{Request, Response, StatusCode};
 use http_body_util::Full;
 use placement_client::{
-    ApiRequest, ApiResponse, Body, BoxFuture, Client, Error, Transport, TransportError, whole,
+    ApiRequest, ApiResponse, Body, BoxFuture, Client, Error, Obstacle, Transport, TransportError,
+    whole,
 };
 
 type Answer = Result<Response<Bytes>, TransportError>;
@@ -243,7 +244,11 @@ async fn an_answer_is_reported_rather_than_a_failed_connection() {
     let some = || Script::new([unavailable("nothing_committed"), refused(), refused()]);
     let error = read(&without_patience(&some())).await.unwrap_err();
     assert!(matches!(error, Error::Unavailable(_)), "{error:?}");
-    assert_eq!(error.to_string(), "503 Service Unavailable: no leader");
+    assert_eq!(
+        error.to_string(),
+        "http://one:1: 503 Service Unavailable: no leader; http://two:2: connection refused; \
+         http://three:3: connection refused"
+    );
     let error = write(&without_patience(&some())).await.unwrap_err();
     assert!(matches!(error, Error::NothingCommitted { .. }), "{error:?}");
 
@@ -255,6 +260,82 @@ async fn an_answer_is_reported_rather_than_a_failed_connection() {
         let error = error.to_string();
         assert!(error.starts_with("no node answered: "), "{error}");
     }
+}
+
+fn unusable(reason: &str) -> Answer {
+    Err(TransportError::Unusable(
+        Obstacle::NoSocket,
+        reason.to_owned(),
+    ))
+}
+
+#[tokio::test]
+async fn an_obstacle_at_each_endpoint_ends_a_request_at_once() {
+    let script = Script::new(["a", "b", "c"].map(unusable));
+    let started = Instant::now();
+    let error = read(&script.client()).await.unwrap_err();
+    assert!(started.elapsed() < Duration::from_secs(1));
+    assert_eq!(
+        error.to_string(),
+        "no node answered: http://one:1: a; http://two:2: b; http://three:3: c"
+    );
+    let Error::Unreachable { obstacles, .. } = error else {
+        panic!("{error:?}");
+    };
+    assert_eq!(obstacles, [Obstacle::NoSocket; 3]);
+}
+
+#[tokio::test]
+async fn an_endpoint_with_an_obstacle_is_not_asked_again() {
+    let others = [refused(), refused(), refused(), refused()];
+    let answers = [unusable("no socket")].into_iter().chain(others);
+    let script = Script::new(answers.chain([answered("1.1")]));
+    write(&script.client()).await.unwrap();
+    let [first, others @ ..] = &script.hosts()[..] else {
+        panic!("no node was asked");
+    };
+    assert_eq!(first, "one");
+    assert!(!others.contains(first), "{others:?}");
+}
+
+#[tokio::test]
+async fn a_port_without_http_is_given_up_after_three_attempts() {
+    let no_http = || Err(TransportError::NoHttp("it closes the connection".into()));
+    let script = Script::new([no_http(), no_http(), no_http()]);
+    let client = Client::over(["http://one:1"], script.clone()).unwrap();
+    let error = read(&client).await.unwrap_err();
+    assert!(
+        matches!(&error, Error::Unreachable { obstacles, .. } if obstacles == &[Obstacle::NoHttp]),
+        "{error:?}"
+    );
+    // A node that stops in the middle of a request refuses the next connection.
+    let script = Script::new([no_http(), no_http(), refused(), no_http(), answered("1.1")]);
+    let client = Client::over(["http://one:1"], script.clone()).unwrap();
+    read(&client).await.unwrap();
+    // It may have committed a write.
+    let script = Script::new([no_http()]);
+    let error = write(&script.client()).await.unwrap_err();
+    assert!(matches!(error, Error::OutcomeUnknown(_)), "{error:?}");
+}
+
+#[tokio::test]
+async fn a_notice_names_the_failures_after_two_seconds() {
+    let busy = (0..9).map(|_| unavailable("busy"));
+    let script = Script::new(busy.chain([answered("1.1")]));
+    let notices = Arc::new(Mutex::new(Vec::new()));
+    let noted = notices.clone();
+    let client = script
+        .client()
+        .with_attempt_timeout(Duration::from_secs(5))
+        .with_notice(move |notice| noted.lock().unwrap().push(notice.to_owned()));
+    read(&client).await.unwrap();
+    let notices = notices.lock().unwrap();
+    let [notice] = &notices[..] else {
+        panic!("{notices:?}");
+    };
+    let start =
+        "no result yet; trying for 3 s more: http://one:1: 503 Service Unavailable: no leader; ";
+    assert!(notice.starts_with(start), "{notice}");
 }
 
 #[tokio::test]

@@ -1,0 +1,142 @@
+//! What went wrong in the attempts of one request.
+
+use std::sync::Mutex;
+use std::time::Duration;
+
+use crate::endpoint::Endpoint;
+use crate::error::Error;
+use crate::failure::Obstacle;
+use crate::transport::TransportError;
+
+/// After so many responses in a row that are not HTTP, an endpoint is not a node. A node that stops
+/// refuses further connections.
+const NO_HTTP_MAX: u32 = 3;
+
+/// A failed attempt.
+#[derive(Clone)]
+pub(crate) struct Failure {
+    pub(crate) reason: String,
+    /// `Retry-After` of the node.
+    pub(crate) retry_after: Option<Duration>,
+    /// Whether it was a write with an unknown outcome; otherwise nothing was committed.
+    pub(crate) unknown: bool,
+    pub(crate) kind: FailureKind,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum FailureKind {
+    /// The node answered that it cannot serve the request now.
+    Answer,
+    /// There was no answer.
+    Silence,
+    /// The endpoint did not speak HTTP.
+    NoHttp,
+    /// A repetition fails in the same way.
+    Permanent(Obstacle),
+}
+
+impl Failure {
+    /// An attempt without a response.
+    pub(crate) fn of_transport(error: &TransportError, is_read: bool) -> Self {
+        let (kind, is_lost) = match error {
+            TransportError::NotSent(_) => (FailureKind::Silence, false),
+            TransportError::Unusable(obstacle, _) => (FailureKind::Permanent(*obstacle), false),
+            TransportError::Lost(_) => (FailureKind::Silence, true),
+            TransportError::NoHttp(_) => (FailureKind::NoHttp, true),
+        };
+        Self {
+            reason: error.to_string(),
+            retry_after: None,
+            unknown: is_lost && !is_read,
+            kind,
+        }
+    }
+}
+
+/// The last failure of each endpoint.
+pub(crate) struct Failures<'a> {
+    endpoints: &'a [Endpoint],
+    last: Mutex<Vec<Option<Failure>>>,
+    /// Responses in a row that are not HTTP, by endpoint.
+    no_http: Mutex<Vec<u32>>,
+}
+
+impl<'a> Failures<'a> {
+    pub(crate) fn new(endpoints: &'a [Endpoint]) -> Self {
+        Self {
+            endpoints,
+            last: Mutex::new(vec![None; endpoints.len()]),
+            no_http: Mutex::new(vec![0; endpoints.len()]),
+        }
+    }
+
+    /// Records the failure of an attempt. Returns whether further attempts at this endpoint are
+    /// useless.
+    pub(crate) fn add(&self, at: usize, mut failure: Failure) -> bool {
+        let mut no_http = self.no_http.lock().expect("no panic while locked");
+        let is_no_http = failure.kind == FailureKind::NoHttp;
+        no_http[at] = if is_no_http { no_http[at] + 1 } else { 0 };
+        if no_http[at] >= NO_HTTP_MAX {
+            failure.kind = FailureKind::Permanent(Obstacle::NoHttp);
+        }
+        let is_hopeless = matches!(failure.kind, FailureKind::Permanent(_));
+        self.last.lock().expect("no panic while locked")[at] = Some(failure);
+        is_hopeless
+    }
+
+    /// The last failure of an endpoint, as text. The answer of an only node is not preceded by its
+    /// endpoint.
+    pub(crate) fn of(&self, at: usize) -> String {
+        let last = self.last.lock().expect("no panic while locked");
+        let Some(failure) = &last[at] else {
+            return String::new();
+        };
+        let is_only = last.len() == 1 && failure.kind == FailureKind::Answer;
+        if is_only {
+            failure.reason.clone()
+        } else {
+            format!("{}: {}", self.endpoints[at], failure.reason)
+        }
+    }
+
+    /// The last failures of all endpoints.
+    fn all(&self) -> String {
+        let all = (0..self.endpoints.len()).map(|at| self.of(at));
+        let failed: Vec<String> = all.filter(|one| !one.is_empty()).collect();
+        failed.join("; ")
+    }
+
+    /// What happened so far, and for how long the client goes on.
+    pub(crate) fn so_far(&self, rest: Duration) -> String {
+        let seconds = rest.as_secs_f64().ceil();
+        match self.all() {
+            none if none.is_empty() => {
+                let endpoints: Vec<_> = self.endpoints.iter().map(Endpoint::to_string).collect();
+                let endpoints = endpoints.join(" or ");
+                format!("no answer yet from {endpoints}; trying for {seconds} s more")
+            }
+            failed => format!("no result yet; trying for {seconds} s more: {failed}"),
+        }
+    }
+
+    /// The error if there is no further attempt. `unknown`: an attempt may have been committed.
+    pub(crate) fn error(&self, is_read: bool, unknown: bool) -> Error {
+        let reason = self.all();
+        let last = self.last.lock().expect("no panic while locked");
+        let kinds = || last.iter().flatten().map(|failure| failure.kind);
+        let is_answered = kinds().any(|kind| kind == FailureKind::Answer);
+        match (unknown, is_answered) {
+            (true, _) => Error::OutcomeUnknown(reason),
+            (false, true) if is_read => Error::Unavailable(reason),
+            (false, true) => Error::NothingCommitted { reason },
+            (false, false) => {
+                let obstacles = kinds().filter_map(|kind| match kind {
+                    FailureKind::Permanent(obstacle) => Some(obstacle),
+                    _ => None,
+                });
+                let obstacles = obstacles.collect();
+                Error::Unreachable { reason, obstacles }
+            }
+        }
+    }
+}

@@ -3,10 +3,11 @@
 use std::borrow::Cow;
 use std::cmp::Ordering;
 use std::io::{self, ErrorKind, IsTerminal, Write};
+use std::iter::once;
 
 use anyhow::{Context, bail};
 use clap::{Args, ValueEnum};
-use placement_words::{inert, inert_lines};
+use placement_words::{amount, inert, inert_lines};
 pub(crate) use placement_words::{list, pairs};
 use serde::Serialize;
 use serde_json::Value;
@@ -35,6 +36,12 @@ pub(crate) enum Format {
     Name,
 }
 
+impl Format {
+    fn is_table(self) -> bool {
+        matches!(self, Self::Table | Self::Wide)
+    }
+}
+
 /// Output options.
 #[derive(Debug, Default, Args)]
 #[command(next_help_heading = "Output")]
@@ -56,7 +63,17 @@ pub(crate) struct Output {
 impl Output {
     /// Sorts, truncates and formats rows.
     pub(crate) fn rows<T: Serialize>(&self, mut rows: Rows<T>) -> anyhow::Result<String> {
-        if let Some(sort) = &self.sort {
+        if rows.items.is_empty()
+            && self.output.is_table()
+            && let Some(text) = &rows.if_none
+        {
+            warn(text);
+            return Ok(String::new());
+        }
+        // Columns may depend on the rows.
+        if let Some(sort) = &self.sort
+            && !rows.items.is_empty()
+        {
             rows.sort(sort)?;
         }
         if let Some(limit) = self.limit
@@ -65,11 +82,12 @@ impl Output {
             cut(&format!("the first {limit} rows"));
             rows.items.truncate(limit);
         }
-        let cells = rows.cells(&self.shown(&rows)?);
+        let shown = self.shown(&rows)?;
+        let cells = || rows.cells(&shown);
         Ok(match self.output {
-            Format::Table | Format::Wide => aligned(&cells),
-            Format::Csv => cells.iter().map(|row| csv(row)).collect(),
-            Format::Name => cells[1..].iter().map(|row| word(&row[0]) + "\n").collect(),
+            Format::Table | Format::Wide => rows.aligned(&shown),
+            Format::Csv => cells().iter().map(|row| csv(row)).collect(),
+            Format::Name => (cells()[1..].iter().map(|row| word(&row[0]) + "\n")).collect(),
             Format::Json => serde_json::to_string_pretty(&cell(&rows.items))? + "\n",
             Format::Jsonl => (rows.items.iter().map(|item| format!("{}\n", cell(item)))).collect(),
         })
@@ -112,9 +130,7 @@ impl Output {
         if !self.columns.is_empty() {
             return self.columns.iter().map(|name| rows.named(name)).collect();
         }
-        let is_narrow = matches!(self.output, Format::Table);
-        let all = rows.columns.iter();
-        Ok(all.filter(|one| !is_narrow || !one.is_wide).collect())
+        Ok(rows.columns_in(self.output))
     }
 }
 
@@ -131,19 +147,48 @@ pub(crate) fn cell(value: impl Serialize) -> Cell {
     serde_json::to_value(value).unwrap_or_default()
 }
 
+/// The formats that have a column by default.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum InFormats {
+    All,
+    /// All except `table`.
+    Wide,
+    /// Only `table` and `wide`.
+    Tables,
+    /// All except `table` and `wide`.
+    Raw,
+}
+
+impl InFormats {
+    fn contains(self, format: Format) -> bool {
+        match self {
+            Self::All => true,
+            Self::Wide => !matches!(format, Format::Table),
+            Self::Tables => format.is_table(),
+            Self::Raw => !format.is_table(),
+        }
+    }
+}
+
+/// A text of a cell for reading; its value is formatted if there is none.
+type Readable<T> = Box<dyn Fn(&T, &Cell) -> Option<String>>;
+
 /// A column of a table of `T`.
 struct Column<T> {
     /// Lower case with underscores; names of resource classes are unchanged.
     head: Cow<'static, str>,
-    /// Whether the format `table` omits it.
-    is_wide: bool,
+    of_formats: InFormats,
+    /// The value, by which rows are sorted.
     of: Box<dyn Fn(&T) -> Cell>,
+    /// The text in tables.
+    readable: Option<Readable<T>>,
 }
 
 /// Rows of one kind, and their columns.
 pub(crate) struct Rows<T> {
     columns: Vec<Column<T>>,
     items: Vec<T>,
+    if_none: Option<String>,
 }
 
 /// Argument of [`Output::report`] for a response without rows.
@@ -152,8 +197,17 @@ pub(crate) const NO_ROWS: Option<Rows<()>> = None;
 impl<T> Rows<T> {
     /// Rows without columns yet.
     pub(crate) fn new(items: Vec<T>) -> Self {
-        let columns = Vec::new();
-        Self { columns, items }
+        Self {
+            columns: Vec::new(),
+            items,
+            if_none: None,
+        }
+    }
+
+    /// Sets the message that replaces an empty table.
+    pub(crate) fn if_none(mut self, text: impl Into<String>) -> Self {
+        self.if_none = Some(text.into());
+        self
     }
 
     /// Adds a column that all formats show by default.
@@ -162,7 +216,7 @@ impl<T> Rows<T> {
         head: impl Into<Cow<'static, str>>,
         of: impl Fn(&T) -> C + 'static,
     ) -> Self {
-        self.with(head.into(), false, of)
+        self.with(head.into(), InFormats::All, of)
     }
 
     /// Adds a column that the format `table` omits by default.
@@ -171,27 +225,102 @@ impl<T> Rows<T> {
         head: &'static str,
         of: impl Fn(&T) -> C + 'static,
     ) -> Self {
-        self.with(head.into(), true, of)
+        self.with(head.into(), InFormats::Wide, of)
+    }
+
+    /// Adds a column of tables for reading, with a text and the value by which rows are sorted.
+    pub(crate) fn readable<C: Serialize>(
+        self,
+        head: impl Into<Cow<'static, str>>,
+        sorted_by: impl Fn(&T) -> C + 'static,
+        text: impl Fn(&T) -> Option<String> + 'static,
+    ) -> Self {
+        let rows = self.with(head.into(), InFormats::Tables, sorted_by);
+        rows.shown_as(move |row, _| text(row))
+    }
+
+    /// Adds a column that tables omit by default.
+    pub(crate) fn raw<C: Serialize>(
+        self,
+        head: impl Into<Cow<'static, str>>,
+        of: impl Fn(&T) -> C + 'static,
+    ) -> Self {
+        self.with(head.into(), InFormats::Raw, of)
+    }
+
+    /// Adds units to the amounts of the last column in tables. `class` returns the resource class.
+    pub(crate) fn in_units(self, class: impl Fn(&T) -> String + 'static) -> Self {
+        self.shown_as(move |row, cell| Some(amount(&class(row), cell.as_f64()?)))
+    }
+
+    fn shown_as(mut self, text: impl Fn(&T, &Cell) -> Option<String> + 'static) -> Self {
+        if let Some(last) = self.columns.last_mut() {
+            last.readable = Some(Box::new(text));
+        }
+        self
     }
 
     fn with<C: Serialize>(
         mut self,
         head: Cow<'static, str>,
-        is_wide: bool,
+        of_formats: InFormats,
         of: impl Fn(&T) -> C + 'static,
     ) -> Self {
         self.columns.push(Column {
             head,
-            is_wide,
+            of_formats,
             of: Box::new(move |row| cell(of(row))),
+            readable: None,
         });
         self
     }
 
     /// The rows in the format `table`, for a text of several parts. Output options do not apply.
     pub(crate) fn table(&self) -> String {
-        let columns: Vec<_> = self.columns.iter().filter(|one| !one.is_wide).collect();
-        aligned(&self.cells(&columns))
+        self.aligned(&self.columns_in(Format::Table))
+    }
+
+    fn columns_in(&self, format: Format) -> Vec<&Column<T>> {
+        let all = self.columns.iter();
+        all.filter(|one| one.of_formats.contains(format)).collect()
+    }
+
+    /// A table with a header. Each column is as wide as its widest cell, and columns of numbers are
+    /// right-aligned.
+    fn aligned(&self, columns: &[&Column<T>]) -> String {
+        let mut lines = vec![String::new(); self.items.len() + 1];
+        for column in columns {
+            let (mut has_number, mut has_other) = (false, false);
+            let below: Vec<_> = (self.items.iter())
+                .map(|item| {
+                    let value = (column.of)(item);
+                    has_number |= value.is_number();
+                    has_other |= !value.is_number() && !value.is_null();
+                    let readable = column.readable.as_ref();
+                    match readable.and_then(|readable| readable(item, &value)) {
+                        Some(readable) => text(&readable),
+                        None => word(&value),
+                    }
+                })
+                .collect();
+            let mut head = text(&column.head);
+            // Names of resource classes are not changed.
+            if !head.contains(char::is_uppercase) {
+                head = head.to_uppercase().replace('_', " ");
+            }
+            let cells = || once(&head).chain(&below);
+            let width = cells().map(|cell| cell.width()).max().unwrap_or(0);
+            for (line, cell) in lines.iter_mut().zip(cells()) {
+                let blanks = " ".repeat(width - cell.width());
+                *line += &if has_number && !has_other {
+                    format!("{blanks}{cell}  ")
+                } else {
+                    format!("{cell}{blanks}  ")
+                };
+            }
+        }
+        let ended = lines.iter().map(|line| line.trim_end().to_owned() + "\n");
+        ended.collect()
     }
 
     /// Finds a column by name, ignoring case, with spaces or underscores.
@@ -278,33 +407,6 @@ pub(crate) fn first_names<'a>(all: impl ExactSizeIterator<Item = &'a str>) -> St
         0 => names.join(", "),
         more => format!("{} and {more} more", names.join(", ")),
     }
-}
-
-/// A table whose first row is the header. Each column is as wide as its widest cell, and columns of
-/// numbers are right-aligned.
-fn aligned(rows: &[Vec<Value>]) -> String {
-    let mut lines = vec![String::new(); rows.len()];
-    for at in 0..rows[0].len() {
-        let below = rows[1..].iter().map(|row| &row[at]);
-        let mut values = below.filter(|cell| !cell.is_null()).peekable();
-        let is_number = values.peek().is_some() && values.all(Value::is_number);
-        let mut cells: Vec<_> = rows.iter().map(|row| word(&row[at])).collect();
-        // Names of resource classes are not changed.
-        if !cells[0].contains(char::is_uppercase) {
-            cells[0] = cells[0].to_uppercase().replace('_', " ");
-        }
-        let width = cells.iter().map(|cell| cell.width()).max().unwrap_or(0);
-        for (line, cell) in lines.iter_mut().zip(&cells) {
-            let blanks = " ".repeat(width - cell.width());
-            *line += &if is_number {
-                format!("{blanks}{cell}  ")
-            } else {
-                format!("{cell}{blanks}  ")
-            };
-        }
-    }
-    let ended = lines.iter().map(|line| line.trim_end().to_owned() + "\n");
-    ended.collect()
 }
 
 /// A CSV line (RFC 4180) with its newline. A text that looks like a formula is prefixed with an
@@ -444,6 +546,42 @@ mod tests {
             printed(Format::Name, "", "name", Some(1)),
             "cafe\u{301}\\nx\n"
         );
+    }
+
+    #[test]
+    fn amounts_have_units_in_tables_only() {
+        let rows = || {
+            Rows::new(vec![("a", 65_536_u64), ("b", 512)])
+                .column("name", |row| row.0)
+                .column("memory", |row| row.1)
+                .in_units(|_| "MEMORY_MB".to_owned())
+                .readable("share", |row| row.1, |row| Some(format!("{}/9", row.1)))
+                .raw("capacity", |row| row.1)
+        };
+        assert_eq!(
+            Format::Table.printed(rows()),
+            "NAME   MEMORY    SHARE\na      64 GiB  65536/9\nb     512 MiB    512/9\n"
+        );
+        assert_eq!(
+            Format::Csv.printed(rows()),
+            "name,memory,capacity\na,65536,65536\nb,512,512\n"
+        );
+        let output = Output {
+            sort: Some("share".to_owned()),
+            limit: Some(1),
+            ..Output::default()
+        };
+        let first = output.rows(rows()).unwrap();
+        assert!(first.contains("\nb  512 MiB"), "{first}");
+    }
+
+    #[test]
+    fn message_replaces_an_empty_table() {
+        let none = || Rows::new(Vec::<u8>::new()).column("name", |row| *row);
+        assert_eq!(Format::Table.printed(none()), "NAME\n");
+        assert_eq!(Format::Table.printed(none().if_none("no hosts found")), "");
+        let csv = Format::Csv.printed(none().if_none("no hosts found"));
+        assert_eq!(csv, "name\n");
     }
 
     #[test]

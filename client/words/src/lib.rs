@@ -1,9 +1,11 @@
 //! Texts that `placementctl` and the web pages share: the health of a cluster, the response of `GET
-//! /placementd/v1/explain` in sentences, and helpers for JSON. They are
+//! /placementd/v1/explain` in sentences, amounts with units, and helpers for JSON. They are
 //! separate from `placement-wire`, because crates without JSON use that crate.
 
+mod amounts;
 mod health;
 
+pub use amounts::{amount, share};
 pub use health::{Condition, Health, Survey};
 
 use std::borrow::Cow;

@@ -1,7 +1,6 @@
 //! The configuration. Each module declares its own table; this module combines them, reads them
 //! from file, environment and flags (later ones override earlier ones), and validates them
-//! together. `placementd --help`, `placementd config` and `docs/configuration.md` print the same
-//! declarations.
+//! together. `placementd config sample` and `docs/configuration.md` print the same declarations.
 
 mod document;
 mod load;

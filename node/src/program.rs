@@ -28,10 +28,11 @@ const NODE_THREADS: usize = 2;
     name = "placementd",
     version,
     args_conflicts_with_subcommands = true,
-    after_help = "Each setting can be given in the file, in the environment and on the command \
-        line; later ones override earlier ones. SIGTERM and SIGINT stop the node after it has \
-        handed leadership over. SIGHUP re-reads the policy and the log level, and reopens the \
-        audit file."
+    after_help = "Each setting is a key of the file, a variable and a flag: `listen` in `[api]` is \
+        also PLACEMENTD_API_LISTEN and --api-listen. Flags override variables, and variables the \
+        file. `placementd config sample` prints all settings with their defaults.\n\n\
+        SIGTERM and SIGINT stop the node after it has handed leadership over. SIGHUP re-reads the \
+        policy and the log level, and reopens the audit file."
 )]
 struct CommandLine {
     #[command(flatten)]
@@ -185,10 +186,27 @@ fn reload(given: &ConfigArgs, node: &Node, logging: &Logging) {
 #[cfg(test)]
 mod tests {
     use anyhow::Context;
+    use clap::CommandFactory;
 
     use super::*;
-    use placement_base::settings::Invalid;
+    use placement_base::settings::{Invalid, Kind};
     use placement_cluster::StartError;
+
+    #[test]
+    fn help_is_short_and_each_setting_has_a_flag() {
+        let mut command = CommandLine::command().term_width(100);
+        let help = command.render_long_help().to_string();
+        assert!(help.lines().count() < 100, "{help}");
+        for flag in ["--config", "--node-id", "--data-dir", "--join-token-file"] {
+            assert!(help.contains(flag), "{flag}");
+        }
+        for setting in Config::settings() {
+            let flag = format!("--{}", setting.flag());
+            let parsed = CommandLine::try_parse_from(["placementd", &flag, "1"]);
+            let is_secret = setting.kind == Kind::Secret;
+            assert_eq!(parsed.is_err(), is_secret, "{flag}");
+        }
+    }
 
     #[test]
     fn error_names_each_cause_once() {

@@ -13,12 +13,10 @@ fn help(program: &Path, names: &[&str]) -> String {
     String::from_utf8(command.output().unwrap().stdout).unwrap()
 }
 
-/// Adds a section for a command and its subcommands. Settings, and parts that are already on the
-/// page, are omitted.
+/// Adds a section for a command and its subcommands. Parts that are already on the page are omitted.
 fn add(page: &mut String, seen: &mut HashSet<String>, program: &Path, names: &[&str]) {
     let help = help(program, names);
-    let is_setting = |part: &str| part.starts_with("Node:") || part.starts_with('[');
-    let parts = help.trim().split("\n\n").filter(|part| !is_setting(part));
+    let parts = help.trim().split("\n\n");
     let new: Vec<&str> = parts
         .filter(|part| seen.insert((*part).to_owned()))
         .collect();
@@ -39,10 +37,9 @@ fn add(page: &mut String, seen: &mut HashSet<String>, program: &Path, names: &[&
 fn page() -> String {
     let mut page = "# Commands\n\n\
         The output of `-h` for each command; for some commands, `--help` prints more. Options that several commands \
-        share are shown only with the first one. [Settings](configuration.md), which most commands of `placementd` \
-        accept, are omitted. For usage, see [the pages for operators](operate/README.md) and \
-        [placementctl.md](placementctl.md).\n\n\
-        Generated: `PLACEMENT_WRITE_DOCS=1 cargo test --workspace --test black_box -- commands::` writes this page.\n"
+        share are shown only with the first one. Most commands of `placementd` also accept the other \
+        [settings](configuration.md) as flags. For usage, see [the pages for operators](operate/README.md) and \
+        [placementctl.md](placementctl.md).\n"
         .to_owned();
     let mut seen = HashSet::new();
     for program in [binaries::placementctl(), binaries::placementd()] {

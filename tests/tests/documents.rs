@@ -178,9 +178,12 @@ fn flags(words: &[String]) -> impl Iterator<Item = &str> {
         .map(|word| word.split('=').next().unwrap_or(word))
 }
 
-/// Help of the subcommand that the words name. Its name ends before the first flag, value or
+/// The subcommand that the words name, and its help. Its name ends before the first flag, value or
 /// placeholder.
-fn help_of_subcommand(program: &Path, words: &[String]) -> Result<String, String> {
+fn help_of_subcommand<'a>(
+    program: &Path,
+    words: &'a [String],
+) -> Result<(Vec<&'a str>, String), String> {
     let names = words[1..].iter().map(String::as_str).take_while(|word| {
         word.chars().all(|c| c.is_ascii_lowercase() || c == '-') && !word.starts_with('-')
     });
@@ -192,7 +195,15 @@ fn help_of_subcommand(program: &Path, words: &[String]) -> Result<String, String
         named.push(name);
         help = help_of(program, &named)?;
     }
-    Ok(help)
+    Ok((named, help))
+}
+
+/// Whether a command accepts a flag with a value that its help does not list, as those of most
+/// settings.
+fn accepts(program: &Path, subcommands: &[&str], flag: &str) -> bool {
+    let mut command = Command::new(program);
+    command.args(subcommands).arg(format!("{flag}=x"));
+    command.arg("--help").output().unwrap().status.success()
 }
 
 fn check_program(program: &Path, words: &[String]) -> Result<(), String> {
@@ -204,9 +215,9 @@ fn check_program(program: &Path, words: &[String]) -> Result<(), String> {
         * 2;
     let (before, after) = words[1..].split_at(global.min(words.len() - 1));
     let rest: Vec<_> = [&words[..1], after].concat();
-    let help = help_of_subcommand(program, &rest)?;
+    let (named, help) = help_of_subcommand(program, &rest)?;
     for flag in flags(before).chain(flags(&rest)) {
-        if !help.contains(flag) {
+        if !help.contains(flag) && !accepts(program, &named, flag) {
             return Err(format!("`{flag}` is not in its help"));
         }
     }

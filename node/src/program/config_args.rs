@@ -11,7 +11,7 @@ use placement_cluster::settle_number;
 // No doc comment: clap would use it for the command.
 #[derive(Args)]
 pub(super) struct ConfigArgs {
-    /// TOML file with any of the settings below
+    /// TOML file with settings, each of which is also a flag; `placementd config sample` prints all
     #[arg(long, short, value_name = "FILE", env = "PLACEMENTD_CONFIG")]
     config: Option<PathBuf>,
     #[command(flatten)]
@@ -90,10 +90,6 @@ fn with_flags() -> impl Iterator<Item = Setting> {
 /// The flag of one setting. The names live as long as the program.
 fn argument(setting: &Setting) -> Arg {
     let flag: &'static str = Box::leak(setting.flag().into_boxed_str());
-    let heading: &'static str = match setting.section {
-        "" => "Node",
-        section => Box::leak(format!("[{section}]").into_boxed_str()),
-    };
     let value = match setting.kind {
         Kind::Text | Kind::Secret => "TEXT",
         Kind::Integer | Kind::Number => "N",
@@ -114,10 +110,13 @@ fn argument(setting: &Setting) -> Arg {
         "cluster-join-token-file" => Some("join-token-file"),
         _ => None,
     };
+    // The help of all settings has 400 lines, so it lists those of a node that is started by hand.
+    let is_listed = setting.section.is_empty() || short.is_some();
     Arg::new(flag)
         .long(flag)
         .visible_aliases(short)
         .value_name(value)
-        .help_heading(heading)
+        .hide(!is_listed)
+        .help_heading("Node")
         .help(help)
 }

@@ -13,7 +13,8 @@ fn help(program: &Path, names: &[&str]) -> String {
     String::from_utf8(command.output().unwrap().stdout).unwrap()
 }
 
-/// Adds a section for a command and its subcommands. Parts that are already on the page are omitted.
+/// Adds a section for a command and its subcommands. Parts that are already on the page are
+/// omitted.
 fn add(page: &mut String, seen: &mut HashSet<String>, program: &Path, names: &[&str]) {
     let help = help(program, names);
     let parts = help.trim().split("\n\n");

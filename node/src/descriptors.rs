@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use placement_base::log_messages::log;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::sync::Semaphore;
 
@@ -19,7 +20,12 @@ pub(crate) fn raise() {
         ..limit
     };
     if let Err(error) = setrlimit(Resource::Nofile, raised) {
-        tracing::warn!(%error, soft = limit.current, "cannot raise the limit of open files");
+        log!(
+            OPEN_FILES_LIMIT_LOW,
+            %error,
+            soft = limit.current,
+            "cannot raise the limit of open files"
+        );
     }
 }
 
@@ -32,7 +38,8 @@ pub(crate) fn for_clients(listeners: usize, connections_max: usize) -> Arc<Semap
         share_of(usize::try_from(limit).unwrap_or(usize::MAX))
     });
     if share < wanted {
-        tracing::warn!(
+        log!(
+            OPEN_FILES_LIMIT_LOW,
             limit,
             share,
             wanted,

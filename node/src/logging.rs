@@ -13,14 +13,15 @@ use std::time::Duration;
 use opentelemetry_sdk::trace::SdkTracer;
 use parking_lot::Mutex;
 use tracing::Subscriber;
-use tracing_appender::non_blocking::{ErrorCounter, NonBlocking, NonBlockingBuilder, WorkerGuard};
-use tracing_subscriber::fmt::writer::MakeWriterExt;
+use tracing_appender::non_blocking::{ErrorCounter, NonBlockingBuilder, WorkerGuard};
+use tracing_subscriber::fmt::writer::{MakeWriter, MakeWriterExt};
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::registry::LookupSpan;
 use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{EnvFilter, Layer, Registry, fmt, reload};
 
 use crate::{panics, traces};
+use placement_base::log_messages::log;
 use placement_base::settings::settings;
 
 settings! {
@@ -84,14 +85,16 @@ impl Logging {
             .thread_name("log-writer")
             .finish(Gathering(BufWriter::new(io::stderr())));
         let _ = DROPPED.set(queue.error_counter());
+        let queue = queue.and(|| LastLines(&LAST));
+        let ansi = io::stderr().is_terminal();
         let (filter, handle) = reload::Layer::new(parse(level)?);
         let registry = tracing_subscriber::registry();
         let started = match traces {
             // A global filter is the cheapest.
             None => (registry.with(filter))
-                .with(lines(format, queue))
+                .with(lines(format, queue, ansi))
                 .try_init(),
-            Some(tracer) => (registry.with(lines(format, queue).with_filter(filter)))
+            Some(tracer) => (registry.with(lines(format, queue, ansi).with_filter(filter)))
                 .with(traces::layer(tracer))
                 .try_init(),
         };
@@ -129,13 +132,13 @@ impl Logging {
     }
 }
 
-fn lines<S>(format: LogFormat, queue: NonBlocking) -> Box<dyn Layer<S> + Send + Sync>
+/// Formats lines; `ansi`: with colours.
+fn lines<S, W>(format: LogFormat, writer: W, ansi: bool) -> Box<dyn Layer<S> + Send + Sync>
 where
     S: Subscriber + for<'a> LookupSpan<'a>,
+    W: for<'a> MakeWriter<'a> + Send + Sync + 'static,
 {
-    let lines = fmt::layer()
-        .with_writer(queue.and(|| LastLines(&LAST)))
-        .with_ansi(io::stderr().is_terminal());
+    let lines = fmt::layer().with_writer(writer).with_ansi(ansi);
     match format {
         LogFormat::Json => lines
             .json()
@@ -218,7 +221,8 @@ pub async fn report_dropped() {
         tokio::time::sleep(DROPPED_EVERY).await;
         let dropped = dropped_lines();
         if dropped > reported {
-            tracing::warn!(
+            log!(
+                LOG_LINES_DROPPED,
                 lines = dropped - reported,
                 total = dropped,
                 "lines of this log were dropped because standard error was not read in time"
@@ -262,6 +266,31 @@ mod tests {
         let long = "x".repeat(2 * KEPT_BYTES) + "\n";
         LastLines(&kept).write_all(long.as_bytes()).unwrap();
         assert!(kept.lock().is_empty());
+    }
+
+    /// One warning in this format.
+    fn logged(format: LogFormat) -> String {
+        static LINES: Mutex<VecDeque<u8>> = Mutex::new(VecDeque::new());
+        let lines = lines(format, || LastLines(&LINES), false);
+        let subscriber = tracing_subscriber::registry().with(lines);
+        tracing::subscriber::with_default(subscriber, || {
+            log!(PEER_UNREACHABLE, peer = 2, "a peer cannot be reached");
+        });
+        let bytes = LINES.lock().drain(..).collect();
+        String::from_utf8(bytes).unwrap()
+    }
+
+    #[test]
+    fn lines_of_both_formats_have_the_name_of_their_event() {
+        let line = logged(LogFormat::Human);
+        let words = "WARN placement_node::logging::tests: a peer cannot be reached \
+            event=\"peer-unreachable\" peer=2\n";
+        assert!(line.ends_with(words), "{line}");
+        let line: serde_json::Value = serde_json::from_str(&logged(LogFormat::Json)).unwrap();
+        assert_eq!(line["event"], "peer-unreachable");
+        assert_eq!(line["level"], "WARN");
+        assert_eq!(line["message"], "a peer cannot be reached");
+        assert_eq!(line["peer"], 2);
     }
 
     #[test]

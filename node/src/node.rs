@@ -23,6 +23,7 @@ use crate::partitions::{self, NamedPolicy};
 use crate::serve::Drain;
 use placement_audit::Audit;
 use placement_base::backend::{ReadBackend, WriteBackend};
+use placement_base::log_messages::log;
 use placement_base::tasks::Tasks;
 use placement_base::world::{self, Offload};
 use placement_cluster::backend::partition::{PartitionBackend, Writes};
@@ -94,7 +95,8 @@ impl Node {
         }
         servers.start(listeners, opened.secured.gates);
         node.spawn_tasks(opened.secured.certificates);
-        tracing::info!(
+        log!(
+            LISTENING,
             node = node.bootstrap.config.node_id,
             api = node.addresses().api,
             peer = node.addresses().peer,
@@ -174,7 +176,8 @@ impl Node {
             .filter(|path| !path.starts_with("policy.") && path != "log.level")
             .collect();
         if !waiting.is_empty() {
-            tracing::warn!(
+            log!(
+                SETTINGS_NEED_RESTART,
                 settings = waiting.join(", "),
                 "these settings were changed and take effect after a restart"
             );
@@ -257,7 +260,8 @@ impl Node {
         leaving.stop();
         let api = &self.config.api;
         if api.drain_notice_ms > 0 && leaving.receives_balancer_traffic() {
-            tracing::info!(
+            log!(
+                NO_LONGER_READY,
                 ms = api.drain_notice_ms,
                 "no longer ready; answering requests until load balancers have noticed"
             );
@@ -266,13 +270,13 @@ impl Node {
         if let Some(running) = self.bootstrap.slot.get() {
             let patience = self.bootstrap.config.raft.waits().step_aside();
             if let Err(reason) = step_aside(&running, patience).await {
-                tracing::warn!(reason, "could not hand leadership over");
+                log!(LEADERSHIP_KEPT, reason, "could not hand leadership over");
             }
         }
         self.drain.finish(DRAIN).await;
         self.audit.finish().await;
         self.kill().await;
-        tracing::info!("stopped");
+        log!(STOPPED, "stopped");
     }
 
     /// Stops at once, without further answers, and closes the disk.
@@ -293,7 +297,11 @@ impl Node {
             }
         };
         if tokio::time::timeout(CLOSING_MAX, closed).await.is_err() {
-            tracing::warn!(dir = %dir.display(), "the data directory is still open");
+            log!(
+                DATA_DIRECTORY_STILL_OPEN,
+                dir = %dir.display(),
+                "the data directory is still open"
+            );
         }
     }
 }

@@ -8,6 +8,7 @@ use placement_raft_store::LogId;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use placement_base::contain;
+use placement_base::log_messages::log;
 use placement_base::runtime::end_process;
 
 /// Maximum size of a core dump, in bytes. It is not 0, because that limit applies only to files: a
@@ -28,7 +29,11 @@ pub(crate) fn disable_core_dumps() {
         maximum: Some(limit),
     };
     if let Err(error) = setrlimit(Resource::Core, limit) {
-        tracing::warn!(%error, "cannot disable core dumps; one would contain secrets");
+        log!(
+            CORE_DUMPS_NOT_DISABLED,
+            %error,
+            "cannot disable core dumps; one would contain secrets"
+        );
     }
 }
 
@@ -40,18 +45,24 @@ pub(crate) fn end_the_process() {
         let reason = panic.payload_as_str().unwrap_or("no message");
         let place = panic.location().map(ToString::to_string);
         if contain::is_contained() {
-            tracing::error!(reason, place, "a request panicked; this is a bug");
+            log!(
+                REQUEST_PANICKED,
+                reason,
+                place,
+                "a request panicked; this is a bug"
+            );
             return;
         }
         let backtrace = std::backtrace::Backtrace::force_capture().to_string();
-        tracing::error!(
+        log!(
+            PANICKED,
             reason,
             place,
             backtrace,
             "panicked; this is a bug, and the process ends"
         );
         if let Some(id) = placement_raft_store::applying() {
-            tracing::error!("{}", way_around(id));
+            log!(ENTRY_NOT_APPLIED, "{}", way_around(id));
         }
         end_process();
     }));

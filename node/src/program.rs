@@ -16,6 +16,7 @@ use self::config_args::ConfigArgs;
 use crate::logging::{self, Logging};
 use crate::traces::Traces;
 use crate::{Config, Env, Node, descriptors, panics, supervisor};
+use placement_base::log_messages::log;
 use placement_base::permissions::{self, check_data_dir};
 
 /// Threads for Raft and the connections between nodes. If one of them is blocked for a while, the
@@ -76,7 +77,7 @@ fn run(given: &ConfigArgs) -> anyhow::Result<()> {
     let logging =
         Logging::start(config.log.format, &config.log.level, tracer).map_err(anyhow::Error::msg)?;
     for warning in warnings {
-        tracing::warn!("{warning}");
+        log!(SETTINGS_WARNING, "{warning}");
     }
     let done = serve(given, config, &logging, traces);
     logging.finish();
@@ -135,7 +136,10 @@ fn serve(
             }
         }
         supervisor::stopping();
-        tracing::info!("asked to stop; a second signal stops at once");
+        log!(
+            STOP_REQUESTED,
+            "asked to stop; a second signal stops at once"
+        );
         let stopped = async {
             node.shutdown().await;
             if let Some(sending) = sending {
@@ -159,8 +163,9 @@ fn reload(given: &ConfigArgs, node: &Node, logging: &Logging) {
     let (config, warnings) = match given.load_with_warnings() {
         Ok(loaded) => loaded,
         Err(error) => {
-            let error = format!("{error:#}");
-            tracing::error!(
+            let error = chain(&error);
+            log!(
+                CONFIGURATION_INVALID,
                 error,
                 "SIGHUP: nothing is re-read, because the configuration is invalid"
             );
@@ -168,17 +173,25 @@ fn reload(given: &ConfigArgs, node: &Node, logging: &Logging) {
         }
     };
     for warning in warnings {
-        tracing::warn!("{warning}");
+        log!(SETTINGS_WARNING, "{warning}");
     }
     match logging.set_level(&config.log.level) {
-        Ok(()) => tracing::info!(level = config.log.level, "SIGHUP: re-read the log level"),
-        Err(error) => tracing::error!(error, "SIGHUP: the log level is unchanged"),
+        Ok(()) => log!(
+            LOG_LEVEL_RELOADED,
+            log_level = config.log.level,
+            "SIGHUP: re-read the log level"
+        ),
+        Err(error) => log!(
+            LOG_LEVEL_NOT_RELOADED,
+            error,
+            "SIGHUP: the log level is unchanged"
+        ),
     }
     match node.reload(&config) {
-        Ok(()) => tracing::info!("SIGHUP: re-read the policy"),
+        Ok(()) => log!(POLICY_READ, "SIGHUP: re-read the policy"),
         Err(error) => {
             let error = error.to_string();
-            tracing::error!(error, "SIGHUP: the policy is unchanged");
+            log!(POLICY_UNUSABLE, error, "SIGHUP: the policy is unchanged");
         }
     }
 }

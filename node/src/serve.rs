@@ -38,6 +38,7 @@ use self::pending_answers::PendingAnswers;
 use self::streams::Streams;
 use placement_api::http::{BodyTimeLimit, GRACE};
 use placement_audit::access::{self, Encrypted, Peer};
+use placement_base::log_messages::log;
 use placement_base::net::{BoxStream, Listener};
 use placement_base::newest_connections::NewestConnections;
 use placement_base::tasks::Tasks;
@@ -124,8 +125,9 @@ impl Drain {
         self.begun.cancel();
         self.connections.close();
         if timeout(patience, self.connections.wait()).await.is_err() {
-            tracing::warn!(
-                ?patience,
+            log!(
+                REQUESTS_NOT_ANSWERED,
+                waited_s = patience.as_secs(),
                 "some requests were not answered before this node stopped"
             );
         }
@@ -150,7 +152,12 @@ impl<A: RequestHandler> HttpServer<A> {
             let (stream, peer) = match accepted {
                 Ok(accepted) => accepted,
                 Err(error) => {
-                    tracing::warn!(%error, purpose = self.purpose, "cannot accept a connection");
+                    log!(
+                        CONNECTION_NOT_ACCEPTED,
+                        %error,
+                        purpose = self.purpose,
+                        "cannot accept a connection"
+                    );
                     sleep(PAUSE).await;
                     continue;
                 }

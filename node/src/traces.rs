@@ -34,6 +34,7 @@ use tracing_subscriber::registry::LookupSpan;
 use self::collector::Collector;
 pub(crate) use self::settings::TraceSection;
 use crate::version::VERSION;
+use placement_base::log_messages::log;
 use placement_base::trace;
 
 /// Maximum number of queued spans: some 5 MB.
@@ -152,7 +153,10 @@ impl SpanExport {
     pub(crate) async fn finish(self) {
         self.stop.cancel();
         if timeout(FLUSH_MAX, self.task).await.is_err() {
-            tracing::warn!("the last spans were not sent: the collector is too slow");
+            log!(
+                SPANS_DROPPED,
+                "the last spans were not sent: the collector is too slow"
+            );
         }
     }
 }

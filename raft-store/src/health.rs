@@ -7,6 +7,7 @@ use std::sync::{Arc, OnceLock};
 use tokio::sync::watch;
 
 use crate::error::io_error;
+use placement_base::log_messages::log;
 use placement_base::platform::here;
 
 /// The first failure of this node's storage. A failure is final: an operator must fix the cause and
@@ -29,7 +30,7 @@ impl Health {
             first
         });
         if first {
-            tracing::error!(failure = words, "this node is now quarantined");
+            log!(QUARANTINED, failure = words, "this node is now quarantined");
         }
     }
 

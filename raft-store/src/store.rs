@@ -15,6 +15,7 @@ use crate::machine::{AppliedState, Drafts, Ledger, SnapshotDir, StateMachine, Vi
 use crate::metrics::StoreMetrics;
 use crate::options::StoreOptions;
 use crate::types::TypeConfig;
+use placement_base::log_messages::log;
 
 /// The Raft instance of this node.
 pub type Raft = openraft::Raft<TypeConfig, StateMachine>;
@@ -52,10 +53,15 @@ pub fn open(options: StoreOptions) -> Result<Store> {
     let base = Base::enter(&options)?;
     let identity = base.identity;
     for entry in data_dir::lines(dir, SKIPPED)? {
-        tracing::warn!(entry, "an operator skipped an entry of the log");
+        log!(
+            ENTRY_SKIPPED,
+            entry,
+            "an operator skipped an entry of the log"
+        );
     }
     for entry in data_dir::lines(dir, RECOVERED)? {
-        tracing::warn!(
+        log!(
+            NODE_RECOVERED,
             entry,
             "an operator has recovered this node alone after its cluster had lost its majority"
         );

@@ -297,6 +297,94 @@ fn release_has_no_injected_bugs() {
     }
 }
 
+/// Members of each line in JSON, next to which a field of the same name would be lost.
+const MEMBERS_OF_LINES: [&str; 6] = ["timestamp", "level", "message", "target", "span", "event"];
+
+/// Names of the catalog of log messages.
+fn log_messages() -> BTreeSet<String> {
+    let catalog = root().join("node/base/src/log_messages.rs");
+    let text = std::fs::read_to_string(catalog).unwrap();
+    let messages = text.lines().filter_map(|line| {
+        let (name, message) = line.trim().split_once(" = ")?;
+        let levels = ["INFO \"", "WARN \"", "ERROR \""];
+        let is_message = levels.iter().any(|level| message.starts_with(level));
+        is_message.then(|| name.to_owned())
+    });
+    messages.collect()
+}
+
+/// Calls of a macro in a source text, without the name of the macro.
+fn calls<'a>(text: &'a str, name: &'a str) -> impl Iterator<Item = &'a str> {
+    let places = text.match_indices(name);
+    places.map(|(at, _)| text[at + name.len()..].trim_start())
+}
+
+/// The name of a log message and the names of its fields.
+fn log_fields(call: &str) -> (String, Vec<String>) {
+    let call = call.split(");").next().unwrap_or_default();
+    let mut arguments = call.split(',').map(str::trim);
+    let message = arguments.next().unwrap_or_default().to_owned();
+    let fields = arguments.map(|field| {
+        let name = field.split_once(" = ").map_or(field, |(name, _)| name);
+        name.trim_start_matches(['%', '?']).to_owned()
+    });
+    (message, fields.collect())
+}
+
+/// The product's sources that log, without the catalog itself.
+fn sources_with_logs() -> Vec<(PathBuf, String)> {
+    let folders = ["node", "raft-store"].map(|folder| rust_files(&root().join(folder)));
+    let sources = folders.into_iter().flatten().filter(|path| {
+        let below = path.strip_prefix(root()).unwrap();
+        let is_source = below.components().any(|part| part.as_os_str() == "src");
+        is_source && !path.ends_with("log_messages.rs")
+    });
+    sources
+        .map(|path| {
+            let text = std::fs::read_to_string(&path).unwrap();
+            (path, text)
+        })
+        .collect()
+}
+
+/// Lines of the access log and of searches have targets of their own in place of a name.
+#[test]
+fn lines_of_the_log_have_names_of_the_catalog() {
+    let (mut bad, mut used) = (Vec::new(), BTreeSet::new());
+    for (path, text) in sources_with_logs() {
+        for level in ["info!(", "warn!(", "error!("] {
+            let nameless = calls(&text, level).filter(|call| !call.starts_with("target:"));
+            bad.extend(nameless.map(|call| format!("{}: {level}{call:.60}", path.display())));
+        }
+        for call in calls(&text, "log!(") {
+            let (message, fields) = log_fields(call);
+            used.insert(message);
+            for field in fields
+                .iter()
+                .filter(|name| MEMBERS_OF_LINES.contains(&name.as_str()))
+            {
+                bad.push(format!(
+                    "{}: the field {field} of {call:.60}",
+                    path.display()
+                ));
+            }
+        }
+    }
+    assert!(bad.is_empty(), "use `log!`:\n{}", bad.join("\n"));
+    assert_eq!(used, log_messages());
+}
+
+#[test]
+fn nameless_lines_and_lost_fields_are_found() {
+    let text =
+        "tracing::warn!(\n    %error,\n    \"late\"\n);\nlog!(LATE, level = 1, ?by, \"late\");";
+    let found: Vec<_> = calls(text, "warn!(").collect();
+    assert!(found.len() == 1 && found[0].starts_with("%error"));
+    let call = calls(text, "log!(").next().unwrap();
+    let fields = ["level", "by", "\"late\""].map(str::to_owned);
+    assert_eq!(log_fields(call), ("LATE".to_owned(), fields.to_vec()));
+}
+
 /// Dependencies that are declared only to unify a feature or a version in every build. The root
 /// manifest gives the reasons.
 const FOR_FEATURES: [&str; 3] = ["getrandom", "regex-syntax", "idna_adapter"];

@@ -14,6 +14,7 @@ use super::record::{Outcome, Record};
 use super::settings::{AuditMode, AuditSection, Target};
 use super::sink::{Sink, Stderr};
 use super::writer::Writer;
+use placement_base::log_messages::log;
 use placement_base::settings::Invalid;
 use placement_base::world::Clock;
 
@@ -149,7 +150,10 @@ impl Audit {
         if let Some(flushed) = flushed
             && timeout(FLUSH_MAX, flushed).await.is_err()
         {
-            tracing::warn!("the last audit records were not written before the timeout");
+            log!(
+                AUDIT_NOT_FLUSHED,
+                "the last audit records were not written before the timeout"
+            );
         }
     }
 

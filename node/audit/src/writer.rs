@@ -10,6 +10,7 @@ use tokio::sync::oneshot;
 
 use super::queue::{Item, State};
 use super::sink::Sink;
+use placement_base::log_messages::log;
 use placement_base::world::Clock;
 
 /// Size of a batch in bytes; its last record may exceed it.
@@ -75,14 +76,18 @@ impl Writer {
             let Err(error) = written else {
                 if numbers.failed.swap(false, Ordering::Relaxed) {
                     let lost = numbers.lost.load(Ordering::Relaxed);
-                    tracing::warn!(lost, "audit records can be written again");
+                    log!(AUDIT_RECOVERED, lost, "audit records can be written again");
                 }
                 numbers.records.fetch_add(batch.records, Ordering::Relaxed);
                 numbers.bytes.fetch_add(batch.bytes, Ordering::Relaxed);
                 return notify(batch.kept.into_iter().chain(batch.flushed));
             };
             if !numbers.failed.swap(true, Ordering::Relaxed) {
-                tracing::error!(%error, "audit records cannot be written; retrying every second");
+                log!(
+                    AUDIT_FAILED,
+                    %error,
+                    "audit records cannot be written; retrying every second"
+                );
             }
             // A flush waits for only one attempt.
             notify(batch.flushed.drain(..));
@@ -121,9 +126,13 @@ impl Writer {
             return;
         }
         match self.in_call(|writer| writer.sink.reopen()) {
-            Ok(()) => tracing::info!("reopened the audit file"),
+            Ok(()) => log!(AUDIT_REOPENED, "reopened the audit file"),
             Err(error) => {
-                tracing::error!(%error, "cannot reopen the audit file; still writing to the previous one")
+                log!(
+                    AUDIT_NOT_REOPENED,
+                    %error,
+                    "cannot reopen the audit file; still writing to the previous one"
+                )
             }
         }
     }

@@ -6,6 +6,7 @@
 pub mod backend;
 pub mod contain;
 pub mod coverage;
+pub mod log_messages;
 pub mod net;
 pub mod newest_connections;
 pub mod permissions;

@@ -18,6 +18,7 @@ use tokio::runtime::Handle;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 
+use crate::log_messages::log;
 pub use crate::platform::Limits;
 use crate::platform::{Steps, here};
 
@@ -199,7 +200,10 @@ impl Drop for Joined {
         if let Some(thread) = self.0.take()
             && thread.join().is_err()
         {
-            tracing::error!("a thread that writes to the disk has panicked");
+            log!(
+                DISK_THREAD_PANICKED,
+                "a thread that writes to the disk has panicked"
+            );
         }
     }
 }

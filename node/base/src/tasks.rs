@@ -5,6 +5,7 @@ use std::future::{Future, pending};
 use std::panic::resume_unwind;
 use std::sync::Arc;
 
+use crate::log_messages::log;
 use crate::runtime;
 use crate::world::Background;
 use futures::future::BoxFuture;
@@ -42,7 +43,11 @@ impl Drop for Life {
         if self.tasks.stop.is_cancelled() {
             return;
         }
-        tracing::error!(task = self.name, "a vital task has ended; this is a bug");
+        log!(
+            VITAL_TASK_ENDED,
+            task = self.name,
+            "a vital task has ended; this is a bug"
+        );
         self.tasks.ended.send_if_modified(|first| {
             let is_first = first.is_none();
             first.get_or_insert(self.name);

@@ -28,6 +28,7 @@ use super::read::index;
 use super::running::Running;
 use super::start::Bootstrap;
 use super::upkeep::snapshot_intake::SnapshotIntake;
+use placement_base::log_messages::log;
 use placement_base::world::micros;
 use placement_peer::raft::append;
 use placement_peer::raft::messages::{
@@ -123,7 +124,7 @@ impl PeerService {
             done: done.is_ok(),
         });
         if let Err(refused) = &done {
-            tracing::warn!(node = id, %refused, "a node was not admitted");
+            log!(JOIN_REFUSED, node = id, %refused, "a node was not admitted");
             if matches!(refused, Refused::NotFound(_)) {
                 sleep(GUESS).await;
             }

@@ -20,6 +20,7 @@ use tokio::time::{Instant, timeout_at};
 use super::freshness::Freshness;
 use super::settings::Settings;
 use placement_base::backend::{PlacementIndex, Position, Unavailable, View};
+use placement_base::log_messages::log;
 use placement_base::world::Clock;
 
 /// Reported by a removed node.
@@ -171,7 +172,11 @@ impl Replica {
 
     fn leave(&self, words: &str) {
         if let Err(error) = placement_raft_store::leave(&self.config.data_dir, words) {
-            tracing::error!(%error, "cannot record the quarantine; the next start will not know of it");
+            log!(
+                QUARANTINE_NOT_RECORDED,
+                %error,
+                "cannot record the quarantine; the next start will not know of it"
+            );
         }
         self.health.report(words);
     }
@@ -249,9 +254,11 @@ impl Replica {
         ))
     }
 
-    /// Whether this node leads, as far as it knows.
+    /// Whether this node leads, as far as it knows. A quarantined node does not lead, although
+    /// openraft's metrics still show its last role.
     pub(crate) fn leads(&self) -> bool {
         self.server_metrics(|metrics| metrics.state == ServerState::Leader)
+            && self.failure().is_none()
     }
 
     /// Waits for a leader other than `than` (`None`: for any leader), until the deadline.
@@ -344,7 +351,7 @@ impl Replica {
     /// Records another member's report on whether this node was removed.
     pub(super) fn note_removed(&self, removed: bool) {
         if self.removed.swap(removed, Ordering::Relaxed) != removed && removed {
-            tracing::error!(node = self.me, "{REMOVED}");
+            log!(REMOVED, node = self.me, "{REMOVED}");
         }
     }
 

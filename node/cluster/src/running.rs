@@ -24,6 +24,7 @@ use super::kept_backups::KeptBackups;
 use super::replica::Replica;
 use super::write_ids::WriteIds;
 use placement_base::backend::Unavailable;
+use placement_base::log_messages::log;
 use placement_base::world::Clock;
 use placement_peer::raft::messages::{WriteCall, WriteReply};
 use placement_peer::raft::peers::Peers;
@@ -209,7 +210,7 @@ impl Running {
     /// Stops Raft. The store is closed soon after.
     pub async fn stop(&self) {
         if let Err(error) = self.replica.raft.shutdown().await {
-            tracing::warn!(%error, "replication did not stop cleanly");
+            log!(REPLICATION_NOT_STOPPED, %error, "replication did not stop cleanly");
         }
     }
 }

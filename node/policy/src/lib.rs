@@ -25,6 +25,7 @@ use check::Check;
 use files::{Contents, Fingerprint};
 
 use placement_audit::identity::Identity;
+use placement_base::log_messages::log;
 
 /// The rules in force, and the files from which they come.
 ///
@@ -169,7 +170,8 @@ impl Policy {
                 self.in_force.store(Arc::new(in_force));
             }
             Err(error) => {
-                tracing::error!(
+                log!(
+                    POLICY_UNUSABLE,
                     %error,
                     "the changed policy files are unusable; the previous rules stay in force"
                 );
@@ -239,10 +241,14 @@ impl EffectiveRules {
         own::refuse_comparisons(&mut rules, defaults);
         let mistakes = mistakes::find(&contents.rules, &rules, defaults);
         if files::are_configured(settings) {
-            tracing::info!(rules = contents.count(), "read the policy files");
+            log!(
+                POLICY_READ,
+                rules = contents.count(),
+                "read the policy files"
+            );
         }
         for mistake in &mistakes {
-            tracing::error!(%mistake, "faulty rule in a policy file");
+            log!(POLICY_RULE_FAULTY, %mistake, "faulty rule in a policy file");
         }
         Self {
             rules: check::without_repeated_conditions(&rules),

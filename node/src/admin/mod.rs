@@ -99,6 +99,7 @@ pub(crate) use network_listener::{NetworkListener, enter};
 pub(crate) use pages::{User, pages, response, style};
 use placement_api::http::NOTHING_COMMITTED;
 use placement_base::backend::{ReadBackend, WriteBackend};
+use placement_base::log_messages::log;
 use placement_cluster::leadership::preference::step_aside;
 use placement_cluster::members::membership::MembershipChange;
 use placement_cluster::start::Bootstrap;
@@ -436,7 +437,7 @@ async fn transfer(State(admin): State<Admin>, body: Bytes) -> HandlerResult {
 /// here.
 async fn drain(State(admin): State<Admin>) -> HandlerResult {
     admin.bootstrap.slot.leaving.drain(true);
-    tracing::info!("an operator drains this node");
+    log!(DRAIN_STARTED, "an operator drains this node");
     let Some(running) = admin.bootstrap.slot.get() else {
         return Ok(Json(Drained { leader: None }).into_response());
     };
@@ -449,7 +450,7 @@ async fn drain(State(admin): State<Admin>) -> HandlerResult {
 
 async fn undrain(State(admin): State<Admin>) -> StatusCode {
     admin.bootstrap.slot.leaving.drain(false);
-    tracing::info!("an operator ends the drain of this node");
+    log!(DRAIN_ENDED, "an operator ends the drain of this node");
     StatusCode::NO_CONTENT
 }
 

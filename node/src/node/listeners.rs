@@ -4,6 +4,7 @@ use placement_model::types::PartitionName;
 
 use crate::config::Config;
 use crate::serve::local;
+use placement_base::log_messages::log;
 use placement_base::net::Listener;
 use placement_base::tasks::Tasks;
 use placement_cluster::env::Env;
@@ -41,13 +42,18 @@ impl Listeners {
         let (metrics, _) = listen_if_set(env, requests, "metrics", &config.metrics.listen).await?;
         let (web, web_address) = listen_if_set(env, requests, "pages", &config.web.listen).await?;
         if web.is_some() {
-            tracing::info!(pages = web_address, "listening");
+            log!(LISTENING, pages = web_address, "listening");
         }
         let mut partitions = Vec::new();
         for section in &config.partitions {
             let bound = listen_if_set(env, requests, "a partition", &section.listen).await?;
             if let (Some(listener), address) = bound {
-                tracing::info!(partition = section.name, api = address, "listening");
+                log!(
+                    LISTENING,
+                    partition = section.name,
+                    api = address,
+                    "listening"
+                );
                 partitions.push((section.name()?, listener));
             }
         }

@@ -16,6 +16,7 @@ use crate::recent::Recent;
 use placement_api::http::{Api, ApiSettings, AuthStrategy};
 use placement_api::keystone::Keystone;
 use placement_audit::{Audit, Listener};
+use placement_base::log_messages::log;
 use placement_base::tasks::Tasks;
 use placement_cluster::backend::ledger_reader::LedgerReader;
 use placement_cluster::backend::partition::Writes;
@@ -48,7 +49,8 @@ impl OpenedResources {
             }
             AuthStrategy::Proxy => None,
             AuthStrategy::Noauth2 => {
-                tracing::warn!(
+                log!(
+                    AUTHENTICATION_OFF,
                     "the REST API does not authenticate clients ([auth] strategy = \"noauth2\")"
                 );
                 None

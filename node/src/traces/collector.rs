@@ -16,6 +16,7 @@ use opentelemetry_proto::tonic::trace::v1::ResourceSpans;
 use prost::Message;
 
 use super::TraceSection;
+use placement_base::log_messages::log;
 use placement_base::net::TokioNet;
 use placement_outgoing::Outgoing;
 
@@ -60,12 +61,13 @@ impl Collector {
         // dropped spans.
         match &refused {
             Some(reason) if self.takes => {
-                tracing::warn!(
+                log!(
+                    SPANS_DROPPED,
                     %reason,
                     "dropping spans: the collector does not accept them"
                 );
             }
-            None if !self.takes => tracing::info!("the collector accepts spans again"),
+            None if !self.takes => log!(SPANS_ACCEPTED, "the collector accepts spans again"),
             _ => {}
         }
         self.takes = refused.is_none();

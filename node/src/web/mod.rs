@@ -38,6 +38,7 @@ use placement_api::http::{PublicAddress, WEB};
 use placement_api::keystone::Keystone;
 use placement_audit::access::{NamedClient, Peer, Recorded};
 use placement_base::contain::contain;
+use placement_base::log_messages::log;
 use placement_base::runtime;
 use placement_base::settings::Secret;
 use placement_policy::Policy;
@@ -298,8 +299,11 @@ impl Site {
 
     async fn revoke(&self, token: &Secret) {
         if let Err(away) = self.keystone.revoke(token).await {
-            tracing::warn!(reason = %away, "could not revoke the token of a logged-out user; it \
-                stays valid until it expires");
+            log!(
+                LOGOUT_INCOMPLETE,
+                reason = %away,
+                "could not revoke the token of a logged-out user; it stays valid until it expires"
+            );
         }
     }
 }

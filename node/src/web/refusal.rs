@@ -6,6 +6,7 @@ use axum::response::{IntoResponse, Response};
 
 use crate::admin::{Detail, User, response};
 use placement_api::keystone::KeystoneUnavailable;
+use placement_base::log_messages::log;
 
 /// A response in place of a page. It contains the form for the next attempt.
 pub(super) struct Refusal {
@@ -57,7 +58,7 @@ impl Refusal {
 
 impl From<KeystoneUnavailable> for Refusal {
     fn from(away: KeystoneUnavailable) -> Self {
-        tracing::warn!(reason = %away, "cannot ask Keystone about a user of the pages");
+        log!(KEYSTONE_UNAVAILABLE, reason = %away, "cannot ask Keystone about a user of the pages");
         let wrong = "Keystone is not available now. Retry; operators can use `placementctl web`.";
         Self::new(StatusCode::SERVICE_UNAVAILABLE, wrong)
     }

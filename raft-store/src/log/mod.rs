@@ -32,6 +32,7 @@ use crate::observer::LogEvent;
 use crate::types::{Entry, LogId, Payload, TypeConfig, Vote};
 use crate::wire::{self, RecordVersion, WireEntry};
 use placement_base::coverage::RarePath;
+use placement_base::log_messages::log;
 use placement_base::runtime::Worker;
 
 /// Bytes of entries read in one step for a follower or for apply.
@@ -81,8 +82,9 @@ impl LogStore {
         if let Some(applied) = applied
             && is_overtaken(&database, &ends, applied)?
         {
-            tracing::warn!(
-                last = ?ends.last.map(|id| id.to_string()),
+            log!(
+                LOG_BEHIND_STATE,
+                last = ends.last.map(|id| id.to_string()),
                 %applied,
                 "a crash undid a truncation of the log; the state is ahead of the log, so the log \
                  now begins after the state"

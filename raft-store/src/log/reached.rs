@@ -20,6 +20,7 @@ use crate::error::{OpenError, Result};
 use crate::files;
 use crate::types::{LogId, Vote};
 use crate::wire::{self, RecordVersion, WireLogId, WireVote};
+use placement_base::log_messages::log;
 
 const NAME: &str = "reached";
 /// Length of the file in bytes: one sector, which a disk writes atomically.
@@ -102,7 +103,8 @@ pub(super) fn read_note(dir: &Path) -> Result<Option<SyncedPosition>> {
         };
     };
     if bytes.trim_ascii() == UNKNOWN {
-        tracing::warn!(
+        log!(
+            LOG_UNCHECKED,
             file = %path.display(),
             "the log is accepted unchecked, as an operator requested; it may have lost entries"
         );
@@ -153,14 +155,22 @@ impl ReachedFile {
             && let Err(error) = self.write(synced)
         {
             // The log is intact. A note that is too low stays correct.
-            tracing::warn!(%error, "cannot update the note of the last synced log position");
+            log!(
+                REACHED_NOT_WRITTEN,
+                %error,
+                "cannot update the note of the last synced log position"
+            );
         }
     }
 
     /// Syncs the note before the store closes.
     pub(super) fn finish(&self) {
         if let Err(error) = files::sync(&self.file) {
-            tracing::warn!(%error, "cannot update the note of the last synced log position");
+            log!(
+                REACHED_NOT_WRITTEN,
+                %error,
+                "cannot update the note of the last synced log position"
+            );
         }
     }
 

@@ -22,6 +22,7 @@ use crate::files;
 use crate::health::Failure;
 use crate::observer::LogEvent;
 use crate::types::{LogId, TypeConfig, Vote};
+use placement_base::log_messages::log;
 use placement_base::runtime::{self, Worker};
 
 /// Longer syncs are logged.
@@ -120,7 +121,8 @@ impl Shared {
         let took = started.elapsed();
         self.base.counters.sync.observe(took.as_secs_f64());
         if took > SLOW_SYNC {
-            tracing::warn!(
+            log!(
+                SYNC_SLOW,
                 sync_ms = took.as_millis() as u64,
                 "a sync of the log was slow"
             );

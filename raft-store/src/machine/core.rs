@@ -29,6 +29,7 @@ use crate::files;
 use crate::health::Failure;
 use crate::types::{Applied, LogId, Payload, SnapshotMeta, StoredMembership, TypeConfig};
 use placement_base::coverage::RarePath;
+use placement_base::log_messages::log;
 use placement_base::runtime;
 
 /// Maximum number of steps, as counted by the model, to apply on the calling thread.
@@ -76,7 +77,8 @@ impl Core {
         let database = StateDatabase::open(&base.options, &base.cache)?;
         if let Some(name) = database.installing()? {
             RarePath::InstallRepeated.ran();
-            tracing::info!(
+            log!(
+                SNAPSHOT_INSTALLED_AFTER_CRASH,
                 snapshot = name,
                 "repeating the snapshot installation that a crash interrupted"
             );
@@ -87,7 +89,8 @@ impl Core {
             && newer.meta.last_log_id > loaded.last
         {
             RarePath::ReceivedInstalled.ran();
-            tracing::info!(
+            log!(
+                SNAPSHOT_INSTALLED_AFTER_CRASH,
                 covers = %newer.meta,
                 "installing the snapshot received before a crash"
             );
@@ -210,7 +213,8 @@ impl Core {
         self.base.counters.apply.observe(took.as_secs_f64());
         self.base.counters.applied_entries.inc_by(count as u64);
         if took > SLOW_APPLY {
-            tracing::warn!(
+            log!(
+                APPLY_SLOW,
                 index,
                 entries = count,
                 rows,
@@ -230,7 +234,7 @@ impl Core {
         let took = started.elapsed();
         if took > SLOW_APPLY {
             let took_ms = millis(took);
-            tracing::warn!(took_ms, "applying entries waits for the disk");
+            log!(APPLY_WAITS, took_ms, "applying entries waits for the disk");
         }
         Ok(())
     }
@@ -290,7 +294,8 @@ impl Core {
         next.last_stamp = next.last_stamp.max(Some(stamped.at));
         let took = started.elapsed();
         if took > SLOW_APPLY {
-            tracing::warn!(
+            log!(
+                COMMAND_SLOW,
                 index,
                 command = %stamped,
                 changes = changes.iter().map(|(_, own)| own.len()).sum::<usize>(),
@@ -310,7 +315,8 @@ impl Core {
         // Read before the flush, which may not include entries that are applied while it runs.
         let applied = self.current();
         self.counted(self.make_rows_durable())?;
-        tracing::info!(
+        log!(
+            ROWS_DURABLE,
             covers = applied.index(),
             took_ms = millis(started.elapsed()),
             "the rows are durable"
@@ -349,7 +355,8 @@ impl Core {
         let started = Instant::now();
         let written = runtime::yielding(|| self.snapshots.write_down(applied));
         let written = self.counted(written)?;
-        tracing::info!(
+        log!(
+            SNAPSHOT_WRITTEN,
             covers = %written.meta,
             bytes = written.file.length(),
             took_ms = millis(started.elapsed()),
@@ -389,7 +396,8 @@ impl Core {
             return false;
         };
         self.base.counters.snapshots_damaged.inc();
-        tracing::warn!(
+        log!(
+            SNAPSHOT_DAMAGED,
             path = %file.path().display(),
             %error,
             "this node's own snapshot is damaged; writing a new one"
@@ -428,7 +436,8 @@ impl Core {
         snapshot_dir::remove(kept.path());
         self.snapshots.cut_up_to(meta.last_log_id);
         RarePath::SnapshotInstalled.ran();
-        tracing::info!(
+        log!(
+            SNAPSHOT_INSTALLED,
             covers = %meta,
             bytes = file.length(),
             verify_ms = millis(verified),

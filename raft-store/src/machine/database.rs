@@ -28,6 +28,7 @@ use crate::tables::{self, Table};
 use crate::types::{LogId, StoredMembership};
 use crate::wire::{self, RecordVersion, WireError, WireLogId, WireStoredMembership};
 use placement_base::coverage::RarePath;
+use placement_base::log_messages::log;
 use placement_base::runtime;
 
 /// Column families of the state.
@@ -123,7 +124,8 @@ impl StateDatabase {
                     record.digest
                 )));
             }
-            None => tracing::info!(
+            None => log!(
+                DIGEST_RECOMPUTED,
                 written = record.digest,
                 %digest,
                 "the recorded digest has another version's format; recomputing it"

@@ -23,6 +23,7 @@ use crate::options::StoreOptions;
 use crate::synced_file::SyncedFile;
 use crate::types::{LogId, SnapshotMeta};
 use placement_base::coverage::RarePath;
+use placement_base::log_messages::log;
 
 /// Name prefix of a snapshot to send; the id of the last covered entry follows.
 const SNAPSHOT: &str = "snapshot-";
@@ -70,7 +71,11 @@ impl SnapshotDir {
         };
         for path in snapshots.files()? {
             if !is_snapshot(&path) && !is_received(&path) {
-                tracing::warn!(path = %path.display(), "removing a file that is not a snapshot of this node");
+                log!(
+                    FOREIGN_FILE_REMOVED,
+                    path = %path.display(),
+                    "removing a file that is not a snapshot of this node"
+                );
                 remove(&path);
             }
         }
@@ -87,7 +92,12 @@ impl SnapshotDir {
                     newest = both.max_by_key(|one| one.meta.last_log_id);
                 }
                 Err(error) if error.is_foreign() => {
-                    tracing::warn!(path = %path.display(), %error, "removing a file that is not a snapshot of this node");
+                    log!(
+                        FOREIGN_FILE_REMOVED,
+                        path = %path.display(),
+                        %error,
+                        "removing a file that is not a snapshot of this node"
+                    );
                     remove(path);
                 }
                 Err(error) => return Err(unreadable(path, error)),
@@ -308,6 +318,6 @@ pub(super) fn applied_state(
 
 pub(super) fn remove(path: &Path) {
     if let Err(error) = fs::remove_file(path) {
-        tracing::warn!(path = %path.display(), %error, "cannot remove an unneeded file");
+        log!(FILE_NOT_REMOVED, path = %path.display(), %error, "cannot remove an unneeded file");
     }
 }

@@ -14,6 +14,7 @@ use tokio::time::timeout;
 
 use super::documents::{Credentials, Refusal, Token, TokenDocument};
 use super::settings::{KeystoneSection, base_url};
+use placement_base::log_messages::log;
 use placement_base::world::Clock;
 use placement_outgoing::Outgoing;
 
@@ -255,7 +256,7 @@ impl Session {
                          [keystone] auth_url, or the identity endpoint in Keystone's catalog"
                     );
                     if self.misplaced.lock().insert(url.clone()) {
-                        tracing::warn!(url, "{words}");
+                        log!(KEYSTONE_URL_WRONG, url, "{words}");
                     }
                     why = KeystoneUnavailable(words);
                 }

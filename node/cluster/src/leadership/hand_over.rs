@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use placement_base::coverage::RarePath;
+use placement_base::log_messages::log;
 use tokio::time::{Instant, sleep_until};
 
 use crate::replica::Replica;
@@ -61,7 +62,7 @@ pub(crate) async fn hand_over(
 /// Like `hand_over`, but only logs a failure: this node then remains the leader.
 pub(crate) async fn try_to_hand_over(replica: &Replica, to: Option<u64>, patience: Duration) {
     if let Err(reason) = hand_over(replica, to, patience).await {
-        tracing::warn!(reason, "leadership was not handed over");
+        log!(LEADERSHIP_KEPT, reason, "leadership was not handed over");
     }
 }
 

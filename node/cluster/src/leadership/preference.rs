@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use futures::future::join_all;
 use placement_base::coverage::RarePath;
+use placement_base::log_messages::log;
 use placement_raft_store::{Member, Site};
 use tokio::time::{Instant, sleep};
 
@@ -92,7 +93,7 @@ pub async fn follow(slot: Arc<Slot>, preference: Vec<String>) {
             continue;
         }
         RarePath::BetterSite.ran();
-        tracing::info!(to, %site, "handing leadership over to a preferred site");
+        log!(PREFERRED_SITE_FOUND, to, %site, "handing leadership over to a preferred site");
         handed_over = Some(Instant::now());
         try_to_hand_over(&node.replica, Some(to), wait).await;
         // Waits again before the next attempt, whether or not this one succeeded.
@@ -108,7 +109,7 @@ pub async fn step_aside(node: &Running, patience: Duration) -> Result<Option<u64
         let preference = &replica.config.cluster.leader_preference;
         let better = better(node, preference, usize::MAX).await;
         let to = hand_over(replica, better.map(|(to, _)| to), patience).await?;
-        tracing::info!(to, "handed leadership over");
+        log!(LEADERSHIP_HANDED_OVER, to, "handed leadership over");
     }
     Ok(replica.leader().map(|leader| leader.id))
 }

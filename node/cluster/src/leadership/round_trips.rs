@@ -10,6 +10,7 @@ use tokio::time::sleep;
 
 use crate::replica::Replica;
 use crate::running::Running;
+use placement_base::log_messages::log;
 use placement_base::tasks::Tasks;
 use placement_peer::transport::method::Lane;
 use placement_peer::transport::round_trips::RoundTrips;
@@ -51,13 +52,15 @@ pub(crate) async fn measure(node: Arc<Running>, tasks: Tasks) {
         sleep(EVERY).await;
         let problem = node.clock_problem();
         match problem {
-            Some(problem) if !problem.is_same_problem(wrong_clock) => tracing::warn!("{problem}"),
-            None if wrong_clock.is_some() => tracing::info!("clocks agree again"),
+            Some(problem) if !problem.is_same_problem(wrong_clock) => {
+                log!(CLOCK_WRONG, "{problem}")
+            }
+            None if wrong_clock.is_some() => log!(CLOCKS_AGREE, "clocks agree again"),
             _ => {}
         }
         wrong_clock = problem;
         if !has_warned && let Some(words) = too_long(replica, &peers.round_trips) {
-            tracing::warn!("{words}");
+            log!(ROUND_TRIP_LONG, "{words}");
             has_warned = true;
         }
         let (members, voters) = (replica.members(), replica.voters());

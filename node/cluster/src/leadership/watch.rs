@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use crate::replica::Replica;
+use placement_base::log_messages::log;
 use placement_base::tasks::Tasks;
 use placement_peer::raft::peers::Peers;
 
@@ -18,8 +19,13 @@ pub(crate) async fn watch(replica: Arc<Replica>) {
             known = leader;
             replica.leader_changes.fetch_add(1, Ordering::Relaxed);
             match leader {
-                Some(leader) => tracing::info!(node = replica.me, leader, "the leader has changed"),
-                None => tracing::warn!(node = replica.me, "no leader is known"),
+                Some(leader) => log!(
+                    LEADER_CHANGED,
+                    node = replica.me,
+                    leader,
+                    "the leader has changed"
+                ),
+                None => log!(LEADER_UNKNOWN, node = replica.me, "no leader is known"),
             }
         }
         changes.next().await;
@@ -48,14 +54,9 @@ pub(crate) async fn quarantine_on_task_end(replica: Arc<Replica>, tasks: Tasks) 
 /// Waits until the store fails or cannot read what it receives, and then stops Raft on this node,
 /// so that another node leads. The state in memory remains readable.
 pub(crate) async fn quarantine_on_failure(replica: Arc<Replica>) {
-    let failure = replica.health.clone().failed().await;
-    tracing::error!(
-        %failure,
-        "this node is quarantined: its replication stops, but it stays a member; fix the cause, \
-         then restart the node"
-    );
+    replica.health.clone().failed().await;
     if let Err(error) = replica.raft.shutdown().await {
-        tracing::error!(%error, "replication did not stop cleanly");
+        log!(REPLICATION_NOT_STOPPED, %error, "replication did not stop cleanly");
     }
 }
 

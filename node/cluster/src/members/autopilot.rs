@@ -19,6 +19,7 @@ use tokio::time::{Instant, sleep};
 use super::replacement::is_under_way;
 use crate::internal_actions::InternalAction;
 use crate::running::Running;
+use placement_base::log_messages::log;
 
 /// How often a leader checks.
 const EVERY: Duration = Duration::from_secs(1);
@@ -78,7 +79,7 @@ async fn begin(node: &Running, lost: u64, by: u64, after: Duration) {
         "node {lost} has not been reachable for {} s: its vote moves to node {by}",
         after.as_secs()
     );
-    tracing::warn!(lost, by, "{words}");
+    log!(VOTER_LOST, lost, by, "{words}");
     let command = Command::SetReplacement(SetReplacement {
         by,
         replaces: Some(Replaced {
@@ -92,7 +93,7 @@ async fn begin(node: &Running, lost: u64, by: u64, after: Duration) {
     });
     let done = node.carry_out(command, &words).await;
     if let Err(refused) = &done {
-        tracing::warn!(lost, by, %refused, "could not move the vote of a lost voter yet");
+        log!(VOTE_NOT_MOVED, lost, by, %refused, "could not move the vote of a lost voter yet");
     }
     node.actions.record(InternalAction {
         actor: format!("the autopilot of node {}", node.replica.me),

@@ -9,6 +9,7 @@ use placement_raft_store::{Member, NodeName};
 use super::membership::Membership;
 use crate::error::Refused;
 use crate::replica::older_copy;
+use placement_base::log_messages::log;
 
 impl Membership<'_> {
     /// Records a node's description of itself. The address changes only if the node is reachable at
@@ -57,7 +58,12 @@ impl Membership<'_> {
                 "node {id} gives {to} as its address but does not answer there"
             )));
         }
-        tracing::info!(node = id, address = to, "a node has a new address");
+        log!(
+            MEMBER_MOVED,
+            node = id,
+            address = to,
+            "a node has a new address"
+        );
         Ok(to)
     }
 }

@@ -17,6 +17,7 @@ use super::membership::{Membership, MembershipChange};
 use crate::error::Refused;
 use crate::running::Running;
 use crate::slot::Slot;
+use placement_base::log_messages::log;
 use placement_peer::raft::messages::JoinCall;
 
 /// A token as text: the node's number, a dash and an unguessable secret.
@@ -93,7 +94,8 @@ impl Slot {
                 Refused::Conflict(words.to_owned())
             })?;
         let replaces = issued.row.replaces.as_ref().map(|replaced| replaced.node);
-        tracing::info!(
+        log!(
+            JOIN_TOKEN_ISSUED,
             node = issued.node,
             valid_s = seconds,
             replaces,
@@ -119,7 +121,9 @@ impl Slot {
         }
         let command = Command::RevokeJoinToken(RevokeJoinToken { node });
         let words = format!("revocation of the token for node {node}");
-        running.carry_out(command, &words).await
+        running.carry_out(command, &words).await?;
+        log!(JOIN_TOKEN_REVOKED, node, "a join token is revoked");
+        Ok(())
     }
 }
 

@@ -22,6 +22,7 @@ use crate::replica::{Leader, REMOVED, Replica};
 use crate::running::Running;
 use crate::slot::Slot;
 use crate::topology::{MemberStatus, made_fatal};
+use placement_base::log_messages::log;
 use placement_peer::raft::messages::Introduction;
 use placement_peer::raft::peers::Peers;
 use placement_peer::transport::channel::CallError;
@@ -165,7 +166,7 @@ impl Membership<'_> {
         if !self.replica().leads() {
             return Err(Refused::NotLeader);
         }
-        tracing::info!(%change, "applying a membership change");
+        log!(MEMBERSHIP_CHANGE, %change, "applying a membership change");
         let done = match change {
             MembershipChange::Promote { id, force } => self.promote(id, force).await,
             MembershipChange::Remove { id, force } | MembershipChange::Demote { id, force }
@@ -190,7 +191,13 @@ impl Membership<'_> {
                 self.describe(id, *member, start).await
             }
         };
-        done.inspect_err(|refused| tracing::warn!(%refused, "the membership change was refused"))
+        done.inspect_err(|refused| {
+            log!(
+                MEMBERSHIP_CHANGE_REFUSED,
+                %refused,
+                "the membership change was refused"
+            )
+        })
     }
 
     pub(crate) async fn add(&self, id: u64, member: Member) -> Result<(), Refused> {

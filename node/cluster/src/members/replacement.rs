@@ -21,6 +21,7 @@ use super::membership::Membership;
 use crate::error::Refused;
 use crate::internal_actions::InternalAction;
 use crate::running::Running;
+use placement_base::log_messages::log;
 
 /// How often a leader checks.
 const EVERY: Duration = Duration::from_secs(1);
@@ -50,12 +51,24 @@ pub(crate) async fn run(node: Arc<Running>) {
             Ok(Step::Next) => logged.clear(),
             Ok(Step::Wait(reason)) if logged == reason => {}
             Ok(Step::Wait(reason)) => {
-                tracing::info!(by, old = replaced.node, reason, "a replacement is waiting");
+                log!(
+                    REPLACEMENT_WAITS,
+                    by,
+                    old = replaced.node,
+                    reason,
+                    "a replacement is waiting"
+                );
                 logged = reason;
             }
             Ok(Step::Over { words, done }) => end(&node, by, &replaced, words, done).await,
             Err(refused) => {
-                tracing::warn!(by, old = replaced.node, %refused, "a replacement step failed");
+                log!(
+                    REPLACEMENT_STEP_FAILED,
+                    by,
+                    old = replaced.node,
+                    %refused,
+                    "a replacement step failed"
+                );
             }
         }
     }
@@ -101,7 +114,8 @@ async fn step(node: &Running, by: u64, replaced: &Replaced) -> Result<Step, Refu
     }
     let needs_vote = replaced.votes && !voters.contains(&by);
     if needs_vote && (is_reachable || !has_vote) {
-        tracing::info!(
+        log!(
+            VOTE_GIVEN,
             by,
             old,
             "a member gets the vote of the node that it replaces"
@@ -120,7 +134,12 @@ async fn step(node: &Running, by: u64, replaced: &Replaced) -> Result<Step, Refu
             owner.hand_over(None).await?;
             return Ok(Step::Next);
         }
-        tracing::info!(by, old, "a member loses its vote to its replacement");
+        log!(
+            VOTE_TAKEN,
+            by,
+            old,
+            "a member loses its vote to its replacement"
+        );
         owner.set_membership(now, left, replica.members()).await?;
         return Ok(Step::Next);
     }
@@ -157,10 +176,21 @@ async fn step(node: &Running, by: u64, replaced: &Replaced) -> Result<Step, Refu
 async fn end(node: &Running, by: u64, replaced: &Replaced, words: String, done: bool) {
     let command = Command::SetReplacement(SetReplacement { by, replaces: None });
     if let Err(refused) = node.carry_out(command, &words).await {
-        tracing::warn!(by, %refused, "could not record the end of a replacement yet");
+        log!(
+            REPLACEMENT_STEP_FAILED,
+            by,
+            %refused,
+            "could not record the end of a replacement yet"
+        );
         return;
     }
-    tracing::info!(by, old = replaced.node, words, "a replacement has ended");
+    log!(
+        REPLACEMENT_ENDED,
+        by,
+        old = replaced.node,
+        words,
+        "a replacement has ended"
+    );
     if done {
         node.replica.replacements.fetch_add(1, Ordering::Relaxed);
     }

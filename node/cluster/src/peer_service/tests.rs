@@ -1,6 +1,6 @@
 use std::path::Path;
 
-use placement_peer::raft::messages::SnapshotReply;
+use placement_peer::raft::messages::{CommitPoint, SnapshotReply};
 use placement_peer::tls::Gate;
 use placement_peer::transport::reception;
 use placement_raft_store::Member;
@@ -119,6 +119,55 @@ async fn node_whose_version_is_below_the_level_of_the_cluster_is_rejected() {
     assert_eq!(levels.level_of(2), None);
     service.greet(&hello(&alone, 2), 1).unwrap();
     assert_eq!(levels.level_of(2), Some(Level::NEWEST));
+    alone.stop().await;
+}
+
+/// openraft logs an error each time that something asks it after it has stopped. Members ask each
+/// voter for its vote with each read, so these lines would fill the log of a quarantined node.
+#[tokio::test]
+async fn quarantined_node_answers_the_others_without_an_error_in_its_log_each_time() {
+    let (alone, service) = service().await;
+    let replica = &alone.running.replica;
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("log");
+    let written = || std::fs::read_to_string(&file).unwrap();
+    let subscriber = tracing_subscriber::fmt()
+        .with_max_level(tracing::Level::ERROR)
+        .with_ansi(false)
+        .with_writer(Arc::new(std::fs::File::create(&file).unwrap()))
+        .finish();
+    let _logging = tracing::subscriber::set_default(subscriber);
+    assert!(replica.leads());
+    replica.health.report("the disk is full");
+    alone
+        .becomes("stopped", |replica| {
+            replica.raft_status().running_state.is_err()
+        })
+        .await;
+    assert!(!replica.leads() && replica.leader().is_none());
+
+    for method in [Method::Append, Method::Vote, Method::PreVote] {
+        let refused = service.admits(2, method).unwrap_err();
+        assert!(matches!(refused, Denied::Stopped(_)), "{refused}");
+    }
+    let caller = Caller {
+        node: 2,
+        records: RecordVersion::NEWEST,
+    };
+    let ask = async |method| {
+        let body = wire::encode(RecordVersion::NEWEST, &());
+        service.call(caller, method, body.into()).await
+    };
+    ask(Method::HeldVote).await.unwrap_err();
+    let point: Option<CommitPoint> = wire::decode(&ask(Method::ReadPoint).await.unwrap()).unwrap();
+    assert!(point.is_none());
+    let log = written();
+    assert_eq!(log.matches("event=\"quarantined\"").count(), 1, "{log}");
+    assert!(!log.contains("RaftMsg"), "{log}");
+
+    // openraft itself would log an error.
+    let asked = replica.raft.with_raft_state(|_| ()).await;
+    assert!(asked.is_err() && written().contains("RaftMsg"));
     alone.stop().await;
 }
 

@@ -21,8 +21,10 @@ use std::time::Duration;
 
 use futures::StreamExt;
 use futures::stream::FuturesUnordered;
+use openraft::RaftState;
 use placement_base::coverage::RarePath;
 use placement_model::mutant;
+use placement_raft_store::TypeConfig;
 use placement_raft_store::wire::WireVote;
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::sync::oneshot;
@@ -259,16 +261,28 @@ fn expire(waiting: &mut Vec<PendingRead>, reason: &str) {
     }
 }
 
-/// The current vote of this node.
+/// The current vote of this node; `None` if it is quarantined.
 pub(crate) async fn held_vote(replica: &Replica) -> Option<WireVote> {
-    let vote = (replica.raft).with_raft_state(|state| WireVote::from(state.vote_ref()));
-    vote.await.ok()
+    raft_state(replica, |state| WireVote::from(state.vote_ref())).await
 }
 
 /// As the leader: the commit index with the vote that a quorum must confirm. `None`: this node does
 /// not lead, or has committed nothing in its own term yet.
 pub(crate) async fn point(replica: &Replica) -> Option<CommitPoint> {
     let me = replica.me;
-    let point = (replica.raft).with_raft_state(move |state| quorum::point(state, me));
-    point.await.ok().flatten()
+    raft_state(replica, move |state| quorum::point(state, me))
+        .await
+        .flatten()
+}
+
+/// Reads openraft's state. A quarantined node does not ask openraft, which would log an error for
+/// each question.
+async fn raft_state<T: Send + 'static>(
+    replica: &Replica,
+    read: impl FnOnce(&RaftState<TypeConfig>) -> T + Send + 'static,
+) -> Option<T> {
+    if replica.failure().is_some() {
+        return None;
+    }
+    replica.raft.with_raft_state(read).await.ok()
 }

@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use futures::future::{join, join_all};
 use placement_base::coverage::RarePath;
+use placement_base::log_messages::log;
 use placement_base::runtime;
 use placement_model::mutant;
 use placement_raft_store::{Identity, Member, OpenError};
@@ -176,7 +177,12 @@ impl Bootstrap {
         }
         let dir = self.config.data_dir.clone();
         runtime::blocking(move || placement_raft_store::create(&dir, identity)).await?;
-        tracing::info!(cluster = %identity.cluster, node = identity.node, "joined a cluster");
+        log!(
+            DATA_DIRECTORY_CREATED,
+            cluster = %identity.cluster,
+            node = identity.node,
+            "created the data directory of a member of the cluster"
+        );
         self.open(identity).await
     }
 
@@ -203,10 +209,15 @@ impl Bootstrap {
             if self.slot.get().is_none() {
                 match first {
                     Some(first) => {
-                        tracing::info!(first, "waiting for node {first} to form the cluster")
+                        log!(
+                            WAITING_FOR_CLUSTER,
+                            first,
+                            "waiting for node {first} to form the cluster"
+                        )
                     }
                     None if self.config.cluster.joins() => {}
-                    None => tracing::info!(
+                    None => log!(
+                        WAITING_FOR_CLUSTER,
                         "waiting for an operator to form a cluster (`placementctl init`)"
                     ),
                 }
@@ -214,7 +225,7 @@ impl Bootstrap {
             return;
         }
         if let Err(reason) = self.may_form() {
-            tracing::error!(reason, "cannot form a cluster");
+            log!(CLUSTER_REFUSED, reason, "cannot form a cluster");
             return;
         }
         let mut logged = String::new();
@@ -226,7 +237,7 @@ impl Bootstrap {
                 Ok(()) => return,
                 Err(reason) => {
                     if logged != reason {
-                        tracing::info!(reason, "the cluster is not formed yet");
+                        log!(CLUSTER_NOT_FORMED, reason, "the cluster is not formed yet");
                         logged = reason;
                     }
                 }
@@ -293,8 +304,14 @@ impl Bootstrap {
         let known = running.replica.raft.wait(None);
         let known = known.log_index_at_least(Some(0), "the first membership");
         known.await.map_err(|error| error.to_string())?;
-        tracing::info!(cluster = %identity.cluster, members = ?members.keys(), "the cluster is \
-            formed");
+        let members: Vec<String> = members.keys().map(u64::to_string).collect();
+        let members = members.join(", ");
+        log!(
+            CLUSTER_FORMED,
+            cluster = %identity.cluster,
+            members,
+            "the cluster is formed"
+        );
         Ok(())
     }
 

@@ -7,6 +7,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use placement_base::log_messages::log;
 use placement_base::runtime;
 use placement_raft_store::{identity, join_nonce};
 use tokio::time::sleep;
@@ -87,16 +88,21 @@ pub async fn join(bootstrap: Arc<Bootstrap>) {
         };
         if reason != logged {
             if is_admitted {
-                tracing::info!(reason, "this node joins the cluster");
+                log!(JOINING, reason, "this node joins the cluster");
             } else {
-                tracing::warn!(reason, "this node does not belong to a cluster yet");
+                log!(
+                    NOT_ADMITTED,
+                    reason,
+                    "this node does not belong to a cluster yet"
+                );
             }
             bootstrap.slot.note_outside(&reason);
             logged = reason;
         }
         sleep(pause).await;
     }
-    tracing::info!(
+    log!(
+        JOINED,
         node = bootstrap.config.node_id,
         "this node has joined the cluster"
     );

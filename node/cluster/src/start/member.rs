@@ -5,6 +5,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use openraft::SnapshotPolicy;
+use placement_base::log_messages::log;
 use placement_base::runtime;
 use placement_raft_store::{Identity, Raft};
 use tokio::sync::{OnceCell, mpsc};
@@ -145,7 +146,8 @@ pub(super) async fn start(
         tasks.spawn(autopilot::watch(running.clone(), after));
     }
     tasks.spawn(removal::watch(replica.clone(), peers.clone()));
-    tracing::info!(
+    log!(
+        REPLICATION_STARTED,
         node = replica.me,
         cluster = %replica.identity.cluster,
         boot = running.start,

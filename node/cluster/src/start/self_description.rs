@@ -12,6 +12,7 @@ use super::Bootstrap;
 use crate::error::Refused;
 use crate::members::membership::MembershipChange;
 use crate::running::Running;
+use placement_base::log_messages::log;
 use placement_peer::raft::messages::Introduction;
 use placement_peer::transport::method::Method;
 
@@ -68,7 +69,10 @@ pub async fn report(bootstrap: Arc<Bootstrap>) {
         }
         pause = (pause * 2).min(EVERY_MAX);
         match describe(&bootstrap, &running, wanted).await {
-            Ok(()) => tracing::info!("the cluster has this node's current description"),
+            Ok(()) => log!(
+                DESCRIPTION_ACCEPTED,
+                "the cluster has this node's current description"
+            ),
             Err(Refused::Unavailable(reason)) => {
                 // No leader was reachable: retry without backoff, because an election is short.
                 pause = EVERY;
@@ -80,7 +84,11 @@ pub async fn report(bootstrap: Arc<Bootstrap>) {
             Err(refused) => {
                 let refused = refused.to_string();
                 if logged != refused {
-                    tracing::warn!(refused, "the cluster rejects this node's description");
+                    log!(
+                        DESCRIPTION_REFUSED,
+                        refused,
+                        "the cluster rejects this node's description"
+                    );
                     logged = refused;
                 }
             }

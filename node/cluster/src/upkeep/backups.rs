@@ -10,6 +10,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use placement_base::log_messages::log;
 use placement_base::runtime;
 use placement_raft_store::{BackupDir, LogArchive, LogReader};
 use tokio::time::{sleep, timeout};
@@ -40,12 +41,17 @@ impl<'a> FailureReporter<'a> {
 
     pub(crate) fn failed(&mut self, what: &'static str, error: impl std::fmt::Display) -> Duration {
         self.kept.failed(self.part, what, &error);
-        self.retries.next_pause(what, error)
+        if !self.retries.have_begun() {
+            log!(BACKUP_FAILED, %error, "{what}; retrying");
+        }
+        self.retries.next_pause()
     }
 
     pub(crate) fn is_over(&mut self, what: &'static str) {
         self.kept.succeeded(self.part);
-        self.retries.succeeded(what);
+        if self.retries.succeeded() {
+            log!(BACKUP_RECOVERED, "{what} again");
+        }
     }
 }
 
@@ -105,7 +111,12 @@ async fn one(node: &Running, dir: &BackupDir, keep: usize) -> Result<u64, String
     let (dir, applied) = (dir.clone(), node.replica.views.current());
     let made = runtime::blocking(move || dir.back_up(&applied, keep)).await;
     let info = made.map_err(|error| error.to_string())?;
-    tracing::info!(index = info.index, digest = info.digest, "made a backup");
+    log!(
+        BACKUP_MADE,
+        index = info.index,
+        digest = info.digest,
+        "made a backup"
+    );
     Ok(info.index)
 }
 
@@ -151,7 +162,8 @@ fn add(node: &Running, archive: &mut LogArchive, log: &LogReader) -> io::Result<
         let first = entries.first().map_or(end, |entry| entry.log_id.index);
         if let Some((from, to)) = archive.continue_at(first) {
             node.kept.misses(from, to);
-            tracing::error!(
+            log!(
+                ARCHIVED_LOG_GAP,
                 from,
                 to,
                 "the archived log has a gap: no moment within the gap, or between it and \

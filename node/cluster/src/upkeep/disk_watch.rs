@@ -5,6 +5,7 @@
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
+use placement_base::log_messages::log;
 use placement_base::runtime;
 use placement_raft_store::StoreMetrics;
 use tokio::time::sleep;
@@ -34,10 +35,14 @@ pub(crate) async fn watch(node: Arc<Running>) {
         let waits_ms = waits.as_millis() as u64;
         if waits >= SLOW.max(logged * 2) {
             logged = waits;
-            tracing::warn!(waits_ms, "a disk operation has not returned");
+            log!(DISK_SLOW, waits_ms, "a disk operation has not returned");
         }
         if waits >= hung / 10 && replica.leads() {
-            tracing::error!(waits_ms, "the disk hangs: handing leadership over");
+            log!(
+                DISK_HANGS,
+                waits_ms,
+                "the disk hangs: handing leadership over"
+            );
             // Prefers voters that have this node's last entries.
             try_to_hand_over(replica, None, HAND_OVER.min(hung / 10)).await;
         }
@@ -57,7 +62,8 @@ fn end_when_hung(node: Weak<Running>, store: StoreMetrics, hung: Duration) {
             let Some(waits) = store.waits_for_disk().filter(|waits| *waits >= hung) else {
                 continue;
             };
-            tracing::error!(
+            log!(
+                DISK_HUNG,
                 waits_ms = waits.as_millis() as u64,
                 "the disk hangs; the process ends, so that the others need not wait for this node"
             );

@@ -14,6 +14,7 @@ use placement_model::state::Digest;
 use tokio::time::sleep;
 
 use crate::running::Running;
+use placement_base::log_messages::log;
 use placement_peer::transport::method::Method;
 
 /// How often a node compares its state with the others'.
@@ -43,7 +44,8 @@ pub(crate) async fn watch(node: Arc<Running>) {
                 .collect();
             for (other, _) in theirs.iter().filter(|(_, theirs)| differs(mine, theirs)) {
                 if logged.insert(*other) {
-                    tracing::error!(
+                    log!(
+                        STATE_DIFFERS,
                         other,
                         index,
                         "another node's state differs from this node's: one of them is wrong"

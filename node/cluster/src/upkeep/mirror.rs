@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
+use placement_base::log_messages::log;
 use placement_base::runtime;
 use placement_raft_store::{BackupDir, KeptFile, superfluous};
 use tokio::time::{Instant, sleep};
@@ -29,7 +30,10 @@ pub(crate) async fn run(node: Arc<Running>, net: Arc<dyn Net>) {
         return;
     };
     if config.backup_s3.is_plain() {
-        tracing::warn!("backups are copied over plain HTTP: anyone on the path can read them");
+        log!(
+            COPIES_NOT_ENCRYPTED,
+            "backups are copied over plain HTTP: anyone on the path can read them"
+        );
     }
     node.kept.begin_copies();
     let identity = node.replica.identity;
@@ -143,7 +147,8 @@ impl Mirror {
     fn report_longer(&mut self, files: &[KeptFile]) {
         for file in files {
             if self.is_longer_in_bucket(file) && self.longer.insert(file.name.clone()) {
-                tracing::warn!(
+                log!(
+                    COPY_LONGER,
                     file = file.name,
                     bytes = file.length,
                     copied_bytes = self.copied[&file.name],

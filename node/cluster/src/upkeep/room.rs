@@ -10,6 +10,7 @@ use tokio::time::sleep;
 
 use crate::leadership::hand_over::try_to_hand_over;
 use crate::running::Running;
+use placement_base::log_messages::log;
 use placement_peer::transport::method::Method;
 
 /// How often the leader checks.
@@ -36,12 +37,14 @@ pub(crate) async fn watch(node: Arc<Running>) {
         let room = short <= voters / 2;
         if replica.note_room(room) != room {
             if room {
-                tracing::info!(
+                log!(
+                    DISKS_HAVE_SPACE,
                     "writes that need disk space are accepted again: the disks of at most half of \
                     the voters are nearly full"
                 )
             } else {
-                tracing::error!(
+                log!(
+                    DISKS_NEARLY_FULL,
                     short,
                     voters,
                     min_free_bytes = replica.config.disk.min_free_bytes,
@@ -52,7 +55,8 @@ pub(crate) async fn watch(node: Arc<Running>) {
         }
         let roomy = (others.iter()).find(|(id, short)| !**short && replica.may_take_over(**id));
         if mine && let Some((to, _)) = roomy {
-            tracing::warn!(
+            log!(
+                DISK_NEARLY_FULL,
                 to,
                 "this node's disk is nearly full: handing leadership over"
             );

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::Mutex;
+use placement_base::log_messages::log;
 use placement_base::runtime;
 use placement_raft_store::wire::{WireSnapshotMeta, WireVote};
 use placement_raft_store::{
@@ -84,7 +85,10 @@ impl SnapshotIntake {
             sleep(EVERY).await;
             let with = |incoming: &mut Option<Incoming>| {
                 if (incoming.take_if(|one| one.touched.elapsed() >= KEPT)).is_some() {
-                    tracing::warn!("dropped an incomplete snapshot: no more parts of it arrived");
+                    log!(
+                        SNAPSHOT_DROPPED,
+                        "dropped an incomplete snapshot: no more parts of it arrived"
+                    );
                 }
             };
             self.blocking(with).await;
@@ -116,7 +120,12 @@ fn take(
     };
     if one.receiver.length() != call.offset {
         let offset = one.receiver.length();
-        tracing::info!(from, offset, "resuming an incoming snapshot");
+        log!(
+            SNAPSHOT_RESUMED,
+            from,
+            offset,
+            "resuming an incoming snapshot"
+        );
     } else if let Err(error) = one.receiver.write(&call.data.0) {
         // Drop the snapshot: it is unknown how much of the part was written, and its space is
         // needed.
@@ -160,7 +169,12 @@ fn begin(node: &Running, from: u64, call: &SnapshotCall) -> Result<Incoming, Sna
         return Err(SnapshotReply::NotNow(reason));
     }
     let receiver = node.snapshots.receive().map_err(|error| not_now(&error))?;
-    tracing::info!(from, bytes = call.bytes, "receiving a snapshot");
+    log!(
+        SNAPSHOT_RECEIVING,
+        from,
+        bytes = call.bytes,
+        "receiving a snapshot"
+    );
     Ok(Incoming {
         meta: call.meta.clone(),
         bytes: call.bytes,
@@ -196,7 +210,8 @@ async fn install(
             if refused.is_newer() {
                 running.report_unreadable_call(from, &refused);
             } else {
-                tracing::error!(
+                log!(
+                    SNAPSHOT_REJECTED,
                     peer = from,
                     reason,
                     "rejected an incoming snapshot; it will be sent again"

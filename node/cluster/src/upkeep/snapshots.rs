@@ -13,6 +13,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use placement_base::log_messages::log;
 use placement_base::runtime;
 use placement_raft_store::TypeConfig;
 use tokio::time::{Instant, sleep};
@@ -68,14 +69,22 @@ pub(crate) async fn watch(node: Arc<Running>) {
         match done {
             Ok(()) => {
                 flushed = applied.unwrap_or_default();
-                retries.succeeded("the rows are made durable");
+                if retries.succeeded() {
+                    log!(ROWS_DURABLE_AGAIN, "the rows are made durable again");
+                }
             }
             Err(error) => {
                 if node.replica.failure().is_some() {
                     return;
                 }
-                let what = "cannot make the rows durable; the log grows";
-                sleep(retries.next_pause(what, error)).await;
+                if !retries.have_begun() {
+                    log!(
+                        ROWS_NOT_DURABLE,
+                        %error,
+                        "cannot make the rows durable; the log grows; retrying"
+                    );
+                }
+                sleep(retries.next_pause()).await;
             }
         }
     }
@@ -95,7 +104,8 @@ pub(crate) async fn end_streams_of_those_behind(node: Arc<Running>) {
             continue;
         }
         if let Some((to, lag)) = node.keeps_the_log() {
-            tracing::warn!(
+            log!(
+                MEMBER_FALLS_BEHIND,
                 to,
                 lag,
                 "a member falls behind; sending it a snapshot instead of log entries"

@@ -17,6 +17,7 @@ use tokio::time::{Instant, sleep};
 
 use crate::running::Running;
 use placement_base::backend::Unavailable;
+use placement_base::log_messages::log;
 
 /// How often the leader checks whether the level can be raised.
 const EVERY: Duration = Duration::from_secs(1);
@@ -58,9 +59,21 @@ async fn raise(node: &Running, to: Level) {
     match node.commit(command, format!("feature level {to}")).await {
         Ok(raised) => {
             let index = raised.index.index;
-            tracing::info!(index, level = %to, "raised the feature level of the cluster");
+            log!(
+                FEATURE_LEVEL_RAISED,
+                index,
+                feature_level = %to,
+                "raised the feature level of the cluster"
+            );
         }
-        Err(error) => tracing::warn!(?error, level = %to, "could not raise the feature level yet"),
+        Err(error) => {
+            log!(
+                FEATURE_LEVEL_NOT_RAISED,
+                %error,
+                feature_level = %to,
+                "could not raise the feature level yet"
+            )
+        }
     }
 }
 
@@ -103,7 +116,8 @@ async fn write_names(node: &Running) -> Result<(), Unavailable> {
     }
     let command = Command::SyncStandards(node.standards.clone());
     let written = node.commit(command, "standards".to_owned()).await?;
-    tracing::info!(
+    log!(
+        STANDARDS_WRITTEN,
         index = written.index.index,
         "wrote the standard resource classes and traits"
     );

@@ -18,6 +18,7 @@ use tracing::Instrument;
 use crate::replica::{Leader, REMOVED};
 use crate::running::Running;
 use placement_base::backend::{AppliedWrite, Unavailable};
+use placement_base::log_messages::log;
 use placement_base::trace;
 use placement_peer::raft::messages::{WriteCall, WriteReply};
 use placement_peer::raft::network::upload;
@@ -183,7 +184,8 @@ impl Running {
                 Err(reply) => reply,
             };
             if let WriteReply::Unknown(reason) = &reply {
-                tracing::info!(
+                log!(
+                    WRITE_OUTCOME_UNKNOWN,
                     request_id = %call.request_id,
                     reason,
                     "the outcome of a write is unknown; asking again"

@@ -17,6 +17,7 @@ use openraft::raft::{
     AppendEntriesRequest, AppendEntriesResponse, SnapshotResponse, StreamAppendError,
     StreamAppendResult, TransferLeaderRequest, TransferLeaderResponse, VoteRequest, VoteResponse,
 };
+use placement_base::log_messages::log;
 use placement_base::runtime;
 use placement_raft_store::wire::{self, WireLogId};
 use placement_raft_store::{Entry, LogId, Member, Snapshot, SnapshotData, TypeConfig, Vote};
@@ -137,7 +138,8 @@ impl Network {
             }
             CallError::Unreadable(reason) => {
                 if self.shared.logged.is_due(self.target, "unreadable") {
-                    tracing::error!(
+                    log!(
+                        PEER_CANNOT_READ,
                         target_node = self.target,
                         reason,
                         "a node cannot read the messages of this node"

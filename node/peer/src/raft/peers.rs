@@ -8,6 +8,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use parking_lot::Mutex;
+use placement_base::log_messages::log;
 use placement_base::tasks::Tasks;
 use placement_model::Level;
 use serde::Serialize;
@@ -201,12 +202,12 @@ impl Peers {
             Some(error) => {
                 let is_new = lost.insert(peer, error.to_string()).is_none();
                 if is_new {
-                    tracing::warn!(peer, address, %error, "a peer cannot be reached");
+                    log!(PEER_UNREACHABLE, peer, address, %error, "a peer cannot be reached");
                 }
                 is_new
             }
             None if lost.remove(&peer).is_some() => {
-                tracing::info!(peer, address, "a peer is reachable again");
+                log!(PEER_REACHABLE, peer, address, "a peer is reachable again");
                 true
             }
             None => false,

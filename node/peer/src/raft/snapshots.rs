@@ -7,6 +7,7 @@ use std::time::Duration;
 use futures::future::BoxFuture;
 use parking_lot::Mutex;
 use placement_base::coverage::RarePath;
+use placement_base::log_messages::log;
 use placement_base::runtime;
 use placement_raft_store::wire::Blob;
 use placement_raft_store::{Drafts, LogId, Snapshot, SnapshotData, SnapshotFile, Vote};
@@ -107,7 +108,8 @@ impl Sending {
                 return Err(self.put_off(to, reason));
             }
         };
-        tracing::info!(
+        log!(
+            SNAPSHOT_SENDING,
             target_node = to,
             bytes = file.length(),
             "sending a snapshot"
@@ -198,7 +200,11 @@ impl Sending {
             recipient.moved = Some(Instant::now());
             recipient.has_some = true;
             if recipient.put_off.take().is_some() {
-                tracing::info!(target_node = to, "the node accepts the snapshot now");
+                log!(
+                    SNAPSHOT_ACCEPTED,
+                    target_node = to,
+                    "the node accepts the snapshot now"
+                );
             }
         });
     }
@@ -210,7 +216,8 @@ impl Sending {
             let pause = match &recipient.put_off {
                 Some(before) => (before.pause * 2).min(AGAIN_MAX),
                 None => {
-                    tracing::warn!(
+                    log!(
+                        SNAPSHOT_DELAYED,
                         target_node = to,
                         reason,
                         "a node has not received the snapshot that it needs; retrying"
@@ -233,7 +240,12 @@ impl Sending {
     async fn look_at_own<E>(&self, to: u64, reason: String) -> Unsent<E> {
         match self.drafts.repair().await {
             Ok(true) => {
-                tracing::warn!(target_node = to, reason, "sending the snapshot again");
+                log!(
+                    SNAPSHOT_SENT_AGAIN,
+                    target_node = to,
+                    reason,
+                    "sending the snapshot again"
+                );
                 Unsent::Again(reason)
             }
             Ok(false) => self.put_off(to, reason),

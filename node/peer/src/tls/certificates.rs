@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use parking_lot::RwLock;
+use placement_base::log_messages::log;
 use placement_base::runtime;
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
@@ -233,14 +234,19 @@ impl Certificates {
                     || clock.monotonic().saturating_sub(*at) >= DAY
             });
             if let Some(warning) = warning.filter(|_| is_due) {
-                tracing::warn!("{warning}");
+                if matches!(warning, Warning::Expires { .. }) {
+                    log!(CERTIFICATE_EXPIRES, "{warning}");
+                } else {
+                    log!(CERTIFICATE_INVALID, "{warning}");
+                }
                 warned = Some((warning, clock.monotonic()));
             }
             sleep(LOOK).await;
             let (looking, now) = (self.clone(), clock.now());
             let looked = runtime::blocking(move || looking.look(now)).await;
             if let Ok(true) = looked {
-                tracing::info!(
+                log!(
+                    CERTIFICATE_CHANGED,
                     file = %self.source.files.certificate.display(),
                     "changed certificates are in use"
                 );
@@ -249,8 +255,11 @@ impl Certificates {
             if let Some(error) = &refused
                 && self.refused.read().as_ref() != Some(error)
             {
-                tracing::error!(%error, "cannot use changed certificates; the previous ones stay \
-                    in use");
+                log!(
+                    CERTIFICATE_REFUSED,
+                    %error,
+                    "cannot use changed certificates; the previous ones stay in use"
+                );
             }
             *self.refused.write() = refused;
         }

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::frame::Damaged;
 use super::log_throttle::LogThrottle;
+use placement_base::log_messages::log;
 
 /// The number of damaged frames that this node has received, from any node, on connections that
 /// either side has opened.
@@ -27,7 +28,8 @@ impl Damage {
         }
         self.frames.fetch_add(1, Ordering::Relaxed);
         if self.logged.is_due(peer, "") {
-            tracing::warn!(
+            log!(
+                FRAME_DAMAGED,
                 peer,
                 %error,
                 "closed a connection because of a damaged frame; unanswered calls are sent again. If \

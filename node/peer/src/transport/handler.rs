@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use futures::future::BoxFuture;
+use placement_base::log_messages::log;
 use placement_base::record::{RecordVersion, WireError};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -119,8 +120,12 @@ impl Connection {
         if is_newer {
             self.handler.report_unreadable_call(peer, &error);
         } else if self.logged.is_due(peer, "damage") {
-            tracing::error!(peer, %error, "log entries arrived damaged; closing the connection, \
-                so that they are sent again");
+            log!(
+                ENTRIES_DAMAGED,
+                peer,
+                %error,
+                "log entries arrived damaged; closing the connection, so that they are sent again"
+            );
         }
         reply.send(Err(Denied::Malformed(error)));
         if !is_newer {
@@ -132,7 +137,7 @@ impl Connection {
     pub(super) fn refuse(&self, denied: Denied, reply: Reply) {
         let (peer, reason) = (self.caller.node, denied.to_string());
         if self.logged.is_due(peer, &reason) {
-            tracing::warn!(peer, reason, "rejected a peer's call");
+            log!(PEER_CALL_REJECTED, peer, reason, "rejected a peer's call");
         }
         let is_removed = matches!(denied, Denied::Removed { .. });
         reply.send(Err(denied));

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::BytesMut;
+use placement_base::log_messages::log;
 use placement_base::net::{BoxStream, Listener};
 use placement_base::newest_connections::NewestConnections;
 use placement_base::record;
@@ -85,7 +86,7 @@ pub async fn serve(
                 });
             }
             Err(error) => {
-                tracing::warn!(%error, "cannot accept a connection of a peer");
+                log!(CONNECTION_NOT_ACCEPTED, %error, "cannot accept a connection of a peer");
                 sleep(Duration::from_millis(100)).await;
             }
         }
@@ -148,8 +149,12 @@ impl Reception {
             Err(Refused { reason, plain }) => {
                 // A peer that is rejected here is unauthenticated, so its node id is unknown.
                 if self.logged.is_due(0, &reason) {
-                    tracing::warn!(%address, reason, "rejected a connection to the port for \
-                        other nodes");
+                    log!(
+                        PEER_NOT_AUTHENTICATED,
+                        %address,
+                        reason,
+                        "rejected a connection to the port for other nodes"
+                    );
                 }
                 if let Some(plain) = plain {
                     answer_plain(plain).await?;
@@ -168,7 +173,7 @@ impl Reception {
             Err(denied) => {
                 let (peer, reason) = (hello.from, denied.to_string());
                 if self.logged.is_due(peer, &reason) {
-                    tracing::warn!(peer, %address, reason, "rejected a peer's connection");
+                    log!(PEER_REJECTED, peer, %address, reason, "rejected a peer's connection");
                 }
                 let refusal = record::encode_named(&denied.failure());
                 write_frame(&mut stream, &Frame::new(Kind::Refusal, 0, refusal)).await?;

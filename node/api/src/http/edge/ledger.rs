@@ -7,6 +7,7 @@ use placement_model::types::PartitionId;
 
 use crate::http::errors::ApiError;
 use placement_base::backend::{Floor, LedgerBackend, LedgerUnavailable, PlacementIndex, View};
+use placement_base::log_messages::log;
 
 /// Maximum bytes of entries per forward read. Streams share the entries that one of them reads. The
 /// JSON of these entries is several times as large.
@@ -104,7 +105,7 @@ impl Ledger {
         match unavailable {
             LedgerUnavailable::Gone(_) => self.gone(gone, what),
             LedgerUnavailable::Failed(reason) => {
-                tracing::error!(reason, "the change log cannot be read");
+                log!(CHANGES_UNREADABLE, reason, "the change log cannot be read");
                 ApiError::not_ready("its change log cannot be read from disk")
             }
         }

@@ -30,6 +30,7 @@ use placement_audit as audit;
 use placement_base::backend::{
     AppliedWrite, Consistency, PlacementIndex, Position, Unavailable, View,
 };
+use placement_base::log_messages::log;
 use placement_base::world;
 
 /// Longest body that is parsed on the thread that serves the request; this takes some 2 ms.
@@ -475,7 +476,10 @@ pub(crate) fn reply_to(
         Outcome::Done(reply) => Ok((reply, written.view)),
         Outcome::Refused(refusal) => Err(refused(write, refusal)),
         Outcome::AnsweredBefore => {
-            tracing::error!("a new write was mistaken for a retry of an old one");
+            log!(
+                WRITE_TAKEN_FOR_RETRY,
+                "a new write was mistaken for a retry of an old one"
+            );
             Err(ApiError::internal())
         }
     }

@@ -31,6 +31,7 @@ use placement_audit::Listener;
 use placement_audit::access::{Peer, WORD_MAX_BYTES, bounded};
 use placement_audit::identity::Identity;
 use placement_base::contain::contain;
+use placement_base::log_messages::log;
 use placement_base::trace;
 
 /// A response with its route.
@@ -268,7 +269,12 @@ fn success(
 fn failure(server: &Server, progress: &mut Progress<'_>, error: &ApiError) -> Response<Body> {
     let (parts, request_id) = (progress.parts, &progress.request_id);
     if error.status == StatusCode::INTERNAL_SERVER_ERROR {
-        tracing::error!(request_id, reason = error.message, "answering 500");
+        log!(
+            REQUEST_FAILED,
+            request_id,
+            reason = error.message,
+            "answering 500"
+        );
     }
     let head = parts.method == Method::HEAD;
     let accept = headers::text(&parts.headers, ACCEPT);

@@ -37,6 +37,7 @@ use placement_base::backend::{
     Consistency, LedgerUnavailable, PlacementIndex, SharedState, Unavailable, View,
 };
 use placement_base::contain::contain;
+use placement_base::log_messages::log;
 use placement_base::world;
 
 /// Maximum duration of a stream. It bounds how long a revoked token stays usable.
@@ -458,7 +459,7 @@ impl EventStream {
             Some(Err(LedgerUnavailable::Gone(_))) => Err(End::Gone),
             // The client may succeed on another node.
             Some(Err(LedgerUnavailable::Failed(reason))) => {
-                tracing::error!(reason, "the change log cannot be read");
+                log!(CHANGES_UNREADABLE, reason, "the change log cannot be read");
                 Err(End::Drain)
             }
             None => Err(End::Drain),

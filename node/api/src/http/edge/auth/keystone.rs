@@ -9,6 +9,7 @@ use super::identity::{NO_TOKEN, SERVICE_TOKEN, TOKEN};
 use crate::http::errors::ApiError;
 use crate::keystone::{Keystone, KeystoneUnavailable, Token};
 use placement_audit::identity::{CallingService, Identity};
+use placement_base::log_messages::log;
 
 /// Validates the token, and the service token if there is one, with Keystone.
 pub(super) async fn identify(
@@ -67,7 +68,11 @@ async fn token_of(
 ) -> Result<Option<Arc<Token>>, ApiError> {
     let known = keystone.token_owner(token, may_have_expired).await;
     known.map_err(|KeystoneUnavailable(reason)| {
-        tracing::warn!(reason, "cannot validate a token with Keystone");
+        log!(
+            KEYSTONE_UNAVAILABLE,
+            reason,
+            "cannot validate a token with Keystone"
+        );
         ApiError::cannot_authenticate()
     })
 }

@@ -15,6 +15,7 @@ use uuid::Uuid;
 use crate::http::edge::ledger::Ledger;
 use crate::http::edge::request_context::RequestContext;
 use placement_base::backend::{AppliedWrite, LedgerUnavailable, uuid_of_request};
+use placement_base::log_messages::log;
 
 /// Number of pages of changes to search: some 10,000 claims.
 const PAGES_MAX: usize = 64;
@@ -43,7 +44,8 @@ pub(super) async fn is_done(
     let searched = context.compute(move || {
         let found = is_last_writer(&ledger, (newest, refused), consumers, id);
         Ok(found.unwrap_or_else(|unavailable| {
-            tracing::warn!(
+            log!(
+                REPEATED_CLAIM_UNCLEAR,
                 reason = %unavailable,
                 "cannot tell whether a refused write of allocations repeats a committed one"
             );

@@ -325,6 +325,22 @@ fn every_file_in_the_documents_exists() {
     assert!(checked > 20, "only {checked} were found");
 }
 
+#[test]
+fn events_in_the_documents_are_log_messages() {
+    let messages = read("docs/log-messages.md");
+    let mut checked = 0;
+    for document in &documents() {
+        let text = read(document);
+        let events = text.split("event=\"").skip(1);
+        for event in events.filter_map(|rest| rest.split('"').next()) {
+            let row = format!("| `{event}` |");
+            assert!(messages.contains(&row), "{document} names {event}");
+            checked += 1;
+        }
+    }
+    assert!(checked > 10, "only {checked} were found");
+}
+
 /// Anchors of a document's headings.
 pub(crate) fn anchors(text: &str) -> Vec<String> {
     let headings = text.lines().filter(|line| line.starts_with('#'));

@@ -186,7 +186,7 @@ catalog! {
 
     /// Audit records cannot be written; the node retries every second.
     ///
-    /// See [audit log](operations.md#audit-log).
+    /// See [audit log](operate/logs.md#audit-log).
     AUDIT_FAILED = ERROR "audit-failed";
     /// Audit records are written again; `lost` of them were dropped since the start.
     ///
@@ -217,7 +217,7 @@ catalog! {
     CLUSTER_NOT_FORMED = INFO "cluster-not-formed";
     /// The node must not form a cluster; `reason` is why.
     ///
-    /// See [how a cluster is formed](operations.md#form-a-cluster).
+    /// See [how a cluster is formed](operate/form.md#form-a-cluster).
     CLUSTER_REFUSED = ERROR "cluster-refused";
     /// This node has formed the cluster.
     CLUSTER_FORMED = INFO "cluster-formed";
@@ -229,12 +229,12 @@ catalog! {
     JOINED = INFO "joined";
     /// The cluster has not admitted this node yet; `reason` is why.
     ///
-    /// See [how a node is added](operations.md#add-a-node).
+    /// See [how a node is added](operate/members.md#add-a-node).
     NOT_ADMITTED = WARN "not-admitted";
     /// As the leader: a node with a join token was not admitted.
     ///
     /// If no operator adds a node, look for the sender; otherwise see
-    /// [how a node is added](operations.md#add-a-node).
+    /// [how a node is added](operate/members.md#add-a-node).
     JOIN_REFUSED = WARN "join-refused";
     /// An operator has created a join token.
     JOIN_TOKEN_ISSUED = INFO "join-token-issued";
@@ -269,7 +269,7 @@ catalog! {
     REPLACEMENT_ENDED = INFO "replacement-ended";
     /// As the leader: a step of a replacement failed; the leader retries it.
     ///
-    /// If the line is repeated, see [how a node is replaced](operations.md#replace-a-node).
+    /// If the line is repeated, see [how a node is replaced](operate/members.md#replace-a-node).
     REPLACEMENT_STEP_FAILED = WARN "replacement-step-failed";
     /// As the leader: a voter was unreachable for `[cluster] autopilot_after_s`, and its vote moves
     /// to a learner.
@@ -533,7 +533,7 @@ catalog! {
     COPIES_NOT_ENCRYPTED = WARN "copies-not-encrypted";
     /// The copy of a log file in the bucket is longer than the file; the copy is not overwritten.
     ///
-    /// See [backups](operations.md#backups).
+    /// See [backups](operate/backups.md).
     COPY_LONGER = WARN "copy-longer";
 }
 
@@ -596,9 +596,8 @@ mod tests {
              Each line of the log that an operator may meet has a name, the field `event`: \
              `event=\"peer-unreachable\"`, and in JSON a member of that name.\n\
              The name stays the same when a later version changes the sentence, so search for the name.\n\
-             Lines of the [access log](operations.md#logs) and of searches (target `placement::search`), and lines at \
+             Lines of the [access log](operate/logs.md#logs) and of searches (target `placement::search`), and lines at \
              `debug`, have no name.\n\n\
-             Generated: `PLACEMENT_WRITE_DOCS=1 cargo test --workspace --lib log_messages` writes this page.\n\n\
              ## Errors\n\nLevel `ERROR`: the node cannot do something that it should do.\n\n{}\n\
              ## Warnings\n\nLevel `WARN`: something may need an operator, at once or if it is repeated.\n\n{}\n\
              ## Changes of state\n\nLevel `INFO`: nothing to do.\n\n{}",
@@ -609,7 +608,7 @@ mod tests {
     }
 
     #[test]
-    fn page_in_docs_names_all_messages() {
-        placement_docs::assert_kept("log-messages.md", &page(), "--lib log_messages");
+    fn page_is_up_to_date() {
+        placement_docs::assert_kept("log-messages.md", &page());
     }
 }

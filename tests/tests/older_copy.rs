@@ -59,6 +59,7 @@ async fn older_copy_is_quarantined_once_it_reaches_the_other_nodes() {
     tokio::time::sleep(Duration::from_secs(3)).await;
     let lines = count(&cluster, 2, "failed to send RaftMsg");
     assert!(lines < 10, "{lines} lines");
+    assert_eq!(count(&cluster, 2, "event=\"quarantined\""), 1);
     // The node refuses to start again.
     cluster.kill_9(2);
     cluster.start_node(2).unwrap();

@@ -11,7 +11,7 @@ use placement_raft_store::KeptFile;
 use tempfile::NamedTempFile;
 use tokio::time::sleep;
 
-use super::restore;
+use super::{print, restore};
 use crate::{Config, Env};
 use placement_cluster::bucket::{Bucket, BucketError, Stored};
 
@@ -42,11 +42,9 @@ pub(crate) fn run(config: &Config, copy: Option<(&str, &Path)>) -> anyhow::Resul
     }
     let places = runtime.block_on(list(&bucket)).context(whole)?;
     if places.is_empty() {
-        eprintln!("the bucket has no backups at this path")
-    } else {
-        print!("{places}")
+        eprintln!("the bucket has no backups at this path");
     }
-    Ok(())
+    Ok(print(&places)?)
 }
 
 async fn list(bucket: &Bucket) -> Result<String, BucketError> {

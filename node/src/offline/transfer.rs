@@ -13,6 +13,7 @@ use placement_transfer::{Dialect, Export};
 use placement_words::inert_lines;
 use tempfile::NamedTempFile;
 
+use super::print;
 use crate::Env;
 
 /// Makes a backup from a dump, and prints what was read and notable findings.
@@ -25,7 +26,7 @@ pub(crate) fn import(dump: &Path, out: &Path) -> anyhow::Result<()> {
     let import = placement_transfer::import(source).with_context(|| dump.display().to_string())?;
     let (identity, applied) = imported(import.state.into());
     write_whole(out, |target| write_backup(target, &identity, &applied))?;
-    print!("{}", inert_lines(&import.report.to_string()));
+    print(&inert_lines(&import.report.to_string()))?;
     eprintln!(
         "wrote {}. Create a cluster from it with `placementd restore --from` on each of \
         initial_members, or import it into a partition of a running cluster with `placementctl \

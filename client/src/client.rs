@@ -22,6 +22,7 @@ use crate::failures::{Failure, FailureKind, Failures};
 use crate::lines::Lines;
 use crate::request::ApiRequest;
 use crate::response::ApiResponse;
+use crate::tokens::{Cause, Tokens};
 use crate::transport::{Body, Transport, TransportError, pool};
 
 /// Microversion of the typed methods.
@@ -44,7 +45,7 @@ pub struct Client {
     shared: Arc<Shared>,
     /// Prefix of all paths.
     prefix: String,
-    token: String,
+    tokens: Tokens,
     microversion: String,
     consistency: Option<Consistency>,
     session: Option<Arc<Mutex<Option<IndexToken>>>>,
@@ -121,7 +122,7 @@ impl Client {
         Ok(Self {
             shared: Shared::new(endpoints, Arc::new(transport))?,
             prefix: String::new(),
-            token: "admin".to_owned(),
+            tokens: Tokens::Fixed("admin".to_owned()),
             microversion: MICROVERSION_DEFAULT.to_owned(),
             consistency: None,
             session: None,
@@ -140,7 +141,23 @@ impl Client {
 
     /// Sets the `X-Auth-Token` (default `admin`).
     pub fn with_token(mut self, token: &str) -> Self {
-        token.clone_into(&mut self.token);
+        self.tokens = Tokens::Fixed(token.to_owned());
+        self
+    }
+
+    /// Gets the `X-Auth-Token` from this function: at the first request, and once more in a request
+    /// that is answered with 401, which is then sent again. Clones of the result share the token. A
+    /// request waits for the function as long as that takes.
+    pub fn with_tokens<F, T, E>(mut self, tokens: F) -> Self
+    where
+        F: Fn() -> T + Send + Sync + 'static,
+        T: Future<Output = Result<String, E>> + Send + 'static,
+        E: Into<Cause>,
+    {
+        self.tokens = Tokens::provided(move || {
+            let token = tokens();
+            Box::pin(async move { token.await.map_err(Into::<Cause>::into) })
+        });
         self
     }
 
@@ -275,14 +292,26 @@ impl Client {
         deadline: Instant,
         failures: &Failures<'_>,
     ) -> Result<(ApiResponse, Option<Body>), Error> {
+        let mut token = self.tokens.get(None).await?;
+        let mut may_change = self.tokens.can_change();
         let mut nodes = Rotation::new(&self.shared);
         let mut unknown = false;
         loop {
             let at = nodes.next();
-            let http = self.to_http(at, request)?;
+            let http = self.to_http(at, request, &token)?;
             let answer = self.send(at, request, http, streams).await;
             let judge = |(response, body)| Ok((judged(request, response)?, body));
             let failure = match answer.and_then(judge) {
+                Ok((response, _)) if may_change && response.status == StatusCode::UNAUTHORIZED => {
+                    may_change = false;
+                    token = match self.tokens.get(Some(&token)).await {
+                        Err(error) if unknown => {
+                            return Err(Error::OutcomeUnknown(error.to_string()));
+                        }
+                        token => token?,
+                    };
+                    continue;
+                }
                 Ok(response) => {
                     self.shared.preferred.store(at, Ordering::Relaxed);
                     return Ok(response);
@@ -356,7 +385,8 @@ impl Client {
 
     /// Sends a request once, to the first endpoint, and returns any response, also 503.
     pub async fn request_once(&self, request: ApiRequest) -> Result<ApiResponse, Error> {
-        let http = self.to_http(0, &request)?;
+        let token = self.tokens.get(None).await?;
+        let http = self.to_http(0, &request, &token)?;
         let answer = self
             .send(0, &request, http, false)
             .await
@@ -409,7 +439,12 @@ impl Client {
         Ok((Response::from_parts(parts, whole), body))
     }
 
-    fn to_http(&self, at: usize, request: &ApiRequest) -> Result<Request<Full<Bytes>>, Error> {
+    fn to_http(
+        &self,
+        at: usize,
+        request: &ApiRequest,
+        token: &str,
+    ) -> Result<Request<Full<Bytes>>, Error> {
         request.check()?;
         let path = format!("{}{}", self.prefix, request.path_and_query);
         let mut http = Request::new(Full::new(request.body.clone()));
@@ -423,7 +458,7 @@ impl Client {
             Ok::<_, Error>(())
         };
         let version = format!("placement {}", self.microversion);
-        set("x-auth-token", &self.token)?;
+        set("x-auth-token", token)?;
         set("openstack-api-version", &version)?;
         set("accept", "application/json")?;
         if let Some(consistency) = self.promise(request) {

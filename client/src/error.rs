@@ -35,6 +35,10 @@ pub enum Error {
         /// one, the client gives up at once.
         obstacles: Vec<Obstacle>,
     },
+    /// The function of [`Client::with_tokens`](crate::Client::with_tokens) failed. Nothing was
+    /// written.
+    #[error("there is no token: {0}")]
+    NoToken(Box<dyn std::error::Error + Send + Sync>),
     /// The response does not have the format of the API.
     #[error("the response to {what} cannot be parsed: {reason}")]
     Malformed {
@@ -129,6 +133,7 @@ impl ApiError {
         let harmless = [
             "placement.unavailable.nothing_committed",
             "placement.unavailable.busy",
+            "placement.unavailable.identity",
             "placement.partition.misdirected",
             "placement.partition.not_found",
             "placement.too_many_requests",

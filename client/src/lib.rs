@@ -29,6 +29,7 @@ mod lines;
 mod nouns;
 mod request;
 mod response;
+mod tokens;
 mod transport;
 
 pub use admin::Admin;
@@ -55,3 +56,8 @@ pub use placement_wire::*;
 pub use request::{ApiRequest, encode};
 pub use response::ApiResponse;
 pub use transport::{Body, Transport, TransportError, whole};
+
+/// Compiles the programs of the page.
+#[cfg(doctest)]
+#[doc = include_str!("../../docs/clients.md")]
+struct ClientsPage;

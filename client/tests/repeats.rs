@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot continue has failed")]
 
 use std::collections::VecDeque;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -89,6 +90,25 @@ fn unavailable(code: &str) -> Answer {
         .header("retry-after", "1")
         .body(Bytes::from(body));
     Ok(response.unwrap())
+}
+
+fn unauthorized() -> Answer {
+    let response = Response::builder().status(StatusCode::UNAUTHORIZED);
+    Ok(response.body(Bytes::new()).unwrap())
+}
+
+/// The client with the tokens `1`, `2` and so on, of which at most `count` can be had.
+fn with_numbers(client: Client, count: usize) -> Client {
+    let calls = AtomicUsize::new(0);
+    client.with_tokens(move || {
+        let number = calls.fetch_add(1, Ordering::Relaxed) + 1;
+        async move {
+            if number > count {
+                return Err("Keystone does not answer");
+            }
+            Ok(number.to_string())
+        }
+    })
 }
 
 async fn write(client: &Client) -> Result<ApiResponse, Error> {
@@ -220,10 +240,12 @@ async fn an_uncommitted_write_goes_to_the_next_node_and_waits_when_all_ask_for_t
 }
 
 #[tokio::test]
-async fn a_write_refused_by_a_busy_node_goes_to_the_next() {
-    let script = Script::new([unavailable("busy"), answered("1.1")]);
-    write(&script.client()).await.unwrap();
-    assert_eq!(script.hosts(), ["one", "two"]);
+async fn a_write_without_effect_goes_to_the_next_node() {
+    for code in ["busy", "identity"] {
+        let script = Script::new([unavailable(code), answered("1.1")]);
+        write(&script.client()).await.unwrap();
+        assert_eq!(script.hosts(), ["one", "two"]);
+    }
 }
 
 #[tokio::test]
@@ -386,5 +408,54 @@ async fn a_session_takes_tokens_from_successes_only() {
     assert_eq!(
         script.header(2, "placement-min-index").as_deref(),
         Some("7.9")
+    );
+}
+
+#[tokio::test]
+async fn a_token_is_requested_at_first_use_and_again_after_a_401() {
+    let refused_later = [
+        answered("1.1"),
+        unauthorized(),
+        answered("1.2"),
+        answered("1.3"),
+    ];
+    let script = Script::new(refused_later);
+    let client = with_numbers(script.client(), 2);
+    for _ in 0..3 {
+        write(&client.clone()).await.unwrap();
+    }
+    let sent = [0, 1, 2, 3].map(|nth| script.header(nth, "x-auth-token").unwrap());
+    assert_eq!(sent, ["1", "1", "2", "2"]);
+}
+
+#[tokio::test]
+async fn a_second_401_is_returned() {
+    let script = Script::new([unauthorized(), unauthorized()]);
+    let answer = read(&with_numbers(script.client(), 9)).await.unwrap();
+    assert_eq!(answer.status, StatusCode::UNAUTHORIZED);
+
+    let script = Script::new([unauthorized()]);
+    let answer = read(&script.client().with_token("fixed")).await.unwrap();
+    assert_eq!(answer.status, StatusCode::UNAUTHORIZED);
+}
+
+#[tokio::test]
+async fn a_request_without_a_token_is_not_sent() {
+    let script = Script::new([]);
+    let error = write(&with_numbers(script.client(), 0)).await.unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "there is no token: Keystone does not answer"
+    );
+}
+
+#[tokio::test]
+async fn a_missing_token_does_not_resolve_an_unknown_outcome() {
+    let script = Script::new([lost(), unauthorized()]);
+    let client = with_numbers(script.client().repeating_unknown(), 1);
+    let result = write(&client).await;
+    assert!(
+        matches!(result, Err(Error::OutcomeUnknown { .. })),
+        "{result:?}"
     );
 }

@@ -29,6 +29,13 @@ pub fn environment(directory: &Path, name: &str, packages: &[&str]) -> anyhow::R
     Ok(venv.join("bin"))
 }
 
+/// Folder of the programs of a Python with keystoneauth and oslo.config; installed once below
+/// `installed_in`.
+pub fn keystoneauth(installed_in: &Path) -> anyhow::Result<PathBuf> {
+    let packages = ["keystoneauth1==5.18.1", "oslo.config==10.7.0"];
+    environment(installed_in, "keystoneauth-5.18.1", &packages)
+}
+
 /// Command of Python: `PYTHON` as set by `scripts/test`, which can create virtual environments; the
 /// default `python3` may not.
 pub fn interpreter() -> Command {

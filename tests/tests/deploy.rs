@@ -18,7 +18,7 @@ use placement_tests::cluster::{Cluster, STEADY_LEADER};
 use placement_tests::keystone::{Keystone, TokenRequest};
 use placement_tests::ports::Ports;
 use placement_tests::program::Program;
-use placement_tests::python::{environment, run};
+use placement_tests::python::{self, run};
 use placement_tests::skip::skipped;
 use placement_tests::wait::{PATIENCE, until, until_ok, within};
 use placement_tests::{binaries, osc};
@@ -244,12 +244,6 @@ async fn openstack_client_reaches_a_running_node_through_haproxy() {
     assert!(location.starts_with(&own), "{location}");
 }
 
-/// A Python environment with keystoneauth and oslo.config. Waits if another test is creating it.
-fn keystoneauth() -> PathBuf {
-    let packages = ["keystoneauth1==5.18.1", "oslo.config==10.7.0"];
-    environment(installed_in(), "keystoneauth-5.18.1", &packages).unwrap()
-}
-
 /// The `[placement]` section of the document for this endpoint, without Keystone.
 fn section(endpoint: &str) -> String {
     let who = format!("auth_type = admin_token\nendpoint = {endpoint}\ntoken = admin");
@@ -269,7 +263,7 @@ fn asked(programs: &Path, section: &str, scratch: &Path) -> Value {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn documented_retries_tolerate_a_time_without_a_leader() {
-    let programs = keystoneauth();
+    let programs = python::keystoneauth(installed_in()).unwrap();
     let config = "[cluster]\nwait_ms = 200\n";
     let mut cluster = Cluster::start_with(3, config).await.unwrap();
     let section = section(&format!("http://{}", cluster.place(1).api()));
@@ -338,7 +332,7 @@ async fn balancer_that_loses_an_answer(node: String) -> (SocketAddr, Arc<AtomicB
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn claim_is_done_once_if_its_answer_is_lost() {
-    let programs = keystoneauth();
+    let programs = python::keystoneauth(installed_in()).unwrap();
     let cluster = Cluster::start(3).await.unwrap();
     let client = cluster.client();
     let host = Uuid::new_v4();
@@ -433,7 +427,8 @@ impl Boots {
         let authority = haproxy.authority.display();
         let section = format!("{}cafile = {authority}\n", section(&haproxy.url));
         fs::write(&config, section).unwrap();
-        let mut boots = Command::new(keystoneauth().join("python"));
+        let programs = python::keystoneauth(installed_in()).unwrap();
+        let mut boots = Command::new(programs.join("python"));
         boots.arg("-B");
         boots.arg(repository().join("tests/upstream/boots.py"));
         boots.args([&config, &stop]).stdin(Stdio::null());

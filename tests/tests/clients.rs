@@ -81,6 +81,10 @@ fn python_client_has_the_version_of_the_workspace() {
     let manifest: toml::Table = manifest.parse().unwrap();
     let version = manifest["project"]["version"].as_str();
     assert_eq!(version, Some(env!("CARGO_PKG_VERSION")));
+    // scripts/package builds the wheel with the backend that the package names.
+    let backend = manifest["build-system"]["requires"][0].as_str().unwrap();
+    let installed = fs::read_to_string(repository().join("scripts/lib/wheel.txt")).unwrap();
+    assert!(installed.lines().any(|line| line == backend), "{installed}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -363,10 +363,25 @@ fn package_is_reproducible_and_lists_its_components() {
         assert!(one == other, "{name:?} differs");
         names.push(name.into_string().unwrap());
     }
-    assert_eq!(names.len(), 3, "{names:?}");
+    assert_eq!(names.len(), 4, "{names:?}");
     let bom = read(&made("placementd.cdx.json"));
     assert!(bom.contains("pkg:cargo/openraft@") && bom.contains("CycloneDX"));
     assert!(!bom.contains(repository().to_str().unwrap()));
+}
+
+#[test]
+#[ignore = "scripts/nightly runs it"]
+fn wheel_of_the_python_client_is_complete() {
+    let programs = python::keystoneauth(Path::new(env!("CARGO_TARGET_TMPDIR"))).unwrap();
+    let scratch = tempfile::tempdir().unwrap();
+    let mut install = Command::new(programs.join("pip"));
+    install.args(["install", "--quiet", "--no-deps", "--target"]);
+    printed(install.arg(scratch.path()).arg(made(".whl")));
+    let mut tests = Command::new(programs.join("python"));
+    tests.args(["-B", "-m", "unittest", "discover", "-s"]);
+    tests.arg(repository().join("python/tests"));
+    printed(tests.env("PYTHONPATH", scratch.path()).env("no_proxy", "*"));
+    assert!(scratch.path().join("placementd_client/py.typed").exists());
 }
 
 /// The file system of a bare Debian, for chroot.

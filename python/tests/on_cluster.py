@@ -5,12 +5,14 @@ Claims until standard input ends. Then waits until the stream of changes has had
 and prints the number of claims. tests/tests/clients.rs runs it.
 """
 
-import collections
 import faulthandler
 import itertools
+import os
 import sys
 import threading
+import traceback
 import uuid
+from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 
 from keystoneauth1 import session, token_endpoint
@@ -65,15 +67,18 @@ def claim(url: str, others: list[str], host: str, is_over: threading.Event) -> l
     return claimed
 
 
-def follow(placement: PlacementAdapter, after: str, is_complete) -> collections.Counter:
-    """The number of times that the stream has had each consumer."""
-    seen: collections.Counter = collections.Counter()
+def follow(placement: PlacementAdapter, after: str, expected: list[set[str]]) -> Counter[str]:
+    """The number of times that the stream has had each consumer, once it has had all.
+
+    The consumers are the member of the list, which is empty until they are known.
+    """
+    seen: Counter[str] = Counter()
     for line in placement.events(after, kind="allocation"):
         if "snapshot" in line:
             seen.clear()
         changes = [line] if "value" in line else line.get("changes", [])
         seen.update(change["key"]["consumer"] for change in changes)
-        if is_complete(seen):
+        if expected and expected[0] <= seen.keys():
             return seen
 
 
@@ -82,21 +87,27 @@ def main(*urls: str) -> None:
     first = adapter(urls[0])
     host = create_host(first)
     is_over = threading.Event()
-    claimed: set[str] = set()
+    expected: list[set[str]] = []
     with ThreadPoolExecutor() as threads:
-        # Nothing is complete before the set has all claims.
-        is_complete = lambda seen: bool(claimed) and claimed <= seen.keys()
-        following = threads.submit(follow, adapter(urls[-1]), first.min_index, is_complete)
+        following = threads.submit(follow, adapter(urls[-1]), first.min_index, expected)
         claims = [
             threads.submit(claim, url, [other for other in urls if other != url], host, is_over)
             for url in urls
         ]
         sys.stdin.read()
         is_over.set()
-        claimed |= {consumer for each in claims for consumer in each.result()}
+        try:
+            claimed = {consumer for each in claims for consumer in each.result()}
+        except BaseException:
+            # The other thread would never end.
+            traceback.print_exc()
+            os._exit(1)
+        expected.append(claimed)
         seen = following.result()
-    assert seen == collections.Counter(claimed), seen - collections.Counter(claimed)
-    used = first.get(f"/resource_providers/{host}/usages").json()["usages"]
+    assert seen == Counter(claimed), seen - Counter(claimed)
+    # This adapter has not seen the latest claims of the others.
+    linearizable = {"Placement-Consistency": "linearizable"}
+    used = first.get(f"/resource_providers/{host}/usages", headers=linearizable).json()["usages"]
     assert used == {"VCPU": len(claimed)}, used
     print(len(claimed))
 

@@ -43,7 +43,7 @@ fn blocks(document: &str, language: &str) -> Vec<String> {
 }
 
 /// A Python that has keystoneauth and the package.
-fn python() -> Command {
+fn interpreter() -> Command {
     let programs = python::keystoneauth(Path::new(env!("CARGO_TARGET_TMPDIR"))).unwrap();
     let mut python = Command::new(programs.join("python"));
     python
@@ -56,7 +56,7 @@ fn python() -> Command {
 /// Runs a documented Python program that does not end. Returns the lines that it prints.
 fn run(program: &str, url: &str) -> (Program, Lines<BufReader<ChildStdout>>) {
     let program = format!("{LIMIT}{program}").replace(DOCUMENTED, url);
-    let mut child = python()
+    let mut child = interpreter()
         .args(["-c", &program])
         .stdout(Stdio::piped())
         .spawn()
@@ -67,7 +67,7 @@ fn run(program: &str, url: &str) -> (Program, Lines<BufReader<ChildStdout>>) {
 
 #[test]
 fn python_client_passes_its_unit_tests() {
-    let mut tests = python();
+    let mut tests = interpreter();
     tests.args(["-m", "unittest", "discover", "-s"]);
     let output = tests.arg(package().join("tests")).output().unwrap();
     let report = String::from_utf8_lossy(&output.stderr);
@@ -93,7 +93,7 @@ async fn python_client_claims_and_follows_while_nodes_are_killed() {
         .await
         .unwrap();
     let ids = cluster.ids();
-    let mut claims = python()
+    let mut claims = interpreter()
         .arg(package().join("tests/on_cluster.py"))
         .args(ids.iter().map(|&id| cluster.place(id).api_url()))
         .stdin(Stdio::piped())
@@ -139,7 +139,8 @@ async fn documented_program_of_the_package_claims_and_shows_the_claim() {
 async fn documented_python_programs_work() {
     let cluster = Cluster::start(1).await.unwrap();
     let url = cluster.place(1).api_url();
-    let [follows, by_hand] = &blocks("docs/clients.md", "python")[..] else {
+    let programs = blocks("docs/clients.md", "python");
+    let [follows, by_hand] = &programs[..] else {
         panic!("there are other programs in docs/clients.md");
     };
     let (_program, mut printed) = run(follows, &url);

@@ -316,7 +316,7 @@ fn log_messages() -> BTreeSet<String> {
 /// Calls of a macro in a source text, without the name of the macro.
 fn calls<'a>(text: &'a str, name: &'a str) -> impl Iterator<Item = &'a str> {
     let places = text.match_indices(name);
-    places.map(|(at, _)| text[at + name.len()..].trim_start())
+    places.map(move |(at, _)| text[at + name.len()..].trim_start())
 }
 
 /// The name of a log message and the names of its fields.

@@ -53,7 +53,7 @@ pub(crate) async fn undrain(
     each(admin, args, timeout, async |node, id| {
         node.undrain().await?;
         Ok(format!(
-            "the drain of node {id} has ended: its /readyz returns 200 as soon as it is ready"
+            "node {id} is undrained: its /readyz returns 200 as soon as it is ready"
         ))
     })
     .await

@@ -1,11 +1,13 @@
 //! `placementctl join-token` and `replace`: admits nodes to the cluster.
 
 use clap::{Args, Subcommand};
-use placement_client::{Admin, NewJoinToken, NodeStatus};
+use placement_client::{Admin, JoinToken, NewJoinToken, NodeStatus};
 use placement_words::inert_lines;
+use serde::Serialize;
 
-use crate::moment::moment;
+use crate::moment::{moment, seconds};
 use crate::named::{Named, number};
+use crate::render::{Output, Rows, print};
 
 #[derive(Subcommand)]
 pub(crate) enum JoinTokenAction {
@@ -13,7 +15,7 @@ pub(crate) enum JoinTokenAction {
     /// only a hash of the token.
     Create(CreateToken),
     /// List recent tokens and their states.
-    List,
+    List(Output),
     /// Revoke an unused token.
     Revoke {
         /// Number of the token: the part before the dash.
@@ -29,12 +31,14 @@ pub(crate) struct CreateToken {
     replace: Option<Named>,
     #[command(flatten)]
     terms: Terms,
+    #[command(flatten)]
+    output: Output,
 }
 
 #[derive(Args)]
 struct Terms {
-    /// Validity of the token, in seconds.
-    #[arg(long, value_name = "SECONDS", default_value_t = 3600)]
+    /// Validity of the token, such as 30m or 2d.
+    #[arg(long, value_name = "DURATION", default_value = "1h", value_parser = seconds)]
     ttl: u64,
     /// Replace the member even if it still answers.
     #[arg(long)]
@@ -48,84 +52,129 @@ pub(crate) struct ReplaceNode {
     node: Named,
     #[command(flatten)]
     terms: Terms,
+    #[command(flatten)]
+    output: Output,
+}
+
+/// A token for a replacement, and the remaining steps.
+#[derive(Serialize)]
+struct Replacement {
+    #[serde(flatten)]
+    token: JoinToken,
+    steps: Vec<String>,
 }
 
 pub(crate) async fn run(admin: &Admin, action: JoinTokenAction) -> anyhow::Result<()> {
     match action {
-        JoinTokenAction::Create(token) => {
-            let replaces = number(token.replace, admin).await?;
-            create(admin, &token.terms, replaces).await?;
+        JoinTokenAction::Create(args) => {
+            let replaces = number(args.replace, admin).await?;
+            let token = create(admin, &args.terms, replaces).await?;
+            print(
+                &args
+                    .output
+                    .report(&token, Some(rows(&token)), |_| secret(&token))?,
+            )?;
         }
-        JoinTokenAction::List => {
-            for token in admin.join_tokens().await? {
-                let place = token.replaces.map(|old| format!(", replaces node {old}"));
-                let (until, place) = (moment(token.until), place.unwrap_or_default());
-                println!(
-                    "node {}: {}, expires at {until}{place}",
-                    token.id, token.state
-                );
-            }
+        JoinTokenAction::List(output) => {
+            let rows = Rows::new(admin.join_tokens().await?)
+                .if_none("no tokens")
+                .column("node", |token| token.id)
+                .column("state", |token| token.state.clone())
+                .column("expires", |token| moment(token.until))
+                .column("replaces", |token| token.replaces);
+            print(&output.rows(rows)?)?;
         }
         JoinTokenAction::Revoke { id } => {
             admin.revoke_join_token(id).await?;
-            println!("token for node {id} revoked");
+            println!("the token for node {id} is revoked");
         }
     }
     Ok(())
 }
 
 /// Creates the token for a replacement, and prints the remaining steps.
-pub(crate) async fn replace(admin: &Admin, action: ReplaceNode) -> anyhow::Result<()> {
-    let old = action.node.number(admin).await?;
+pub(crate) async fn replace(admin: &Admin, args: ReplaceNode) -> anyhow::Result<()> {
+    let old = args.node.number(admin).await?;
     let status = admin.status().await?;
-    let new = create(admin, &action.terms, Some(old)).await?;
-    eprint!("{}", inert_lines(&steps(&status, old, new)));
-    Ok(())
+    let token = create(admin, &args.terms, Some(old)).await?;
+    let steps = steps(&status, old, token.id);
+    let intended = format!("To replace node {old} by node {}:\n", token.id);
+    eprint!("{}", inert_lines(&(intended + &numbered(&steps))));
+    let made = Replacement { token, steps };
+    let output = &args.output;
+    print(&output.report(&made, Some(rows(&made.token)), |_| secret(&made.token))?)
 }
 
 /// Instructions for starting the new node.
-fn steps(status: &NodeStatus, old: u64, new: u64) -> String {
+fn steps(status: &NodeStatus, old: u64, new: u64) -> Vec<String> {
     let (gone, others): (Vec<_>, Vec<_>) =
         (status.members.iter()).partition(|member| member.id == old);
     let peers: Vec<&str> = others.iter().map(|member| &*member.peer).collect();
-    let mut text = format!("To replace node {old} by node {new}:\n");
+    let mut steps = Vec::new();
     let mut change = "remove node_id and initial_members".to_owned();
     if status.certificate_ends.contains_key("peer") {
         let host = gone.first().and_then(|member| member.api.rsplit_once(':'));
         let host = host.map_or("HOST", |(host, _)| host);
-        text += &format!(
-            "  on the machine with ca-key.pem, create a certificate, and copy it and its key to the new machine:\n    \
-             placementctl tls issue node {new} --dir DIR --host {host}\n"
-        );
+        steps.push(format!(
+            "on the machine with ca-key.pem, create a certificate, and copy it and its key to the new machine:\n\
+             placementctl tls issue node {new} --dir DIR --host {host}"
+        ));
         change += &format!(
             ", and set [tls] cert_file and key_file to node-{new}.pem and node-{new}-key.pem"
         );
     }
-    text += &format!(
-        "  on the new machine, empty the data directory, and in the configuration {change}\n  write the token to a file \
-         that only the user of placementd can read, and start the node once with\n    placementd --config CONFIG --join \
-         {} --join-token-file FILE\nThe node catches up as a learner. Then it takes over the role of node {old} (voter or \
-         learner), node {old} is removed, and the new node gets the name of node {old}\n",
+    steps.push(format!(
+        "on the new machine, empty the data directory, and in the configuration {change}"
+    ));
+    steps.push("write the token to a file that only the user of placementd can read".to_owned());
+    steps.push(format!(
+        "start the node once with these flags; later starts need neither of them:\n\
+         placementd --config CONFIG --join {} --join-token-file FILE",
         peers.join(",")
-    );
-    text
+    ));
+    steps.push(format!(
+        "wait: the node catches up as a learner. Then it takes over the role (voter or learner) and the name of \
+         node {old}, which is removed"
+    ));
+    steps
 }
 
-/// Creates a token. Prints only the token to standard output. Returns the number of its node.
-async fn create(admin: &Admin, terms: &Terms, replaces: Option<u64>) -> anyhow::Result<u64> {
+/// The steps with their numbers. The second line of a step is a command.
+fn numbered(steps: &[String]) -> String {
+    let step = |(at, step): (usize, &String)| {
+        let step = step.replace('\n', "\n       ");
+        format!("  {at}. {step}\n")
+    };
+    (1..).zip(steps).map(step).collect()
+}
+
+/// Creates a token. Its explanation is printed to standard error.
+async fn create(admin: &Admin, terms: &Terms, replaces: Option<u64>) -> anyhow::Result<JoinToken> {
     let new = NewJoinToken {
         ttl_s: terms.ttl,
         replaces,
         though_reachable: terms.though_reachable,
     };
-    let made = admin.create_join_token(&new).await?;
+    let token = admin.create_join_token(&new).await?;
     eprintln!(
         "token for one new node, which becomes node {}; it is shown only once and expires at {}",
-        made.id,
-        moment(made.until)
+        token.id,
+        moment(token.until)
     );
-    println!("{}", made.token.unwrap_or_default());
-    Ok(made.id)
+    Ok(token)
+}
+
+/// The token alone on a line, which scripts write to a file.
+fn secret(token: &JoinToken) -> String {
+    format!("{}\n", token.token.as_deref().unwrap_or_default())
+}
+
+fn rows(token: &JoinToken) -> Rows<JoinToken> {
+    Rows::new(vec![token.clone()])
+        .column("token", |token| token.token.clone())
+        .column("node", |token| token.id)
+        .column("expires", |token| moment(token.until))
+        .column("replaces", |token| token.replaces)
 }
 
 #[cfg(test)]
@@ -154,7 +203,7 @@ mod tests {
         let start = "placementd --config CONFIG --join 10.0.0.1:18779,10.0.0.3:18779 --join-token-file FILE\n";
         let issue = "placementctl tls issue node 7 --dir DIR --host 10.0.0.2\n";
         for has_tls in [false, true] {
-            let text = steps(&status(has_tls), 2, 7);
+            let text = numbered(&steps(&status(has_tls), 2, 7));
             assert!(text.contains(start), "{text}");
             assert_eq!(text.contains(issue), has_tls, "{text}");
             assert_eq!(text.contains("node-7-key.pem"), has_tls, "{text}");

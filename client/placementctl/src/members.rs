@@ -1,4 +1,4 @@
-//! `placementctl members`: changes the membership of the cluster.
+//! `placementctl members`: lists the members of the cluster, and changes the membership.
 
 use std::io::{BufRead, IsTerminal, Write};
 use std::time::Duration;
@@ -9,10 +9,14 @@ use placement_client::{Admin, MemberRole};
 use placement_words::{Health, Survey};
 
 use crate::named::Named;
+use crate::render::{Output, print};
+use crate::status;
 use crate::survey::survey;
 
 #[derive(Subcommand)]
 pub(crate) enum MembersAction {
+    /// List the members with their sites and roles.
+    List(Output),
     /// Make a learner a voter. The learner must be caught up.
     Promote(Change),
     /// Make a voter a learner. A learner serves reads but does not count towards the majority.
@@ -38,24 +42,29 @@ pub(crate) struct Change {
     force: bool,
 }
 
-pub(crate) async fn change(
+pub(crate) async fn run(
     admin: &Admin,
     action: MembersAction,
     timeout: Duration,
 ) -> anyhow::Result<()> {
-    use MembersAction::{Demote, Promote, Remove};
-    let (Promote(change) | Demote(change) | Remove { change, .. }) = &action;
-    let (id, force) = (change.node.number(admin).await?, change.force);
     match action {
-        Promote(_) => {
+        MembersAction::List(output) => {
+            print(&status::members(&survey(admin, timeout).await?, &output)?)?;
+        }
+        MembersAction::Promote(Change { node, force }) => {
+            let id = node.number(admin).await?;
             admin.promote_member(id, force).await?;
             println!("node {id} is a voter");
         }
-        Demote(_) => {
+        MembersAction::Demote(Change { node, force }) => {
+            let id = node.number(admin).await?;
             admin.demote_member(id, force).await?;
             println!("node {id} is a learner");
         }
-        Remove { yes, .. } => remove(admin, id, yes, force, timeout).await?,
+        MembersAction::Remove { yes, change } => {
+            let id = change.node.number(admin).await?;
+            remove(admin, id, yes, change.force, timeout).await?;
+        }
     }
     Ok(())
 }
@@ -73,13 +82,13 @@ async fn remove(
         confirm(id)?;
     }
     admin.remove_member(id, force).await?;
-    println!("node {id} removed");
-    match left {
-        Some(0) => println!("the cluster tolerates no further failure"),
-        Some(1) => println!("the cluster tolerates the failure of 1 more node"),
-        Some(left) => println!("the cluster tolerates the failure of {left} more nodes"),
-        None => {}
-    }
+    let tolerates = match left {
+        Some(0) => ": the cluster tolerates no further failure".to_owned(),
+        Some(1) => ": the cluster tolerates the failure of 1 more node".to_owned(),
+        Some(left) => format!(": the cluster tolerates the failure of {left} more nodes"),
+        None => String::new(),
+    };
+    println!("node {id} is removed{tolerates}");
     Ok(())
 }
 

@@ -19,7 +19,8 @@ pub(crate) fn day(seconds: i64, now: i64) -> String {
     }
 }
 
-fn rfc3339(seconds: i64) -> String {
+/// Formats seconds since 1970 as RFC 3339 in UTC.
+pub(crate) fn rfc3339(seconds: i64) -> String {
     let at = OffsetDateTime::from_unix_timestamp(seconds).ok();
     // The year may have more than four digits.
     (at.and_then(|at| at.format(&Rfc3339).ok()))
@@ -45,23 +46,47 @@ pub(crate) fn span(seconds: u64) -> String {
     }
 }
 
-/// Parses a duration with an optional unit into seconds.
-pub(crate) fn seconds(text: &str) -> Result<u64, String> {
+/// Formats a duration in its largest unit.
+pub(crate) fn short_span(seconds: u64) -> String {
+    match (seconds / 86_400, seconds / 3600, seconds / 60) {
+        (0, 0, 0) => format!("{seconds} s"),
+        (0, 0, minutes) => format!("{minutes} min"),
+        (0, hours, _) => format!("{hours} h"),
+        (days, ..) => format!("{days} d"),
+    }
+}
+
+const LENGTHS: &str = "expected a number with s, m, h or d, such as 90s, 15m, 12h or 7d";
+
+/// A number, and the seconds of the unit behind it.
+fn with_unit(text: &str) -> Option<(&str, u32)> {
     let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
     let unit = match &text[digits.len()..] {
-        "" | "s" => Some(1),
-        "m" => Some(60),
-        "h" => Some(3600),
-        "d" => Some(86_400),
-        _ => None,
+        "" | "s" => 1,
+        "m" => 60,
+        "h" => 3600,
+        "d" => 86_400,
+        _ => return None,
     };
-    let number = digits.parse::<u64>().ok();
-    let seconds = number
-        .zip(unit)
-        .and_then(|(number, unit)| number.checked_mul(unit));
-    seconds.ok_or_else(|| {
-        "expected a number with s, m, h or d, such as 90s, 15m, 12h or 7d".to_owned()
-    })
+    Some((digits, unit))
+}
+
+/// Parses a duration with an optional unit into seconds.
+pub(crate) fn seconds(text: &str) -> Result<u64, String> {
+    let seconds = with_unit(text).and_then(|(number, unit)| {
+        let number = number.parse::<u64>().ok()?;
+        number.checked_mul(unit.into())
+    });
+    seconds.ok_or_else(|| LENGTHS.to_owned())
+}
+
+/// Parses a duration with an optional unit, which may be a fraction of a second.
+pub(crate) fn duration(text: &str) -> Result<std::time::Duration, String> {
+    let duration = with_unit(text).and_then(|(number, unit)| {
+        let number = number.parse::<f64>().ok()?;
+        std::time::Duration::try_from_secs_f64(number * f64::from(unit)).ok()
+    });
+    duration.ok_or_else(|| LENGTHS.to_owned())
 }
 
 /// Parses a time in the past for the API. A token or a time is returned unchanged; an age is
@@ -104,6 +129,20 @@ mod tests {
         for text in ["", "d", "1w", "-1s", "1.5h", "1 h", "300000000000000d"] {
             assert!(seconds(text).is_err(), "{text:?}");
         }
+        for (text, millis) in [
+            ("0.1", 100),
+            ("15", 15_000),
+            ("1.5m", 90_000),
+            ("2h", 7_200_000),
+        ] {
+            let expected = std::time::Duration::from_millis(millis);
+            assert_eq!(duration(text), Ok(expected));
+        }
+        for text in ["", "-1", "1w", "inf", "nan", "1e300d"] {
+            assert!(duration(text).is_err(), "{text:?}");
+        }
+        let spans = [59, 60, 7199, 86_400 * 9].map(short_span);
+        assert_eq!(spans, ["59 s", "1 min", "1 h", "9 d"]);
     }
 
     #[test]

@@ -88,7 +88,7 @@ pub(crate) async fn run(
                 prefixes,
             };
             admin.create_partition(&new).await?;
-            println!("partition {} created", new.name);
+            println!("partition {} is created", new.name);
         }
         PartitionsAction::Route {
             name,
@@ -96,12 +96,12 @@ pub(crate) async fn run(
         } => {
             let routes = PartitionRoutes { hosts, prefixes };
             admin.route_partition(&name, &routes).await?;
-            println!("partition {name}: routes replaced");
+            println!("the routes of partition {name} are replaced");
         }
         PartitionsAction::Import { name, backup } => import(admin, &name, &backup).await?,
         PartitionsAction::Delete { name, force } => {
             admin.delete_partition(&name, force).await?;
-            println!("partition {name} deleted");
+            println!("partition {name} is deleted");
         }
     }
     Ok(())
@@ -143,7 +143,9 @@ async fn import(admin: &Admin, name: &str, backup: &Path) -> anyhow::Result<()> 
         digest,
         ..
     } = report.with_context(|| format!("{shown} into partition {name}"))?;
-    println!("imported {providers} providers and {consumers} consumers into partition {name}");
+    println!(
+        "{shown} is imported into partition {name}: {providers} providers, {consumers} consumers"
+    );
     ensure!(
         digest == digest_of_backup,
         "the content digest of the backup is {digest_of_backup}, but the digest of the partition is {digest}: clients wrote to \

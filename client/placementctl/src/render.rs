@@ -1,17 +1,19 @@
-//! Output formats: tables, JSON, CSV.
+//! Output formats: tables, JSON, YAML, CSV.
 
 use std::borrow::Cow;
 use std::cmp::Ordering;
+use std::fmt;
 use std::io::{self, ErrorKind, IsTerminal, Write};
 use std::iter::once;
 
-use anyhow::{Context, bail};
+use anyhow::Context;
 use clap::{Args, ValueEnum};
 use placement_words::{amount, inert, inert_lines};
 pub(crate) use placement_words::{list, pairs};
 use serde::Serialize;
 use serde_json::Value;
 use unicode_width::UnicodeWidthStr;
+use yaml_rust2::{Yaml, YamlEmitter};
 
 /// Leading characters that make a spreadsheet treat a text as a formula.
 const FORMULA: [char; 6] = ['=', '+', '-', '@', '\t', '\r'];
@@ -29,6 +31,8 @@ pub(crate) enum Format {
     Json,
     /// JSON with one line per row.
     Jsonl,
+    /// The response of the cluster as YAML.
+    Yaml,
     /// All columns with a header, quoted as in RFC 4180. A text that a spreadsheet would treat as a
     /// formula is prefixed with an apostrophe.
     Csv,
@@ -89,6 +93,7 @@ impl Output {
             Format::Csv => cells().iter().map(|row| csv(row)).collect(),
             Format::Name => (cells()[1..].iter().map(|row| word(&row[0]) + "\n")).collect(),
             Format::Json => serde_json::to_string_pretty(&cell(&rows.items))? + "\n",
+            Format::Yaml => yaml(&cell(&rows.items))?,
             Format::Jsonl => (rows.items.iter().map(|item| format!("{}\n", cell(item)))).collect(),
         })
     }
@@ -104,11 +109,15 @@ impl Output {
     ) -> anyhow::Result<String> {
         Ok(match (self.output, rows) {
             (Format::Json, _) => serde_json::to_string_pretty(answer)? + "\n",
+            (Format::Yaml, _) => yaml(&cell(answer))?,
             (Format::Table | Format::Wide, Some(rows)) => text(self.rows(rows)?),
             (_, Some(rows)) => self.rows(rows)?,
             (Format::Table | Format::Wide, None) => text(String::new()),
             (Format::Jsonl, None) => serde_json::to_string(answer)? + "\n",
-            _ => bail!("the response has no rows: use -o table, json or jsonl"),
+            _ => {
+                let reason = "the response has no rows: use -o table, json, jsonl or yaml";
+                return Err(Misuse(reason.to_owned()).into());
+            }
         })
     }
 
@@ -122,7 +131,7 @@ impl Output {
         match self.output {
             Format::Table | Format::Wide => Ok(false),
             Format::Jsonl => Ok(true),
-            _ => bail!("streams support only -o table and -o jsonl"),
+            _ => Err(Misuse("streams support only -o table and -o jsonl".to_owned()).into()),
         }
     }
 
@@ -133,6 +142,18 @@ impl Output {
         Ok(rows.columns_in(self.output))
     }
 }
+
+/// A command line that cannot be carried out as written.
+#[derive(Debug)]
+pub(crate) struct Misuse(pub(crate) String);
+
+impl fmt::Display for Misuse {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Misuse {}
 
 /// Warns that the output is truncated.
 pub(crate) fn cut(what: &str) {
@@ -328,14 +349,14 @@ impl<T> Rows<T> {
         let wanted = name.trim().replace(' ', "_");
         let mut all = self.columns.iter();
         let found = all.find(|one| one.head.eq_ignore_ascii_case(&wanted));
-        found.with_context(|| {
+        found.ok_or_else(|| {
             let names = self
                 .columns
                 .iter()
                 .map(|one| &*one.head)
                 .collect::<Vec<_>>()
                 .join(", ");
-            format!("no column {name:?}; columns: {names}")
+            Misuse(format!("no column {name:?}; columns: {names}")).into()
         })
     }
 
@@ -409,6 +430,31 @@ pub(crate) fn first_names<'a>(all: impl ExactSizeIterator<Item = &'a str>) -> St
     }
 }
 
+/// A value as a YAML document.
+fn yaml(value: &Value) -> anyhow::Result<String> {
+    let mut text = String::new();
+    YamlEmitter::new(&mut text).dump(&node(value))?;
+    Ok(text.trim_start_matches("---\n").to_owned() + "\n")
+}
+
+fn node(value: &Value) -> Yaml {
+    match value {
+        Value::Null => Yaml::Null,
+        Value::Bool(is) => Yaml::Boolean(*is),
+        Value::Number(number) => match number.as_i64() {
+            Some(number) => Yaml::Integer(number),
+            None => Yaml::Real(number.to_string()),
+        },
+        Value::String(text) => Yaml::String(text.clone()),
+        Value::Array(all) => Yaml::Array(all.iter().map(node).collect()),
+        Value::Object(all) => {
+            let members = all.iter();
+            let members = members.map(|(key, value)| (Yaml::String(key.clone()), node(value)));
+            Yaml::Hash(members.collect())
+        }
+    }
+}
+
 /// A CSV line (RFC 4180) with its newline. A text that looks like a formula is prefixed with an
 /// apostrophe.
 fn csv(row: &[Value]) -> String {
@@ -449,9 +495,13 @@ pub(crate) fn is_printed(text: &[u8]) -> anyhow::Result<bool> {
     }
 }
 
-/// Prints a message to standard error.
+/// Prints a message to standard error. The numbers of the operating system's errors are omitted.
 pub(crate) fn warn(text: &str) {
-    eprintln!("placementctl: {}", inert_lines(text));
+    let mut plain = String::new();
+    let mut parts = text.split(" (os error ");
+    plain.extend(parts.next());
+    plain.extend(parts.map(|part| part.split_once(')').map_or(part, |(_, rest)| rest)));
+    eprintln!("placementctl: {}", inert_lines(&plain));
 }
 
 #[cfg(test)]
@@ -593,6 +643,21 @@ mod tests {
         );
         let whole: Value = serde_json::from_str(&printed(Format::Json, "", "", None)).unwrap();
         assert_eq!(list(&whole).len(), 3);
+    }
+
+    #[test]
+    fn yaml_has_the_same_values_as_json() {
+        let answer =
+            json!({"b": [1, {"x": true, "y": null}], "a": "no", "big": u64::MAX, "none": []});
+        let text = Output {
+            output: Format::Yaml,
+            ..Output::default()
+        };
+        let text = text.report(&answer, NO_ROWS, |text| text).unwrap();
+        assert_eq!(
+            text,
+            "a: \"no\"\nb:\n  - 1\n  - x: true\n    y: ~\nbig: 18446744073709551615\nnone: []\n"
+        );
     }
 
     #[test]

@@ -6,8 +6,10 @@ use std::time::Duration;
 use placement_client::{Admin, MeasuredRoundTrip, Member, MemberRole, NodeRole, NodeStatus};
 use placement_words::{Health, Survey, bytes};
 use serde::Serialize;
+use time::OffsetDateTime;
 
-use crate::render::{Output, Rows, print, word};
+use crate::moment::short_span;
+use crate::render::{Output, Rows, print};
 use crate::survey::{exit_code, survey};
 use crate::topology::site;
 
@@ -26,6 +28,21 @@ pub(crate) async fn show(
 /// Text output of `status` for a survey.
 pub(crate) fn text(survey: &Survey) -> anyhow::Result<String> {
     ClusterReport::new(survey).printed(&Output::default())
+}
+
+/// The output of `members list` for a survey.
+pub(crate) fn members(survey: &Survey, output: &Output) -> anyhow::Result<String> {
+    let rows = Rows::new(ClusterReport::new(survey).lines())
+        .column("node", |row| row.member.id)
+        .column("name", |row| row.member.name.clone())
+        .column("site", |row| row.site.clone())
+        .column("role", |row| row.member.role)
+        .column("ready", |row| row.ready)
+        .wide("version", |row| row.member.version.clone())
+        .wide("peer", |row| row.member.peer.clone())
+        .wide("api", |row| row.member.api.clone())
+        .wide("admin", |row| row.member.admin.clone());
+    output.rows(rows.if_none("no members"))
 }
 
 #[derive(Serialize)]
@@ -71,16 +88,30 @@ impl ClusterReport {
         output.report(self, Some(self.rows()), |table| self.text(&table))
     }
 
-    /// A row for each member.
+    /// A line of the table for each member.
+    fn lines(&self) -> Vec<Row> {
+        let now = OffsetDateTime::now_utc().unix_timestamp();
+        let row = |member| Row::new(member, u64::try_from(now).unwrap_or_default());
+        self.members.iter().map(row).collect()
+    }
+
     fn rows(&self) -> Rows<Row> {
-        Rows::new(self.members.iter().map(Row::new).collect())
+        let rows = Rows::new(self.lines())
             .column("node", |row| row.member.id)
-            .column("name", |row| row.member.name.clone())
-            .column("site", |row| row.site.clone())
-            .column("role", |row| row.role.clone())
-            .column("ready", |row| row.member.ready)
+            .column("name", |row| row.member.name.clone());
+        let site = |row: &Row| row.site.clone();
+        let has_sites = self.members.iter().any(|member| member.has_site());
+        let rows = if has_sites {
+            rows.column("site", site)
+        } else {
+            rows.wide("site", site)
+        };
+        rows.column("role", |row| row.member.role)
+            .column("ready", |row| row.ready)
             .column("lag", |row| row.member.lag)
             .column("version", |row| row.member.version.clone())
+            .column("disk_free", |row| row.disk_free.clone())
+            .column("backup", |row| row.backup.clone())
             .wide("level", |row| row.member.level_max)
             .wide("api", |row| row.member.api.clone())
             .wide("term", |row| row.member.term)
@@ -89,7 +120,6 @@ impl ClusterReport {
             .wide("applied", |row| row.member.applied)
             .wide("snapshot", |row| row.member.snapshot)
             .wide("disk_used", |row| row.disk_used.clone())
-            .column("disk_free", |row| row.disk_free.clone())
     }
 
     fn text(&self, table: &str) -> String {
@@ -135,6 +165,7 @@ struct MemberReport {
     last_backup: Option<u64>,
     last_log: Option<u64>,
     level_max: Option<u32>,
+    makes_backups: bool,
     matched: Option<u64>,
     name: String,
     not_ready: Option<String>,
@@ -171,6 +202,10 @@ enum Superseded {
 }
 
 impl MemberReport {
+    fn has_site(&self) -> bool {
+        !self.region.is_empty() || !self.zone.is_empty()
+    }
+
     /// `head`: index of the last entry of the leader.
     fn new(
         member: &Member,
@@ -212,6 +247,7 @@ impl MemberReport {
             last_backup: answer.and_then(|status| status.last_backup),
             last_log: answer.and_then(|status| status.last_log),
             level_max: answer.map(|status| status.level_max),
+            makes_backups: answer.is_some_and(|status| status.makes_backups),
             matched,
             name,
             not_ready: text(|status| &status.not_ready),
@@ -242,21 +278,34 @@ impl MemberReport {
 struct Row {
     #[serde(flatten)]
     member: MemberReport,
-    role: String,
+    /// `yes`, `no`, or why not in one word.
+    #[serde(skip)]
+    ready: &'static str,
     site: String,
     disk_used: Option<String>,
     disk_free: Option<String>,
+    /// Age of the last scheduled backup.
+    #[serde(skip)]
+    backup: Option<String>,
 }
 
 impl Row {
-    fn new(member: &MemberReport) -> Self {
-        let mark = match (member.reachable, &member.storage_failure) {
-            (false, _) => " (unreachable)",
-            (true, None) => "",
-            (true, Some(_)) => " (failed)",
+    /// `now`: seconds since 1970.
+    fn new(member: &MemberReport, now: u64) -> Self {
+        let age = |at: u64| short_span(now.saturating_sub(at)) + " ago";
+        let backup = match member.last_backup {
+            None if member.makes_backups => Some("none yet".to_owned()),
+            None | Some(0) => None,
+            Some(at) => Some(age(at)),
         };
         Self {
-            role: word(member.role) + mark,
+            ready: match (member.reachable, &member.storage_failure) {
+                (false, _) => "no answer",
+                (true, Some(_)) => "failed",
+                (true, None) if member.ready => "yes",
+                (true, None) => "no",
+            },
+            backup,
             site: site(&member.region, &member.zone),
             disk_used: member.disk_used_bytes.map(bytes),
             disk_free: member.disk_free_bytes.map(bytes),

@@ -12,11 +12,13 @@ use rcgen::{
     BasicConstraints, Certificate, CertificateParams, DistinguishedName, DnType, IsCa, Issuer,
     KeyPair, KeyUsagePurpose, SanType,
 };
+use serde::Serialize;
 use time::{Duration, OffsetDateTime};
 use x509_parser::prelude::{FromDer, GeneralName, Pem, X509Certificate};
 
 use crate::files::{create, replace};
-use crate::moment::day;
+use crate::moment::{day, rfc3339};
+use crate::render::{Output, Rows, print};
 
 /// A certificate is valid from this long before its creation, since the clocks of machines differ.
 const BEFORE: Duration = Duration::hours(1);
@@ -60,6 +62,8 @@ pub(crate) enum TlsAction {
         /// PEM files to show.
         #[arg(required = true)]
         files: Vec<PathBuf>,
+        #[command(flatten)]
+        output: Output,
     },
 }
 
@@ -126,11 +130,14 @@ pub(crate) fn run(action: TlsAction) -> anyhow::Result<()> {
         TlsAction::Renew(CertificateOwner::Admin { name, from }) => {
             renew(&from, &of_admin(&name)?, ADMIN)
         }
-        TlsAction::Show { files } => {
+        TlsAction::Show { files, output } => {
+            let now = OffsetDateTime::now_utc();
+            let mut shown = Vec::new();
             for file in files {
-                print!("{}", show(&file, OffsetDateTime::now_utc())?);
+                shown.extend(read(&file, now)?);
             }
-            Ok(())
+            let text = |_| shown.iter().map(Shown::text).collect();
+            print(&output.report(&shown, Some(rows(&shown)), text)?)
         }
     }
 }
@@ -153,7 +160,8 @@ fn init(dir: &Path, name: &str, days: u32) -> anyhow::Result<()> {
     fs::create_dir_all(dir).with_context(|| dir.display().to_string())?;
     let (authority, key) = write(dir, "ca", &certificate, &key, put_new)?;
     println!(
-        "{authority} is the authority for the nodes and operators of one cluster; do not store {key} on a node"
+        "{authority} and {key} are created: the authority for the nodes and operators of one cluster. Do not store \
+         {key} on a node"
     );
     Ok(())
 }
@@ -197,7 +205,7 @@ fn issue(
     let key = KeyPair::generate()?;
     let certificate = params.signed_by(&key, &authority)?;
     let (certificate, key) = write(dir, name, &certificate, &key, put)?;
-    println!("{certificate}, {key}");
+    println!("{certificate} and {key} are created");
     Ok(())
 }
 
@@ -251,40 +259,125 @@ fn write(
     Ok((write(".pem", certificate.pem(), 0o644)?, key))
 }
 
-/// The content of a certificate file as text.
-fn show(file: &Path, now: OffsetDateTime) -> anyhow::Result<String> {
-    let file_name = file.display().to_string();
-    let bytes = fs::read(file).with_context(|| file_name.clone())?;
-    let mut text = String::new();
-    for pem in Pem::iter_from_buffer(&bytes) {
-        let pem = pem.with_context(|| file_name.clone())?;
-        if pem.label != "CERTIFICATE" {
-            text += &format!("{file_name}: {}\n", pem.label.to_lowercase());
-            continue;
-        }
-        let (_, certificate) = X509Certificate::from_der(&pem.contents)
-            .map_err(|error| anyhow!("{file_name}: {error}"))?;
-        let until = certificate.validity().not_after.to_datetime();
-        let standing = match until - now {
-            left if left < Duration::ZERO => ": EXPIRED",
-            left if left < SOON => ": expires soon",
-            _ => "",
+/// A part of a file: a certificate, or only the kind of another part.
+#[derive(Clone, Serialize)]
+struct Shown {
+    file: String,
+    /// `certificate`, or such as `private key`.
+    kind: String,
+    #[serde(flatten)]
+    certificate: Option<ShownCertificate>,
+}
+
+#[derive(Clone, Serialize)]
+struct ShownCertificate {
+    subject: String,
+    issuer: String,
+    /// Expiry, as RFC 3339.
+    valid_until: String,
+    standing: Standing,
+    names: Vec<String>,
+    is_authority: bool,
+    /// Expiry with the days from now.
+    #[serde(skip)]
+    until: String,
+}
+
+#[derive(Clone, Copy, Serialize)]
+#[serde(rename_all = "snake_case")]
+enum Standing {
+    Valid,
+    ExpiresSoon,
+    Expired,
+}
+
+impl Shown {
+    fn text(&self) -> String {
+        let Some(certificate) = &self.certificate else {
+            return format!("{}: {}\n", self.file, self.kind);
         };
-        let (subject, issuer) = (certificate.subject(), certificate.issuer());
-        text += &format!("{file_name}: {subject}\n  issued by: {issuer}\n");
-        let until = day(until.unix_timestamp(), now.unix_timestamp());
-        text += &format!("  valid until {until}{standing}\n");
-        for name in names(&certificate) {
+        let ShownCertificate {
+            subject,
+            issuer,
+            until,
+            ..
+        } = certificate;
+        let standing = match certificate.standing {
+            Standing::Valid => "",
+            Standing::ExpiresSoon => ": expires soon",
+            Standing::Expired => ": EXPIRED",
+        };
+        let file = &self.file;
+        let mut text =
+            format!("{file}: {subject}\n  issued by: {issuer}\n  valid until {until}{standing}\n");
+        for name in &certificate.names {
             text += &format!("  name: {name}\n");
         }
-        if certificate.is_ca() {
+        if certificate.is_authority {
             text += "  is an authority\n";
         }
+        text
     }
-    if text.is_empty() {
+
+    /// A value of the certificate.
+    fn of<T>(&self, value: fn(&ShownCertificate) -> T) -> Option<T> {
+        self.certificate.as_ref().map(value)
+    }
+}
+
+fn rows(shown: &[Shown]) -> Rows<Shown> {
+    Rows::new(shown.to_vec())
+        .column("file", |one| one.file.clone())
+        .column("kind", |one| one.kind.clone())
+        .column("subject", |one| one.of(|of| of.subject.clone()))
+        .column("valid_until", |one| one.of(|of| of.valid_until.clone()))
+        .column("standing", |one| one.of(|of| of.standing))
+        .column("names", |one| one.of(|of| of.names.clone()))
+}
+
+/// The parts of a PEM file.
+fn read(file: &Path, now: OffsetDateTime) -> anyhow::Result<Vec<Shown>> {
+    let file_name = file.display().to_string();
+    let bytes = fs::read(file).with_context(|| file_name.clone())?;
+    let mut parts = Vec::new();
+    for pem in Pem::iter_from_buffer(&bytes) {
+        let pem = pem.with_context(|| file_name.clone())?;
+        let certificate = match &*pem.label {
+            "CERTIFICATE" => {
+                let (_, certificate) = X509Certificate::from_der(&pem.contents)
+                    .map_err(|error| anyhow!("{file_name}: {error}"))?;
+                Some(shown(&certificate, now))
+            }
+            _ => None,
+        };
+        parts.push(Shown {
+            file: file_name.clone(),
+            kind: pem.label.to_lowercase(),
+            certificate,
+        });
+    }
+    if parts.is_empty() {
         bail!("{file_name} contains no certificate")
     } else {
-        Ok(text)
+        Ok(parts)
+    }
+}
+
+fn shown(certificate: &X509Certificate<'_>, now: OffsetDateTime) -> ShownCertificate {
+    let until = certificate.validity().not_after.to_datetime();
+    let (expiry, now_s) = (until.unix_timestamp(), now.unix_timestamp());
+    ShownCertificate {
+        subject: certificate.subject().to_string(),
+        issuer: certificate.issuer().to_string(),
+        valid_until: rfc3339(expiry),
+        standing: match until - now {
+            left if left < Duration::ZERO => Standing::Expired,
+            left if left < SOON => Standing::ExpiresSoon,
+            _ => Standing::Valid,
+        },
+        names: names(certificate),
+        is_authority: certificate.is_ca(),
+        until: day(expiry, now_s),
     }
 }
 

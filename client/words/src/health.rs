@@ -271,7 +271,7 @@ fn differences(answers: &[&NodeStatus]) -> Vec<String> {
 }
 
 /// `node 1`; `nodes 1, 2 and 3`.
-fn nodes(ids: &[u64]) -> String {
+pub fn nodes(ids: &[u64]) -> String {
     let ids: Vec<_> = ids.iter().map(ToString::to_string).collect();
     let plural = if ids.len() == 1 { "" } else { "s" };
     format!("node{plural} {}", joined(&ids))

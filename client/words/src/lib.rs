@@ -6,7 +6,7 @@ mod amounts;
 mod health;
 
 pub use amounts::{amount, share};
-pub use health::{Condition, Health, Survey};
+pub use health::{Condition, Health, Survey, nodes};
 
 use std::borrow::Cow;
 

@@ -3,6 +3,7 @@ use std::collections::BTreeMap;
 use placement_words::Condition;
 
 use super::*;
+use crate::render::word;
 
 fn member(id: u64) -> Member {
     Member {
@@ -97,11 +98,47 @@ fn an_unreachable_member_is_shown_and_lag_is_relative_to_the_leader() {
     assert_eq!(report.members[1].lag, Some(3));
     assert_eq!(report.members[2].lag, None);
     let text = report.printed(&Output::default()).unwrap();
-    assert!(text.contains("voter (unreachable)"), "{text}");
+    assert!(text.contains("voter     no answer"), "{text}");
     assert!(text.contains("feature level 1\n"), "{text}");
     assert!(text.contains("1.2.3    3.0 GiB"), "{text}");
     let width = text.lines().map(str::len).max();
     assert!(width <= Some(80), "{text}");
+}
+
+#[test]
+fn the_age_of_backups_is_shown_and_sites_only_if_there_are_any() {
+    let mut answers = [leader(), follower(2), follower(3)];
+    let now = OffsetDateTime::now_utc().unix_timestamp();
+    if let [Some(first), Some(second), _] = &mut answers {
+        first.last_backup = u64::try_from(now - 3700).ok();
+        second.makes_backups = false;
+    }
+    let mut survey = survey(answers);
+    let table = |survey: &Survey| {
+        let text = ClusterReport::new(survey).printed(&Output::default());
+        text.unwrap()
+    };
+    let text = table(&survey);
+    let of_node = |text: &str, id: u64| {
+        let mut lines = text.lines();
+        let start = format!("   {id}  node-{id}");
+        lines
+            .find(|line| line.starts_with(&start))
+            .unwrap()
+            .to_owned()
+    };
+    assert!(of_node(&text, 1).ends_with("  1 h ago"), "{text}");
+    assert!(of_node(&text, 2).ends_with("  -"), "{text}");
+    assert!(of_node(&text, 3).ends_with("  none yet"), "{text}");
+    assert!(!text.contains("SITE"), "{text}");
+    survey.members[0].0.zone = "rack-1".to_owned();
+    survey.asked.members[0].zone = "rack-1".to_owned();
+    assert!(table(&survey).contains("SITE"));
+    let list = members(&survey, &Output::default()).unwrap();
+    assert!(
+        list.starts_with("NODE  NAME    SITE    ROLE      READY\n"),
+        "{list}"
+    );
 }
 
 #[test]

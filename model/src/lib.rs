@@ -13,6 +13,7 @@
 //! * [`mod@mutant`]: bugs that simulations inject; release builds do not contain them.
 //! * [`outcome`]: the replies and the closed list of refusals.
 //! * [`state`]: one table per noun; every change passes through [`State::commit`].
+//! * [`similar`]: the names that a misspelled name probably means.
 //! * [`standard`]: the resource classes and traits that every cloud shares.
 //! * [`query`]: queries over a state, including the allocation-candidate search.
 
@@ -24,6 +25,7 @@ pub mod level;
 pub mod mutant;
 pub mod outcome;
 pub mod query;
+pub mod similar;
 pub mod standard;
 pub mod state;
 pub mod types;

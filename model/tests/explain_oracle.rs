@@ -12,7 +12,9 @@ use placement_model::command::{
     ReplaceAllocations,
 };
 use placement_model::query::candidates::{Amount, CandidateRequest};
-use placement_model::query::explain::{Explanation, Kind, Verdict};
+use placement_model::query::explain::{
+    Bound, Explanation, Kind, NearTree, UnmetCondition, Verdict,
+};
 use placement_model::types::{Given, ProviderUuid, Timestamp};
 use placement_model::{Command, Outcome, apply, mutant};
 use placement_naive::cases::{cases, tight_cases};
@@ -106,8 +108,24 @@ fn reason_is_right(found: &Explanation, right: &Explained) -> bool {
         }
 }
 
-/// Checks that the nearest trees are the selected hosts and then the trees that fail last. Each
-/// must list the condition that eliminates it as unmet, with the correct free amount.
+/// The missing share of the amounts of a tree, in thousandths. For the groups together it is 0,
+/// since the answer does not contain the shortage of each class.
+fn shortfall(near: &NearTree) -> u64 {
+    let share = |lack: &UnmetCondition| {
+        let asked = lack.atom.asked.unwrap_or_default();
+        let most = match (lack.free, lack.detail.bound) {
+            (Some(free), _) => free,
+            (None, Some(Bound::MaxUnit(most))) => u64::from(most),
+            _ => asked,
+        };
+        (asked - most.min(asked)) * 1000 / asked.max(1)
+    };
+    near.lacks.iter().map(share).sum()
+}
+
+/// Checks that the nearest trees are the selected hosts and then the trees that fail last, in the
+/// order of the number of unmet conditions and of the shortfall. Each must list the condition that
+/// eliminates it as unmet, with the correct amounts.
 fn nearest_are_right(
     sample_cloud: &SampleCloud,
     request: &CandidateRequest,
@@ -131,7 +149,11 @@ fn nearest_are_right(
         .filter_map(is_named)
         .map(|one| root(&one.name))
         .collect();
-    let kind = |root: &ProviderUuid| found.funnel[right.reasons[root]].atom.kind;
+    // `max_unit` and free amounts are equally far in the funnel.
+    let kind = |root: &ProviderUuid| match found.funnel[right.reasons[root]].atom.kind {
+        Kind::Unit => Kind::Room,
+        kind => kind,
+    };
     let mut expected: Vec<_> = (right.reasons.keys())
         .map(|root| (!named.contains(root), Reverse(kind(root))))
         .collect();
@@ -142,11 +164,32 @@ fn nearest_are_right(
         .iter()
         .map(|near| near.root.uuid)
         .map(|root| (!named.contains(&root), Reverse(kind(&root))));
-    let is_free = |free: u64, class: &str| {
+    let is_in_order = found.nearest.is_sorted_by_key(|near| {
+        let root = &near.root.uuid;
+        let unmet = near.lacks.len();
+        (
+            !named.contains(root),
+            Reverse(kind(root)),
+            unmet,
+            shortfall(near),
+        )
+    });
+    let is_of_stock = |lack: &UnmetCondition, class: &str| {
         let mut stocks = (sample_cloud.providers.iter()).filter_map(|one| one.stocks.get(class));
         stocks.any(|stock| {
-            let capacity = stock.inventory.capacity_exact().floor().max(0.0) as u64;
-            capacity.saturating_sub(stock.used) == free
+            let inventory = &stock.inventory;
+            let capacity = inventory.capacity_exact().floor().max(0.0) as u64;
+            let is_reduced = inventory.capacity_exact() < f64::from(inventory.total);
+            let parts = (
+                inventory.total,
+                inventory.reserved,
+                inventory.allocation_ratio,
+            );
+            let reduced = (lack.reduced.as_ref())
+                .map(|reduced| (reduced.total, reduced.reserved, reduced.allocation_ratio));
+            lack.free == Some(capacity.saturating_sub(stock.used))
+                && lack.capacity == Some(capacity)
+                && reduced == is_reduced.then_some(parts)
         })
     };
     let lacks_are_right = found.nearest.iter().all(|near| {
@@ -157,12 +200,15 @@ fn nearest_are_right(
                 .iter()
                 .all(|lack| match (lack.free, &lack.atom.class) {
                     (Some(free), Some(class)) => {
-                        Some(free) < lack.atom.asked && is_free(free, class.as_str())
+                        Some(free) < lack.atom.asked && is_of_stock(lack, class.as_str())
                     }
                     _ => true,
                 })
     });
-    shown.eq(expected) && found.nearest.len() == right.reasons.len().min(5) && lacks_are_right
+    shown.eq(expected)
+        && found.nearest.len() == right.reasons.len().min(5)
+        && is_in_order
+        && lacks_are_right
 }
 
 fn run(count: u32, judged: impl Fn(&SampleCloud, &CandidateRequest) -> TestCaseResult) {
@@ -290,6 +336,7 @@ fn injected_bugs_are_found() {
         ("explain-relaxation-not-run", "the relaxations"),
         ("explain-place-blamed", "the reason"),
         ("explain-named-host-forgotten", "nearest trees"),
+        ("explain-shortfall-ignored", "nearest trees"),
     ] {
         let _bug = mutant::inject(bug);
         let found = Cell::new(0);

@@ -3,11 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use clap::Args;
+use placement_client::ApiRequest;
 use placement_wire::upstream::{Candidate, Candidates, Provider};
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::content::{Content, query};
+use crate::content::{Content, EXTENSIONS, query};
+use crate::explain::with_similar_names;
 use crate::render::{Rows, cell, text, warn, word};
 
 #[derive(Args)]
@@ -25,7 +27,13 @@ pub(crate) async fn show(content: &Content, args: CandidatesArgs) -> anyhow::Res
         asked += &format!("&limit={limit}");
     }
     let path = format!("/allocation_candidates?{asked}");
-    let answer: Candidates = content.get(&path).await?;
+    let answer: Candidates = match content.get(&path).await {
+        Ok(answer) => answer,
+        Err(error) => {
+            let explain = ApiRequest::get(&format!("{EXTENSIONS}/explain?{asked}"));
+            return Err(with_similar_names(content, explain, error).await);
+        }
+    };
     let found = answer.allocation_requests.len();
     if limit.is_some_and(|limit| found >= limit) {
         warn(&format!(

@@ -2,9 +2,9 @@
 
 use std::iter::once;
 
-use anyhow::bail;
+use anyhow::{anyhow, bail};
 use clap::Args;
-use placement_client::{ApiRequest, MICROVERSION_DEFAULT};
+use placement_client::{ApiRequest, Error, MICROVERSION_DEFAULT};
 use placement_wire::explain::{Explained, Explanation};
 use placement_words::{Folded, Words, counted};
 use serde::Serialize;
@@ -109,6 +109,23 @@ async fn now(
     Ok(content.ask(request.microversion(microversion)).await?)
 }
 
+/// The error of a refused query. If the query contains unknown names, the error has similar names,
+/// which the explanation of the query finds; `explain` requests it.
+pub(crate) async fn with_similar_names(
+    content: &Content,
+    explain: ApiRequest,
+    error: Error,
+) -> anyhow::Error {
+    if error.status().is_some_and(|status| status == 400)
+        && let Ok(answer) = content.ask::<Explained<'static>>(explain).await
+        && let unknown @ 1.. = answer.explanation.unknown.len()
+    {
+        let names = WORDS.absent_names(&answer.explanation).take(unknown);
+        return anyhow!(names.collect::<Vec<_>>().join("; "));
+    }
+    error.into()
+}
+
 /// All searches of a request, oldest first. The first line is the conclusion.
 fn text_of(searches: &[LookedUp], is_wide: bool) -> String {
     let all = searches.len();
@@ -204,7 +221,7 @@ struct Step {
 /// no tree share one row.
 fn funnel(answer: &Explanation<'_>, is_wide: bool) -> String {
     let (stages, others) = if is_wide {
-        (answer.funnel.iter().collect(), 0)
+        (WORDS.all_stages(answer), 0)
     } else {
         WORDS.stages(answer)
     };
@@ -214,16 +231,16 @@ fn funnel(answer: &Explanation<'_>, is_wide: bool) -> String {
         what: "all trees".to_owned(),
         examples: String::new(),
     };
-    let steps = stages.into_iter().map(|stage| Step {
-        left: Some(stage.left),
-        gone: Some(stage.gone),
-        what: WORDS.condition(stage),
-        examples: first_names(stage.examples.iter().map(|one| &*one.name)),
+    let steps = stages.iter().map(|one| Step {
+        left: Some(one.stage.left),
+        gone: Some(one.stage.gone),
+        what: WORDS.condition(answer, one),
+        examples: first_names(one.stage.examples.iter().map(|one| &*one.name)),
     });
     let others = (others > 0).then(|| Step {
         left: None,
         gone: Some(0),
-        what: format!("{others} more conditions (-o wide shows them)"),
+        what: format!("{others} more conditions remove nothing (-o wide)"),
         examples: String::new(),
     });
     Rows::new(once(start).chain(steps).chain(others).collect())

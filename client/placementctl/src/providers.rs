@@ -11,7 +11,8 @@ use placement_words::counted;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::content::{Content, EXTENSIONS, named};
+use crate::content::{Content, EXTENSIONS, filtered, named};
+use crate::explain::with_similar_names;
 use crate::render::{Rows, cell, text, word};
 
 /// Width of a bar in characters.
@@ -70,7 +71,13 @@ pub(crate) async fn run(content: &Content, args: ProvidersArgs) -> anyhow::Resul
     let output = &content.source.output;
     match args.action {
         Action::List(filters) => {
-            let found = content.providers(filters.json()).await?;
+            let found = match content.providers(filters.json()).await {
+                Ok(found) => found,
+                Err(error) => {
+                    let explain = filtered(&format!("{EXTENSIONS}/explain"), &filters.request());
+                    return Err(with_similar_names(content, explain, error).await);
+                }
+            };
             let found = named(found, &filters.name.unwrap_or_default());
             output.rows(
                 Rows::new(found)
@@ -130,6 +137,15 @@ impl Filters {
         let resources = self.class.iter().map(amount).collect::<Vec<_>>().join(",");
         let required = self.r#trait.join(",");
         json!({ "resources": resources, "required": required, "member_of": self.aggregate })
+    }
+
+    /// The filters as a request for candidates, which always contains a resource class.
+    fn request(&self) -> Value {
+        let mut request = self.json();
+        if self.class.is_empty() {
+            request["resources"] = json!("VCPU:1");
+        }
+        request
     }
 }
 
@@ -282,7 +298,6 @@ mod tests {
     use serde::Deserialize;
 
     use super::*;
-    use crate::content::filtered;
     use crate::render::Format;
 
     fn tree() -> Tree<'static> {

@@ -271,7 +271,7 @@ pub struct RelaxedCondition<'a> {
 }
 
 /// A tree that nearly fits.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct NearTree<'a> {
     /// Root of the tree.
@@ -286,7 +286,7 @@ pub struct NearTree<'a> {
 }
 
 /// A condition that a tree does not meet.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct UnmetCondition<'a> {
     /// The condition and its parameters.
@@ -298,9 +298,24 @@ pub struct UnmetCondition<'a> {
     /// For `room`: capacity of that provider.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub capacity: Option<u64>,
+    /// For `room`: why this capacity is below the total of the inventory.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reduced: Option<ReducedCapacity>,
     /// Details about the condition.
     #[serde(flatten)]
     pub detail: Detail<'a>,
+}
+
+/// The parts of a capacity that is below the total of its inventory.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ReducedCapacity {
+    /// Total units of the inventory.
+    pub total: u32,
+    /// Units that are reserved.
+    pub reserved: u32,
+    /// Factor of the units that are not reserved.
+    pub allocation_ratio: f64,
 }
 
 /// A consumer of the missing resources.

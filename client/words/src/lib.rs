@@ -11,13 +11,15 @@ pub use health::{Condition, Health, Survey, nodes};
 use std::borrow::Cow;
 
 use placement_wire::explain::{
-    AbsentName, Atom, Bound, ClassShortage, Detail, Explanation, Kind, Name, NearTree, Relaxation,
-    RelaxedCondition, Stage, UnmetCondition, Verdict,
+    AbsentName, Atom, Bound, ClassShortage, Detail, Explanation, Kind, Name, NearTree,
+    ReducedCapacity, Relaxation, RelaxedCondition, Stage, UnmetCondition, Verdict,
 };
 use serde_json::Value;
 
 /// Number of names of a list that are printed.
 const NAMES_MAX: usize = 10;
+/// Number of suffixes of groups that are printed, since Nova's suffixes contain UUIDs.
+const GROUPS_MAX: usize = 3;
 /// Text for a condition that only newer nodes know.
 const UNKNOWN: &str = "a condition that this version does not know";
 
@@ -29,6 +31,13 @@ pub struct Words(pub fn(&str) -> String);
 pub struct Folded<'a> {
     /// The first of the merged relaxations.
     pub relaxation: &'a Relaxation<'a>,
+    groups: Vec<&'a str>,
+}
+
+/// A stage of the funnel, merged with the stages of equal groups, which remove no further trees.
+pub struct FoldedStage<'a> {
+    /// The first of the merged stages.
+    pub stage: &'a Stage<'a>,
     groups: Vec<&'a str>,
 }
 
@@ -74,20 +83,21 @@ impl Words {
             less.next()
                 .is_some_and(|less| less.atom.kind == Kind::Inventory)
         };
-        let hint = answer
-            .relaxations
+        let folded = self.relaxations(answer);
+        let hint = folded
             .first()
-            .filter(|one| !is_class(one) || is_less(one, stage));
-        match hint {
-            Some(one) if is_less(one, stage) && stage.detail.short.is_none() => {
-                format!("no candidates; there are some {}", self.less(one, &[]))
-            }
-            Some(one) => format!(
-                "no candidates: {}; there are some {}",
-                self.unmet(answer, stage),
-                self.less(one, &[])
-            ),
-            None => format!("no candidates: {}", self.unmet(answer, stage)),
+            .filter(|one| !is_class(one.relaxation) || is_less(one.relaxation, stage));
+        let Some(hint) = hint else {
+            return format!("no candidates: {}", self.unmet(answer, stage));
+        };
+        // The unmet condition says more than the hint.
+        let has_detail = stage.detail.short.is_some() || stage.detail.elsewhere.is_some();
+        let less = self.folded(hint);
+        if is_less(hint.relaxation, stage) && !has_detail {
+            format!("no candidates; there are some {less}")
+        } else {
+            let unmet = self.unmet(answer, stage);
+            format!("no candidates: {unmet}; there are some {less}")
         }
     }
 
@@ -122,15 +132,21 @@ impl Words {
     }
 
     /// A condition of a query as a noun phrase.
-    pub fn condition(&self, stage: &Stage<'_>) -> String {
+    pub fn condition(&self, answer: &Explanation<'_>, one: &FoldedStage<'_>) -> String {
+        let FoldedStage { stage, groups } = one;
+        let (atom, detail) = (&stage.atom, &stage.detail);
+        if atom.kind == Kind::Required && detail.elsewhere.is_some() {
+            return self.named(atom) + &self.serving(answer, atom) + &self.group(atom, groups);
+        }
         let free = match stage.most_free {
+            Some(0) => " (none free)".to_owned(),
             Some(most) => format!(" ({most} free at most)"),
             None => String::new(),
         };
-        self.met(&stage.atom, stage.detail.bound) + &free
+        self.met(atom, detail.bound, groups) + &free
     }
 
-    fn met(&self, atom: &Atom<'_>, bound: Option<Bound>) -> String {
+    fn met(&self, atom: &Atom<'_>, bound: Option<Bound>, groups: &[&str]) -> String {
         let what = match atom.kind {
             Kind::RootRequired if is_forbidden(atom) => {
                 format!("a root without {}", self.named(atom))
@@ -147,41 +163,49 @@ impl Words {
             Kind::Together => "a place for all groups at once".to_owned(),
             Kind::Forbidden | Kind::Unknown => UNKNOWN.to_owned(),
         };
-        what + &self.group(atom)
+        what + &self.group(atom, groups)
     }
 
     /// A condition that no remaining tree meets, as a sentence.
     fn unmet(&self, answer: &Explanation<'_>, stage: &Stage<'_>) -> String {
         let (atom, is_one) = (&stage.atom, stage.gone == 1);
-        let trees = counted(stage.gone, "remaining tree");
-        let group = self.group(atom);
+        // No earlier condition has removed a tree.
+        let (tree, root) = if stage.gone == answer.trees {
+            ("tree", "root")
+        } else {
+            ("remaining tree", "remaining root")
+        };
+        let trees = counted(stage.gone, tree);
+        let alike = answer.funnel.iter().filter(|one| are_merged(stage, one));
+        let groups: Vec<&str> = alike.map(|one| &*one.atom.group).collect();
+        let group = self.group(atom, &groups);
         match atom.kind {
-            Kind::InTree => format!("no remaining tree has provider {}", self.provider(atom)),
+            Kind::InTree => format!("no {tree} has provider {}", self.provider(atom)),
             Kind::MemberOf if is_forbidden(atom) => {
                 let name = self.named(atom);
-                format!("each remaining tree is in {name}, which is excluded{group}")
+                format!("each {tree} is in {name}, which is excluded{group}")
             }
-            Kind::MemberOf => format!("no remaining tree is in {}{group}", self.named(atom)),
+            Kind::MemberOf => format!("no {tree} is in {}{group}", self.named(atom)),
             Kind::RootRequired if is_forbidden(atom) => {
-                format!("each remaining root has the forbidden {}", self.named(atom))
+                format!("each {root} has the forbidden {}", self.named(atom))
             }
             Kind::RootRequired => format!(
-                "no remaining root has {}{}",
+                "no {root} has {}{}",
                 self.named(atom),
                 self.elsewhere(stage)
             ),
-            Kind::Inventory => format!("no remaining tree has {}{group}", self.class(atom)),
+            Kind::Inventory => format!("no {tree} has {}{group}", self.class(atom)),
             Kind::Required => {
                 let place = match stage.detail.elsewhere {
                     Some(_) => self.serving(answer, atom),
                     None => String::new(),
                 };
                 let (name, elsewhere) = (self.named(atom), self.elsewhere(stage));
-                format!("no remaining tree has {name}{place}{group}{elsewhere}")
+                format!("no {tree} has {name}{place}{group}{elsewhere}")
             }
             Kind::Forbidden => {
                 let name = self.named(atom);
-                format!("each remaining tree has the forbidden {name}{group}")
+                format!("each {tree} has the forbidden {name}{group}")
             }
             Kind::Unit => format!(
                 "{trees} {} not allow {} in one allocation{}{group}",
@@ -190,14 +214,22 @@ impl Words {
                 limit(stage.detail.bound)
             ),
             Kind::Room => format!(
-                "{trees} {} at most {} {} free{group}; {} requested",
+                "{trees} {} {} {} free{group}; {} requested{}",
                 if is_one { "has" } else { "have" },
-                self.number(stage.most_free),
+                match stage.most_free {
+                    Some(0) => "no".to_owned(),
+                    most => format!("at most {}", self.number(most)),
+                },
                 self.class(atom),
-                self.are(atom.asked)
+                self.are(atom.asked),
+                by_each(&groups)
             ),
             Kind::Together | Kind::Unknown => match &stage.detail.short {
-                Some(short) => self.short(short),
+                Some(short) => {
+                    let (class, asked) = (self.word(&short.class), self.are(Some(short.asked)));
+                    let (most, groups) = (short.most, self.groups(&suffixes(short)));
+                    format!("at most {most} {class} on one host; {asked} requested ({groups})")
+                }
                 None => format!("{trees} cannot serve all groups at once"),
             },
         }
@@ -210,11 +242,18 @@ impl Words {
 
     /// The unmet conditions of a tree, as predicates that follow its name.
     pub fn lacks(&self, near: &NearTree<'_>) -> String {
-        let all = &near.lacks;
+        let mut all: Vec<(&UnmetCondition<'_>, Vec<&str>)> = Vec::new();
+        for lack in &near.lacks {
+            let group = &*lack.atom.group;
+            match all.iter_mut().find(|(first, _)| are_alike(first, lack)) {
+                Some((_, groups)) => groups.push(group),
+                None => all.push((lack, vec![group])),
+            }
+        }
         let lacks = all
             .iter()
             .take(NAMES_MAX)
-            .map(|lack| self.lack(lack))
+            .map(|(lack, groups)| self.lack(lack, groups))
             .collect::<Vec<_>>()
             .join(" and ");
         match all.len().saturating_sub(NAMES_MAX) {
@@ -224,9 +263,9 @@ impl Words {
     }
 
     /// An unmet condition of a tree, as a predicate that follows its name.
-    fn lack(&self, lack: &UnmetCondition<'_>) -> String {
+    fn lack(&self, lack: &UnmetCondition<'_>, groups: &[&str]) -> String {
         let (atom, detail) = (&lack.atom, &lack.detail);
-        let group = self.group(atom);
+        let group = self.group(atom, groups);
         match atom.kind {
             Kind::InTree => format!("is not the tree of provider {}", self.provider(atom)),
             Kind::MemberOf if is_forbidden(atom) => {
@@ -260,26 +299,25 @@ impl Words {
                 limit(detail.bound)
             ),
             Kind::Room if let Some(free) = lack.free => format!(
-                "has {free} of {} {} free{group} ({} requested)",
+                "has {free} of {} {} free{group} ({} requested{}{})",
                 self.number(lack.capacity),
                 self.class(atom),
-                self.are(atom.asked)
+                self.are(atom.asked),
+                by_each(groups),
+                lack.reduced.as_ref().map(reduced).unwrap_or_default()
             ),
             Kind::Together => match &detail.short {
-                Some(short) => format!("has {}", self.short(short)),
+                Some(short) => {
+                    let (class, asked) = (self.word(&short.class), self.are(Some(short.asked)));
+                    let (most, groups) = (short.most, self.groups(&suffixes(short)));
+                    format!("has at most {most} {class} for {groups} ({asked} requested)")
+                }
                 None => "cannot serve all groups at once".to_owned(),
             },
-            Kind::Room | Kind::Unknown => format!("lacks {}", self.met(atom, detail.bound)),
+            Kind::Room | Kind::Unknown => {
+                format!("lacks {}", self.met(atom, detail.bound, groups))
+            }
         }
-    }
-
-    /// A sentence about a class of which all groups together request more units than any one host
-    /// has.
-    fn short(&self, short: &ClassShortage<'_>) -> String {
-        let (class, asked) = (self.word(&short.class), self.are(Some(short.asked)));
-        let groups: Vec<&str> = short.groups.iter().map(AsRef::as_ref).collect();
-        let (most, groups) = (short.most, self.groups(&groups));
-        format!("at most {most} {class} on one host; {asked} requested ({groups})")
     }
 
     /// The consumers of the missing resources, as a short clause.
@@ -358,34 +396,41 @@ impl Words {
         format!("{}:{}", self.class(atom), self.number(atom.asked))
     }
 
-    /// The group of a condition, as the end of a sentence; empty if it has none.
-    fn group(&self, atom: &Atom<'_>) -> String {
-        match &*atom.group {
-            "" => String::new(),
+    /// The groups of a condition, as the end of a sentence; empty if it has none. `merged` has the
+    /// groups if the conditions of several groups are merged.
+    fn group(&self, atom: &Atom<'_>, merged: &[&str]) -> String {
+        match (&*atom.group, merged) {
             _ if atom.kind == Kind::Together => String::new(),
-            group => format!(" for group {}", self.word(group)),
+            (_, [_, _, ..]) => format!(" for {}", self.groups(merged)),
+            ("", _) => String::new(),
+            (group, _) => format!(" for {}", self.groups(&[group])),
         }
     }
 
-    /// Suffixes of groups; consecutive numbers become `groups 1 to 5`.
+    /// Groups by their suffixes; consecutive numbers become `groups 1 to 5`.
     fn groups(&self, suffixes: &[&str]) -> String {
-        let numbers: Option<Vec<_>> = suffixes.iter().map(|one| one.parse::<u32>().ok()).collect();
-        let in_a_row = |numbers: &Vec<u32>| {
-            numbers
-                .windows(2)
-                .all(|two| two[0].checked_add(1) == Some(two[1]))
+        let named = suffixes.iter().copied().filter(|one| !one.is_empty());
+        let named: Vec<&str> = named.collect();
+        let numbered = match named[..] {
+            [] => String::new(),
+            [one] => format!("group {}", self.word(one)),
+            [first, .., last] if named.len() > 2 && are_consecutive(&named) => {
+                format!("groups {} to {}", self.word(first), self.word(last))
+            }
+            _ => {
+                let first = named.iter().take(GROUPS_MAX);
+                let shown: Vec<_> = first.map(|one| self.word(one)).collect();
+                match named.len() - shown.len() {
+                    0 => format!("groups {}", shown.join(", ")),
+                    more => format!("groups {} and {more} more", shown.join(", ")),
+                }
+            }
         };
-        if let Some([first, .., last]) = numbers.filter(in_a_row).as_deref()
-            && suffixes.len() > 2
-        {
-            return format!("groups {first} to {last}");
+        match (named.len() < suffixes.len(), &*numbered) {
+            (false, _) => numbered,
+            (true, "") => "the unnumbered group".to_owned(),
+            (true, _) => format!("the unnumbered group and {numbered}"),
         }
-        let named = |one: &&'_ str| match *one {
-            "" => "unnumbered".to_owned(),
-            one => one.to_owned(),
-        };
-        let all: Vec<_> = suffixes.iter().map(named).collect();
-        format!("groups {}", self.names(&all, ", "))
     }
 
     /// The traits or aggregates of a condition.
@@ -424,7 +469,7 @@ impl Words {
         let atom = &less.atom;
         let group = match groups {
             [_, _, ..] => format!(" for one of {}", self.groups(groups)),
-            _ => self.group(atom),
+            _ => self.group(atom, &[]),
         };
         match atom.kind {
             _ if let Some(enough) = less.enough => format!(
@@ -459,15 +504,31 @@ impl Words {
         folded
     }
 
-    /// The stages that remove trees, and the number of the other stages. If there is only one other
-    /// stage, it is returned, too, and the number is 0.
-    pub fn stages<'a>(&self, answer: &'a Explanation<'a>) -> (Vec<&'a Stage<'a>>, usize) {
-        let all = &answer.funnel;
-        let taking: Vec<_> = all.iter().filter(|stage| stage.gone != 0).collect();
-        match all.len() - taking.len() {
-            0 | 1 => (all.iter().collect(), 0),
-            others => (taking, others),
+    /// The stages that remove trees, with equal groups merged, and the number of the other stages.
+    /// If there is only one other stage, it is returned, too, and the number is 0.
+    pub fn stages<'a>(&self, answer: &'a Explanation<'a>) -> (Vec<FoldedStage<'a>>, usize) {
+        let mut folded: Vec<FoldedStage<'a>> = Vec::new();
+        for stage in &answer.funnel {
+            let mut seen = folded.iter_mut();
+            match seen.find(|first| are_merged(first.stage, stage)) {
+                Some(first) => first.groups.push(&stage.atom.group),
+                None => folded.push(FoldedStage::of(stage)),
+            }
         }
+        let others = folded.iter().filter(|one| one.stage.gone == 0);
+        match others.clone().count() {
+            0 | 1 => (folded, 0),
+            _ => {
+                let others = others.map(|one| one.groups.len()).sum();
+                folded.retain(|one| one.stage.gone != 0);
+                (folded, others)
+            }
+        }
+    }
+
+    /// Each stage as a row of its own.
+    pub fn all_stages<'a>(&self, answer: &'a Explanation<'a>) -> Vec<FoldedStage<'a>> {
+        answer.funnel.iter().map(FoldedStage::of).collect()
     }
 
     fn word(&self, name: &str) -> String {
@@ -505,6 +566,74 @@ impl Words {
     }
 }
 
+impl<'a> FoldedStage<'a> {
+    fn of(stage: &'a Stage<'a>) -> Self {
+        let groups = vec![&*stage.atom.group];
+        Self { stage, groups }
+    }
+}
+
+/// Why a capacity is below the total of its inventory, as the end of a clause.
+fn reduced(reduced: &ReducedCapacity) -> String {
+    let ReducedCapacity {
+        total,
+        reserved,
+        allocation_ratio,
+    } = reduced;
+    let ratio = format!("allocation_ratio is {allocation_ratio}");
+    match *reserved {
+        0 => format!("; total is {total}, {ratio}"),
+        _ if *allocation_ratio < 1.0 => format!("; {reserved} of {total} reserved, {ratio}"),
+        _ => format!("; {reserved} of {total} reserved"),
+    }
+}
+
+/// The end of a clause about an amount that several groups request.
+fn by_each(groups: &[&str]) -> &'static str {
+    if groups.len() > 1 { " by each" } else { "" }
+}
+
+/// The suffixes of the groups that lack units together.
+fn suffixes<'a>(short: &'a ClassShortage<'_>) -> Vec<&'a str> {
+    short.groups.iter().map(AsRef::as_ref).collect()
+}
+
+/// Whether suffixes differ only in their numbers, each of which follows its predecessor.
+fn are_consecutive(suffixes: &[&str]) -> bool {
+    let parts = |suffix: &str| {
+        let prefix = suffix.trim_end_matches(|c: char| c.is_ascii_digit());
+        let number = suffix[prefix.len()..].parse::<u64>().ok()?;
+        Some((prefix.to_owned(), number))
+    };
+    suffixes.windows(2).all(|two| {
+        let follower = parts(two[0]).map(|(prefix, number)| (prefix, number.saturating_add(1)));
+        follower.is_some() && follower == parts(two[1])
+    })
+}
+
+/// Whether two conditions are equal except for the group.
+fn are_equal_but_for_the_group(one: &Atom<'_>, other: &Atom<'_>) -> bool {
+    one.kind == other.kind
+        && one.class == other.class
+        && one.asked == other.asked
+        && one.traits == other.traits
+        && one.aggregates == other.aggregates
+        && one.provider == other.provider
+}
+
+/// Whether the second stage is shown with the first: it is of an equal group, and removes no tree.
+fn are_merged(first: &Stage<'_>, second: &Stage<'_>) -> bool {
+    let is_same = std::ptr::eq(first, second);
+    is_same || second.gone == 0 && are_equal_but_for_the_group(&first.atom, &second.atom)
+}
+
+/// Whether two unmet conditions of a tree are equal except for the group.
+fn are_alike(one: &UnmetCondition<'_>, other: &UnmetCondition<'_>) -> bool {
+    are_equal_but_for_the_group(&one.atom, &other.atom)
+        && (one.free, one.capacity, one.reduced) == (other.free, other.capacity, other.reduced)
+        && one.detail == other.detail
+}
+
 /// The limit that an amount violates.
 fn limit(bound: Option<Bound>) -> String {
     bound.map_or_else(String::new, |bound| {
@@ -523,12 +652,8 @@ fn is_less(relaxation: &Relaxation<'_>, stage: &Stage<'_>) -> bool {
         return false;
     };
     let of_stage = &stage.atom;
-    let is_alike = atom.group == of_stage.group
-        && atom.class == of_stage.class
-        && atom.traits == of_stage.traits
-        && atom.aggregates == of_stage.aggregates
-        && atom.provider == of_stage.provider;
-    atom.kind == of_stage.kind && (is_alike || atom.kind == Kind::Together)
+    let is_alike = atom.group == of_stage.group && are_equal_but_for_the_group(atom, of_stage);
+    is_alike || atom.kind == Kind::Together && of_stage.kind == Kind::Together
 }
 
 /// Whether two relaxations are equal except for the group and the query.
@@ -536,13 +661,7 @@ fn are_alike_but_for_the_group(one: &Relaxation<'_>, other: &Relaxation<'_>) -> 
     let ([first], [second]) = (&*one.less, &*other.less) else {
         return false;
     };
-    let (atom, of_other) = (&first.atom, &second.atom);
-    atom.kind == of_other.kind
-        && atom.class == of_other.class
-        && atom.asked == of_other.asked
-        && atom.traits == of_other.traits
-        && atom.aggregates == of_other.aggregates
-        && atom.provider == of_other.provider
+    are_equal_but_for_the_group(&first.atom, &second.atom)
         && first.enough == second.enough
         && first.bound == second.bound
         && one.trees == other.trees

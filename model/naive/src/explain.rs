@@ -83,8 +83,9 @@ fn conditions(request: &CandidateRequest) -> Vec<Condition<'_>> {
         if group.resources.is_empty() && (group.suffix.is_empty() || is_idle) {
             all.push(Condition::Nothing);
         }
-        let required: BTreeSet<_> = group.required.iter().collect();
-        all.extend(required.into_iter().map(|any| Condition::Required(at, any)));
+        let mut seen = BTreeSet::new();
+        let required = group.required.iter().filter(|any| seen.insert(*any));
+        all.extend(required.map(|any| Condition::Required(at, any)));
         all.extend(
             group
                 .forbidden

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
-use strsim::levenshtein;
+use placement_model::similar::similar;
 
 use super::check::Check;
 use super::defaults::{Defaults, OPERATIONS};
@@ -47,12 +47,9 @@ pub(super) fn find(
         };
         let is_default = defaults.names().any(|known| known == name);
         if !is_default && !is_own(name, &referred) {
-            let near = (defaults.names())
-                .map(|known| (levenshtein(name, known), known))
-                .min()
-                .filter(|(distance, known)| *distance <= known.len() / 4);
-            let hint = near
-                .map(|(_, near)| format!("; did you mean {near:?}?"))
+            let near = similar(name, defaults.names(), 1);
+            let hint = (near.first())
+                .map(|near| format!("; did you mean {near:?}?"))
                 .unwrap_or_default();
             note(format!("no operation and no rule uses it{hint}"));
         }

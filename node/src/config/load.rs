@@ -2,11 +2,10 @@
 
 use std::path::Path;
 
-use strsim::levenshtein;
-
 use super::{Config, value};
 use placement_base::permissions::{Exposed, check_secret_file};
 use placement_base::settings::{Invalid, Kind, Setting};
+use placement_model::similar::similar;
 
 /// The configuration is rejected.
 #[derive(Debug, thiserror::Error)]
@@ -188,17 +187,19 @@ fn put(
 
 /// A hint that names the known name that is most similar to `name`; empty if none is similar.
 fn suggestion(name: &str, known: impl Iterator<Item = String>) -> String {
-    let last = |text: &str| text.rsplit('.').next().unwrap_or_default().to_owned();
-    known
-        .map(|candidate| {
-            let whole = levenshtein(name, &candidate);
-            // The right key in the wrong section is similar, too.
-            let key = levenshtein(&last(name), &last(&candidate)) + 1;
-            (whole.min(key), candidate)
-        })
-        .min()
-        .filter(|(distance, candidate)| *distance <= (candidate.len() / 3).max(2))
-        .map(|(_, candidate)| format!("; did you mean `{candidate}`?"))
+    fn key(name: &str) -> &str {
+        name.rsplit('.').next().unwrap_or_default()
+    }
+    let known: Vec<String> = known.collect();
+    let known = || known.iter().map(String::as_str);
+    // The right key in the wrong section is similar, too.
+    let in_other_section = || {
+        let near = *similar(key(name), known().map(key), 1).first()?;
+        known().find(|known| key(known) == near)
+    };
+    let near = similar(name, known(), 1).first().copied();
+    near.or_else(in_other_section)
+        .map(|near| format!("; did you mean `{near}`?"))
         .unwrap_or_default()
 }
 

@@ -282,6 +282,40 @@ fn empty_answer_of_a_search_is_explained() {
 }
 
 #[test]
+fn a_query_with_an_unknown_name_shows_similar_names() {
+    let target = "/web/placement/default/candidates?resources=VPCU:4";
+    for (explained, status, says) in [
+        (
+            200,
+            200,
+            "No candidates: there is no trait VCPU; similar: VCPU.",
+        ),
+        (400, 400, "No such resource class VPCU."),
+    ] {
+        let refusal = json!({"errors": [{"detail": "No such resource class VPCU."}]});
+        let page = block_on(respond(
+            target,
+            &api(|path: &str| match path {
+                _ if path.contains("/allocation_candidates") => Answer {
+                    status: 400,
+                    body: refusal.clone(),
+                },
+                _ if explained == 400 => Answer {
+                    status: 400,
+                    body: json!({"errors": [{"detail": "too many conditions"}]}),
+                },
+                _ => Answer {
+                    status: 200,
+                    body: cloud(path, "VCPU", 1),
+                },
+            }),
+        ));
+        assert_eq!(page.status, status);
+        assert!(page.body.contains(says), "{says}\n{}", page.body);
+    }
+}
+
+#[test]
 fn truncated_candidates_are_not_presented_as_all() {
     let target = "/web/placement/default/candidates?resources=VCPU:4";
     let limited = "/web/placement/default/candidates?query=resources%3DVCPU%3A4%26limit%3D1";

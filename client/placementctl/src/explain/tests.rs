@@ -48,7 +48,7 @@ REMAINING  REMOVED  CONDITION                                      FOR EXAMPLE
      5012        -  all trees                                      -
       702     4310  aggregate 6f or 7a                             cmp-1, 計算
         0      702  room for VCPU:8 for group _1 (6 free at most)  -
-        -        0  2 more conditions (-o wide shows them)         -
+        -        0  2 more conditions remove nothing (-o wide)     -
 
 what would fit:
   with VCPU:6 in place of 8 for group _1: 37 trees, such as cmp-3
@@ -96,7 +96,7 @@ fn the_first_applicable_cause_is_reported() {
         json!([{"atom": "required", "group": "", "traits": ["A", "B"], "left": 0, "gone": 5012}]);
     assert_eq!(
         of(json!({"funnel": first, "cause": 0, "relaxations": []})),
-        "no candidates: no remaining tree has trait A or B"
+        "no candidates: no tree has trait A or B"
     );
     let full = json!({"relaxations": [{"less": [{"atom": "member_of", "group": "", "aggregates": ["6f"]}],
                                        "trees": 5, "example": {"name": "cmp-9"}}]});
@@ -153,11 +153,21 @@ fn a_trait_on_another_provider_is_named() {
     );
     answer["nearest"] = json!([{"root": root, "lacks": [gold], "holders": []}]);
     let text = explained(&read(&answer), false);
+    for line in [
+        "cmp-6 lacks trait GOLD on a suitable provider for group _1 (cmp-6_gpu has it)\n",
+        "  trait GOLD on a provider of VCPU for group _1  ",
+    ] {
+        assert!(text.contains(line), "{line:?} is not in {text}");
+    }
+    let without = json!({"less": [{"atom": "required", "group": "_1", "traits": ["GOLD"]}], "trees": 60, "query": "q",
+                         "example": {"name": "cmp-1"}});
+    answer["relaxations"] = json!([without]);
     assert!(
-        text.contains(
-            "cmp-6 lacks trait GOLD on a suitable provider for group _1 (cmp-6_gpu has it)\n"
+        cause(&answer).ends_with(
+            "cmp-6 has it on cmp-6_gpu; there are some without trait GOLD for group _1: 60 trees, such as cmp-1"
         ),
-        "{text}"
+        "a trait that a host has is not only reported as missing: {}",
+        cause(&answer)
     );
 }
 
@@ -182,6 +192,65 @@ fn equal_groups_are_merged() {
     let folded = "  without PCI for one of groups 1 to 5: 60 trees, such as cmp-1\n";
     assert_eq!(text.matches("without PCI").count(), 1, "{text}");
     assert!(text.contains(folded), "{text}");
+
+    let inventory = |group: &&str| {
+        let gone = if *group == "1" { 40 } else { 0 };
+        json!({"atom": "inventory", "group": group, "class": "PCI", "left": 60, "gone": gone})
+    };
+    let mut funnel: Vec<Value> = groups.iter().map(inventory).collect();
+    answer["nearest"] = json!([{"root": {"name": "cmp-9"}, "lacks": funnel, "holders": []}]);
+    funnel.push(answer["funnel"][3].clone());
+    answer["funnel"] = json!(funnel);
+    answer["cause"] = json!(5);
+    let text = explained(&read(&answer), false);
+    for line in [
+        "       60       40  an inventory of PCI for groups 1 to 5  -\n",
+        "        0      702  a place for all groups at once         -\n\n",
+        "  cmp-9 has no PCI for groups 1 to 5\n",
+    ] {
+        assert!(text.contains(line), "{line:?} is not in {text}");
+    }
+    let wide = explained(&read(&answer), true);
+    for group in groups {
+        let row = format!("an inventory of PCI for group {group} ");
+        assert!(wide.contains(&row), "{row:?} is not in {wide}");
+    }
+}
+
+#[test]
+fn groups_are_named_shortly() {
+    let mut answer = answer();
+    answer["relaxations"] = json!([]);
+    for (groups, shown) in [
+        (&["1"][..], "group 1"),
+        (&["1", "2"], "groups 1, 2"),
+        (&["_a-0", "_a-1", "_a-2"], "groups _a-0 to _a-2"),
+        (&["_a", "_b", "_c", "_d"], "groups _a, _b, _c and 1 more"),
+        (&["", "1"], "the unnumbered group and group 1"),
+    ] {
+        answer["funnel"][3] = json!({"atom": "together", "group": "", "left": 0, "gone": 702,
+            "short": {"class": "VCPU", "asked": 9, "most": 8, "groups": groups}});
+        assert_eq!(
+            cause(&answer),
+            format!("no candidates: at most 8 VCPU on one host; 9 are requested ({shown})")
+        );
+    }
+}
+
+#[test]
+fn a_capacity_below_the_total_is_explained() {
+    for (reserved, ratio, shown) in [
+        (6, 1.0, "; 6 of 8 reserved"),
+        (0, 0.25, "; total is 8, allocation_ratio is 0.25"),
+        (4, 0.5, "; 4 of 8 reserved, allocation_ratio is 0.5"),
+    ] {
+        let mut answer = answer();
+        answer["nearest"][0]["lacks"][0]["reduced"] =
+            json!({"total": 8, "reserved": reserved, "allocation_ratio": ratio});
+        let text = explained(&read(&answer), false);
+        let line = format!("cmp-3 has 6 of 24 VCPU free for group _1 (8 are requested{shown})\n");
+        assert!(text.contains(&line), "{line:?} is not in {text}");
+    }
 }
 
 #[test]

@@ -216,8 +216,21 @@ pub struct UnmetCondition {
     pub free: Option<u64>,
     /// For `room`: the capacity of the best provider.
     pub capacity: Option<u64>,
+    /// For `room`: why this capacity is below the total of the inventory.
+    pub reduced: Option<ReducedCapacity>,
     /// Details of the failure.
     pub detail: Detail,
+}
+
+/// The parts of a capacity that is below the total of its inventory.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct ReducedCapacity {
+    /// Total units of the inventory.
+    pub total: u32,
+    /// Units that are reserved.
+    pub reserved: u32,
+    /// Factor of the units that are not reserved.
+    pub allocation_ratio: f64,
 }
 
 /// A consumer with allocations of a missing resource.
@@ -261,6 +274,24 @@ impl Bound {
             (Self::MinUnit(one), Self::MinUnit(other)) => Self::MinUnit(one.min(other)),
             (first, _) => first,
         }
+    }
+}
+
+impl ReducedCapacity {
+    /// The parts of the capacity; `None` if the capacity is not below the total.
+    pub(super) fn of(inventory: &Inventory) -> Option<Self> {
+        let Inventory {
+            total,
+            reserved,
+            allocation_ratio,
+            ..
+        } = *inventory;
+        let is_reduced = inventory.capacity_exact() < f64::from(total);
+        is_reduced.then_some(Self {
+            total,
+            reserved,
+            allocation_ratio,
+        })
     }
 }
 

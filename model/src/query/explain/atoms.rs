@@ -126,7 +126,7 @@ pub(super) struct TreeCheck<'a> {
 pub(super) struct UnmetConditions<'l, 'a> {
     /// The atoms that the tree as a whole or the best provider of a part fails.
     pub(super) atoms: Bits,
-    /// The missing share of each amount in thousandths, summed.
+    /// The missing share of each amount in thousandths, summed over the conditions on amounts.
     pub(super) shortfall: u64,
     /// The best provider of each part: the one that fails last in the order of evaluation.
     pub(super) best: Vec<&'l ProviderCheck<'a>>,
@@ -272,7 +272,8 @@ impl<'a> Atoms<'a> {
         if resourceless && (group.suffix.is_empty() || !asks) {
             self.push(Some(at), of(Kind::Inventory), None, None);
         }
-        for any in group.required.iter().collect::<BTreeSet<_>>() {
+        let mut seen = BTreeSet::new();
+        for any in group.required.iter().filter(|any| seen.insert(*any)) {
             let mut atom = of(Kind::Required);
             atom.traits = spelled("", any);
             let ids = any.iter().map(|name| state.trait_given(name));
@@ -516,21 +517,32 @@ impl<'a> Atoms<'a> {
         }
     }
 
-    /// The missing share of each requested amount in thousandths, summed over the amounts of the
-    /// part.
+    /// The missing share of each requested amount in thousandths, summed over the conditions on the
+    /// amounts of the part. An amount above `max_unit` misses a share, too.
     fn shortfall(&self, look: &ProviderCheck<'_>) -> u64 {
         let atoms = self.parts[look.part].atoms.iter();
         let short = atoms
             .filter(|atom| look.fails & 1 << **atom != 0)
             .map(|atom| match self.list[*atom].test {
+                Test::Unit(class, asked) => look.node.stock(class).map_or(0, |stock| {
+                    missing_share(stock.inventory.max_unit.into(), asked)
+                }),
                 Test::Room(class, asked) => look.node.stock(class).map_or(0, |stock| {
-                    let missing = asked.saturating_sub(stock.inventory.free(stock.used));
-                    (u128::from(missing) * 1000 / u128::from(asked.max(1))) as u64
+                    missing_share(stock.inventory.free(stock.used), asked)
                 }),
                 _ => 0,
             });
         short.sum()
     }
+}
+
+/// The share of an amount that `most` units do not cover, in thousandths.
+pub(super) fn missing_share(most: u64, asked: u64) -> u64 {
+    if mutant!("explain-shortfall-ignored") {
+        return 0;
+    }
+    let missing = asked.saturating_sub(most);
+    (u128::from(missing) * 1000 / u128::from(asked.max(1))) as u64
 }
 
 /// An atom of a group without details.

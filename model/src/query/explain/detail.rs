@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use super::answer::{ClassShortage, TraitElsewhere};
 use super::atoms::{Atoms, Bits, Test, TreeCheck, bits};
 use crate::query::NamedProvider;
-use crate::query::candidates::GroupPolicy;
 use crate::state::change::ResourceClassId;
+use crate::state::indexes::offer;
 use crate::state::tree::{Node, Tree};
 use crate::types::{Given, ResourceClassName};
 
@@ -18,6 +18,50 @@ pub(super) struct SharedClass {
     amounts: Vec<(String, u64)>,
     /// The parts that request the class.
     parts: Bits,
+}
+
+impl SharedClass {
+    /// The shortage of the class if all groups together request more than the tree can give. A
+    /// request without a shortage may still be impossible.
+    pub(super) fn short(&self, looks: &TreeCheck<'_>) -> Option<ClassShortage> {
+        let amounts = self.amounts.iter().map(|(_, asked)| *asked);
+        let asked = amounts.fold(0, u64::saturating_add);
+        let most = self.most_together(looks);
+        let groups = self.amounts.iter().map(|(group, _)| group.clone());
+        (most < asked).then(|| ClassShortage {
+            class: self.name.clone(),
+            asked,
+            most,
+            groups: groups.collect(),
+        })
+    }
+
+    /// The amount of each group if all groups request the same amount, otherwise 1: a provider
+    /// serves whole amounts only.
+    fn piece(&self) -> u64 {
+        let mut amounts = self.amounts.iter().map(|(_, asked)| *asked);
+        let first = amounts.next().unwrap_or(1);
+        if amounts.all(|asked| asked == first) {
+            first.max(1)
+        } else {
+            1
+        }
+    }
+
+    /// Upper bound of the units of the class that all groups together can take from a tree. It
+    /// ignores isolation, whose effect a relaxation shows.
+    fn most_together(&self, looks: &TreeCheck<'_>) -> u64 {
+        let able: BTreeMap<_, _> = looks
+            .list
+            .iter()
+            .filter(|look| look.fails == 0 && self.parts & 1 << look.part != 0)
+            .map(|look| (look.node.id, look.node))
+            .collect();
+        let piece = self.piece();
+        let stocks = able.values().filter_map(|node| node.stock(self.class));
+        let offers = stocks.map(|stock| offer(stock) - offer(stock) % piece);
+        offers.fold(0, u64::saturating_add)
+    }
 }
 
 impl Atoms<'_> {
@@ -48,28 +92,6 @@ impl Atoms<'_> {
         shared
     }
 
-    /// The shortage of a class if all groups together request more than the tree can give. A
-    /// request without a shortage may still be impossible.
-    pub(super) fn short(
-        &self,
-        class: &SharedClass,
-        looks: &TreeCheck<'_>,
-    ) -> Option<ClassShortage> {
-        let asked = class
-            .amounts
-            .iter()
-            .map(|(_, asked)| *asked)
-            .fold(0, u64::saturating_add);
-        let most = self.most_together(class, looks);
-        let groups = class.amounts.iter().map(|(group, _)| group.clone());
-        (most < asked).then(|| ClassShortage {
-            class: class.name.clone(),
-            asked,
-            most,
-            groups: groups.collect(),
-        })
-    }
-
     /// A provider of the tree with the trait that the serving providers lack.
     pub(super) fn elsewhere(&self, tree: &Tree, atom: usize) -> Option<TraitElsewhere> {
         let has_it = |node: &&Node| match &self.list[atom].test {
@@ -82,29 +104,5 @@ impl Atoms<'_> {
             root: NamedProvider::from_node(tree.root()),
             provider: NamedProvider::from_node(found),
         })
-    }
-
-    /// Upper bound of the units of a class that all groups together can take from a tree.
-    fn most_together(&self, class: &SharedClass, looks: &TreeCheck<'_>) -> u64 {
-        let (one, others): (Vec<_>, Vec<_>) =
-            (class.amounts.iter()).partition(|(group, _)| group.is_empty());
-        let unnumbered: u64 = one.iter().map(|(_, asked)| asked).sum();
-        let largest = others.iter().map(|(_, asked)| *asked).max();
-        let isolated = self.request.group_policy == Some(GroupPolicy::Isolate);
-        // With isolation, at most one named group uses a provider.
-        let most = if isolated {
-            unnumbered.saturating_add(largest.unwrap_or(0))
-        } else {
-            u64::MAX
-        };
-        let able: BTreeMap<_, _> = looks
-            .list
-            .iter()
-            .filter(|look| look.fails == 0 && class.parts & 1 << look.part != 0)
-            .map(|look| (look.node.id, look.node))
-            .collect();
-        let stocks = able.values().filter_map(|node| node.stock(class.class));
-        let free = stocks.map(|stock| stock.inventory.free(stock.used).min(most));
-        free.fold(0, u64::saturating_add)
     }
 }

@@ -53,6 +53,15 @@ impl Kind {
         }
     }
 
+    /// How far a tree that fails a condition of this kind has come. An amount that `max_unit` does
+    /// not permit and an amount that is not free are equally far: the shortfall decides.
+    pub(super) fn progress(self) -> Self {
+        match self {
+            Self::Unit => Self::Room,
+            kind => kind,
+        }
+    }
+
     pub(super) fn level(self) -> Level {
         match self {
             Self::InTree => Level::Named,

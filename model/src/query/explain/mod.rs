@@ -20,12 +20,12 @@ use std::cmp::Reverse;
 
 pub use answer::{
     AbsentName, Bound, ClassShortage, Detail, Explanation, Holder, Name, NearTree, Reason,
-    Relaxation, RelaxedCondition, Stage, TraitElsewhere, UnmetCondition, Verdict,
+    ReducedCapacity, Relaxation, RelaxedCondition, Stage, TraitElsewhere, UnmetCondition, Verdict,
 };
 pub use atoms::{Atom, TooManyAtoms};
 pub use kind::Kind;
 
-use self::atoms::{Atoms, Test, TreeCheck, up_to};
+use self::atoms::{Atoms, Test, TreeCheck, missing_share, up_to};
 use self::detail::SharedClass;
 use self::explainer::Explainer;
 use self::reason::{cause, reason};
@@ -91,8 +91,8 @@ impl State {
 }
 
 /// The distance of a tree from a candidate. Trees selected by `in_tree` are nearest; then trees
-/// that fail later in the funnel, that fail fewer atoms, and that lack a smaller share of the
-/// amounts.
+/// that fail at a later kind of condition, that fail fewer atoms, and that lack a smaller share of
+/// the amounts.
 type Distance = (Reverse<bool>, Reverse<Kind>, u32, u64);
 
 /// The findings of a walk over all trees.
@@ -205,31 +205,40 @@ impl Walk {
         if self.found.with_candidates > 0 {
             return;
         }
-        if reason == atoms.list.len() - 1 {
-            self.note_short(atoms, looks);
-        }
+        let together = if reason == atoms.list.len() - 1 {
+            self.note_short(looks)
+        } else {
+            0
+        };
         self.note_ways(atoms, number, looks);
         let lacks = atoms.lacks(looks, reason);
         let is_named = atoms.names(number) && !mutant!("explain-named-host-forgotten");
-        let come_to = atoms.list[reason].atom.kind;
+        let come_to = atoms.list[reason].atom.kind.progress();
         let count = lacks.atoms.count_ones();
-        let distance = (Reverse(is_named), Reverse(come_to), count, lacks.shortfall);
+        let shortfall = lacks.shortfall + together;
+        let distance = (Reverse(is_named), Reverse(come_to), count, shortfall);
         self.nearest.push((distance, number));
         self.nearest.sort_by_key(|(distance, _)| *distance);
         self.nearest.truncate(NEAREST);
     }
 
     /// For each class that several groups request, keeps the smallest shortage so far, or discards
-    /// it if this tree has enough for all groups together.
-    fn note_short(&mut self, atoms: &Atoms<'_>, looks: &TreeCheck<'_>) {
+    /// it if this tree has enough for all groups together. Returns the share that this tree lacks
+    /// in thousandths, summed over the classes.
+    fn note_short(&mut self, looks: &TreeCheck<'_>) -> u64 {
+        let mut shortfall = 0;
         for (class, largest) in self.shared.iter().zip(&mut self.shorts) {
+            let short = class.short(looks);
+            let share = |short: &ClassShortage| missing_share(short.most, short.asked);
+            shortfall += short.as_ref().map_or(0, share);
             let Some(so_far) = largest else { continue };
-            match (atoms.short(class, looks), so_far) {
+            match (short, so_far) {
                 (None, _) => *largest = None,
                 (Some(short), Some(so_far)) => so_far.most = so_far.most.max(short.most),
                 (Some(short), so_far) => *so_far = Some(short),
             }
         }
+        shortfall
     }
 
     /// Records the relaxations that may help a tree.

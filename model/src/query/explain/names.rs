@@ -2,10 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use strsim::osa_distance;
-
 use super::answer::{AbsentName, Name};
 use crate::query::candidates::CandidateRequest;
+use crate::similar::similar;
 use crate::state::State;
 use crate::state::names::NameTable;
 use crate::types::{AggregateUuid, Given};
@@ -14,12 +13,6 @@ use crate::types::{AggregateUuid, Given};
 const NEAREST: usize = 3;
 /// Number of unknown names per type for which similar names are searched.
 const MISSPELLED_MAX: usize = 4;
-/// Maximum length of a name for which similar names are searched.
-const COMPARED_MAX_BYTES: usize = 64;
-/// One mistake is tolerated per this many letters. A transposition of two letters is one mistake.
-const LETTERS_PER_MISTAKE: usize = 4;
-/// A text of at least this many letters also matches names that begin with it.
-const BEGINNING_MIN: usize = 3;
 
 /// Returns the names that do not exist, and the names that exist but that no provider has. An
 /// alternative is reported only if no provider has any other name of its set.
@@ -80,13 +73,11 @@ fn unknown<N: Clone + Ord + AsRef<str>>(
 ) -> impl Iterator<Item = AbsentName> {
     let unknown = names.iter().filter(|name| table.given(name).is_none());
     unknown.enumerate().map(move |(index, name)| {
+        let count = if index < MISSPELLED_MAX { NEAREST } else { 0 };
         let known = table.rows().map(|(_, row)| row.name.as_ref());
+        let nearest = similar(name.as_str(), known, count);
         AbsentName {
-            nearest: if index < MISSPELLED_MAX {
-                nearest(name.as_str(), known)
-            } else {
-                Vec::new()
-            },
+            nearest: nearest.into_iter().map(str::to_owned).collect(),
             name: of((*name).clone()),
         }
     })
@@ -94,49 +85,4 @@ fn unknown<N: Clone + Ord + AsRef<str>>(
 
 fn is_unused<N: Clone + Ord>(table: &NameTable<N>, name: &Given<N>) -> bool {
     table.given(name).is_some_and(|id| table.uses(id) == 0)
-}
-
-/// The names that are most similar to `text`, at most [`NEAREST`]: first the names from which it
-/// differs by the fewest mistakes, then the names that begin with it.
-fn nearest<'a>(text: &str, all: impl Iterator<Item = &'a str>) -> Vec<String> {
-    if text.len() > COMPARED_MAX_BYTES {
-        return Vec::new();
-    }
-    let text = text.to_ascii_uppercase();
-    let most = text.len() / LETTERS_PER_MISTAKE;
-    let mistakes = |name: &str| {
-        let is_as_long = name.len().abs_diff(text.len()) <= most;
-        let mistakes = is_as_long.then(|| osa_distance(&text, name));
-        let begins_so = text.len() >= BEGINNING_MIN && name.starts_with(&text);
-        let mistakes = mistakes.filter(|mistakes| *mistakes <= most);
-        mistakes.or(begins_so.then_some(usize::MAX))
-    };
-    let mut alike: Vec<_> = all
-        .filter_map(|name| Some((mistakes(name)?, name)))
-        .collect();
-    alike.sort_unstable();
-    alike.truncate(NEAREST);
-    alike.into_iter().map(|(_, name)| name.to_owned()).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn exchanged_letters_and_beginnings_find_a_name() {
-        let classes = ["DISK_GB", "MEMORY_MB", "PCPU", "VCPU", "CUSTOM_GPU"];
-        for (text, found) in [
-            ("VPCU", &["VCPU"][..]),
-            ("VCPUS", &["VCPU"]),
-            ("vcpu", &["VCPU", "PCPU"]),
-            ("DISK", &["DISK_GB"]),
-            ("MEMORY", &["MEMORY_MB"]),
-            ("CUSTOM_GUP", &["CUSTOM_GPU"]),
-            ("DI", &[]),
-            ("FPGA", &[]),
-        ] {
-            assert_eq!(nearest(text, classes.into_iter()), found, "{text}");
-        }
-    }
 }

@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::BTreeSet;
 use std::num::NonZeroU64;
 
-use super::answer::{Bound, Detail, Holder, NearTree, UnmetCondition};
+use super::answer::{Bound, Detail, Holder, NearTree, ReducedCapacity, UnmetCondition};
 use super::atoms::Test;
 use super::detail::SharedClass;
 use super::explainer::Explainer;
@@ -34,6 +34,7 @@ impl<'a> Explainer<'a> {
                 atom: one.atom.clone(),
                 free: None,
                 capacity: None,
+                reduced: None,
                 detail: Detail::default(),
             };
             let mut best = found.best.iter();
@@ -44,6 +45,7 @@ impl<'a> Explainer<'a> {
                     if let Some((node, stock)) = stock(*class) {
                         lack.free = Some(stock.inventory.free(stock.used));
                         lack.capacity = Some(stock.inventory.free(0));
+                        lack.reduced = ReducedCapacity::of(&stock.inventory);
                         if seen.insert((node.id, *class)) {
                             holders.extend(self.largest_holders(node, *class, &mut others));
                         }
@@ -58,7 +60,7 @@ impl<'a> Explainer<'a> {
                     lack.detail.elsewhere = atoms.elsewhere(tree, index);
                 }
                 Test::Together => {
-                    let short = |class| atoms.short(class, &looks);
+                    let short = |class: &SharedClass| class.short(&looks);
                     lack.detail.short = shared.iter().find_map(short);
                 }
                 _ => {}

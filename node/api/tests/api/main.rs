@@ -25,6 +25,7 @@ mod inventories;
 mod placementd;
 mod policy;
 mod public_address;
+mod questions;
 mod repeated;
 mod reshaper;
 mod resource_classes;

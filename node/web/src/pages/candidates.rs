@@ -91,13 +91,18 @@ async fn result(
         path += &format!("&limit={LIMIT}");
     }
     let path = of.partition.api(&path, &[]);
-    let answer: Candidates = questions.get(path).await?;
+    let answer: Candidates = match questions.get(path).await {
+        Ok(answer) => answer,
+        // The query may contain an unknown name, for which the explanation has similar names.
+        Err(refused) if refused.status == 400 => {
+            let explained = explain(questions, of, asked).await;
+            return explained.map_err(|_| refused);
+        }
+        Err(failure) => return Err(failure),
+    };
     let all = &answer.allocation_requests;
     if all.is_empty() {
-        let path = format!("/placementd/v1/explain?{asked}");
-        let path = of.partition.api(&path, &[]);
-        let explained: Explained<'_> = questions.get(path).await?;
-        return Ok(explanation(of, &explained.explanation));
+        return explain(questions, of, asked).await;
     }
     let names = names(questions, of, &answer).await;
     let name = |uuid: &str| provider(of, uuid, names.get(uuid).map_or(uuid, String::as_str));
@@ -132,6 +137,17 @@ async fn result(
         p class="verdict" { (count) }
         (table.with("Candidates", &rows))
     })
+}
+
+async fn explain(
+    questions: &mut Questions<'_>,
+    of: &Content<'_>,
+    asked: &str,
+) -> Result<Markup, Failure> {
+    let path = format!("/placementd/v1/explain?{asked}");
+    let path = of.partition.api(&path, &[]);
+    let explained: Explained<'_> = questions.get(path).await?;
+    Ok(explanation(of, &explained.explanation))
 }
 
 /// Names by UUID of the providers in the trees of the shown candidates.

@@ -1,8 +1,8 @@
 //! Explanation of a query without candidates, from `/placementd/v1/explain`.
 
 use maud::{Markup, html};
-use placement_wire::explain::{Explanation, Holder, NearTree, Stage};
-use placement_words::{Folded, Words};
+use placement_wire::explain::{Explanation, Holder, NearTree};
+use placement_words::{Folded, FoldedStage, Words};
 
 use super::Content;
 use super::lists::provider;
@@ -26,20 +26,22 @@ pub(super) fn explained(of: &Content<'_>, answer: &Explanation<'_>) -> Markup {
     let table = Table::new()
         .column(
             "Condition",
-            |one: &Stage<'_>| html! { (WORDS.condition(one)) },
+            |one: &FoldedStage<'_>| html! { (WORDS.condition(answer, one)) },
         )
-        .column("Trees remaining", |one| cell(one.left))
-        .column("Trees removed", |one| cell(one.gone))
+        .column("Trees remaining", |one| cell(one.stage.left))
+        .column("Trees removed", |one| cell(one.stage.gone))
         .column("For example", |one| {
-            let gone = one.examples.iter().take(SHOWN_MAX);
+            let gone = one.stage.examples.iter().take(SHOWN_MAX);
             html! { @for one in gone { (provider(of, &one.uuid, &one.name)) " " } }
         });
-    let (mut steps, left_out) =
-        first_entries(&mut budget, stages.into_iter(), |one| table.row(one));
+    let (mut steps, left_out) = first_entries(&mut budget, stages.iter(), |one| table.row(one));
     let none = || html! { "–" };
-    for (count, removed) in [(left_out, none()), (others, html! { "0" })] {
+    for (count, end, removed) in [
+        (left_out, "", none()),
+        (others, " remove nothing", html! { "0" }),
+    ] {
         if count > 0 {
-            let more = html! { (count) " more conditions" };
+            let more = html! { (count) " more conditions" (end) };
             steps.push(row(&[more, none(), removed, none()]));
         }
     }

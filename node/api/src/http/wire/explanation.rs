@@ -2,7 +2,7 @@
 
 use placement_model::query::explain::{
     AbsentName, Atom, Bound, ClassShortage, Detail, Explanation, Holder, Kind, Name, NearTree,
-    Relaxation, RelaxedCondition, Stage, TraitElsewhere, UnmetCondition, Verdict,
+    ReducedCapacity, Relaxation, RelaxedCondition, Stage, TraitElsewhere, UnmetCondition, Verdict,
 };
 use placement_wire::explain as wire;
 
@@ -143,7 +143,16 @@ fn lack(lack: &UnmetCondition) -> wire::UnmetCondition<'_> {
         atom: atom(&lack.atom),
         free: lack.free,
         capacity: lack.capacity,
+        reduced: lack.reduced.map(reduced),
         detail: detail(&lack.detail),
+    }
+}
+
+fn reduced(reduced: ReducedCapacity) -> wire::ReducedCapacity {
+    wire::ReducedCapacity {
+        total: reduced.total,
+        reserved: reduced.reserved,
+        allocation_ratio: reduced.allocation_ratio,
     }
 }
 

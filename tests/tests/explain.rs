@@ -278,6 +278,32 @@ async fn explain_of_an_unknown_id_suggests_the_id_of_the_caller() {
 }
 
 #[tokio::test]
+async fn a_misspelt_name_is_refused_with_similar_names() {
+    let cluster = Cluster::start(1).await.unwrap();
+    let client = cluster.client();
+    client.ensure_trait("CUSTOM_FAST").await.unwrap();
+    for (arguments, says) in [
+        (
+            &["candidates", "resources=VPCU:4"][..],
+            "there is no resource class VPCU; similar: VCPU\n",
+        ),
+        (
+            &["providers", "list", "--class", "DISK:4"],
+            "there is no resource class DISK; similar: DISK_GB\n",
+        ),
+        (
+            &["providers", "list", "--trait", "!CUSTOM_FSAT"],
+            "there is no trait CUSTOM_FSAT; similar: CUSTOM_FAST\n",
+        ),
+    ] {
+        let output = cluster.placementctl(arguments).unwrap();
+        assert_eq!(output.status.code(), Some(1), "{output:?}");
+        let error = String::from_utf8(output.stderr).unwrap();
+        assert!(error.ends_with(says), "{says:?} does not end {error:?}");
+    }
+}
+
+#[tokio::test]
 async fn content_is_shown_without_a_quorum() {
     let mut nova = cloud().await;
     nova.cluster.kill_9(2);

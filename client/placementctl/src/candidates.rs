@@ -9,7 +9,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::content::{Content, EXTENSIONS, query};
-use crate::explain::with_similar_names;
+use crate::explain::suggest_names;
 use crate::render::{Rows, cell, text, warn, word};
 
 #[derive(Args)]
@@ -31,7 +31,7 @@ pub(crate) async fn show(content: &Content, args: CandidatesArgs) -> anyhow::Res
         Ok(answer) => answer,
         Err(error) => {
             let explain = ApiRequest::get(&format!("{EXTENSIONS}/explain?{asked}"));
-            return Err(with_similar_names(content, explain, error).await);
+            return Err(suggest_names(content, explain, error).await);
         }
     };
     let found = answer.allocation_requests.len();

@@ -111,7 +111,7 @@ async fn now(
 
 /// The error of a refused query. If the query contains unknown names, the error has similar names,
 /// which the explanation of the query finds; `explain` requests it.
-pub(crate) async fn with_similar_names(
+pub(crate) async fn suggest_names(
     content: &Content,
     explain: ApiRequest,
     error: Error,

@@ -12,7 +12,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::content::{Content, EXTENSIONS, filtered, named};
-use crate::explain::with_similar_names;
+use crate::explain::suggest_names;
 use crate::render::{Rows, cell, text, word};
 
 /// Width of a bar in characters.
@@ -75,7 +75,7 @@ pub(crate) async fn run(content: &Content, args: ProvidersArgs) -> anyhow::Resul
                 Ok(found) => found,
                 Err(error) => {
                     let explain = filtered(&format!("{EXTENSIONS}/explain"), &filters.request());
-                    return Err(with_similar_names(content, explain, error).await);
+                    return Err(suggest_names(content, explain, error).await);
                 }
             };
             let found = named(found, &filters.name.unwrap_or_default());

@@ -222,7 +222,7 @@ impl Words {
                 },
                 self.class(atom),
                 self.are(atom.asked),
-                by_each(&groups)
+                requester(&groups)
             ),
             Kind::Together | Kind::Unknown => match &stage.detail.short {
                 Some(short) => {
@@ -303,8 +303,8 @@ impl Words {
                 self.number(lack.capacity),
                 self.class(atom),
                 self.are(atom.asked),
-                by_each(groups),
-                lack.reduced.as_ref().map(reduced).unwrap_or_default()
+                requester(groups),
+                lack.reduced.as_ref().map(reduction).unwrap_or_default()
             ),
             Kind::Together => match &detail.short {
                 Some(short) => {
@@ -574,7 +574,7 @@ impl<'a> FoldedStage<'a> {
 }
 
 /// Why a capacity is below the total of its inventory, as the end of a clause.
-fn reduced(reduced: &ReducedCapacity) -> String {
+fn reduction(reduced: &ReducedCapacity) -> String {
     let ReducedCapacity {
         total,
         reserved,
@@ -589,7 +589,7 @@ fn reduced(reduced: &ReducedCapacity) -> String {
 }
 
 /// The end of a clause about an amount that several groups request.
-fn by_each(groups: &[&str]) -> &'static str {
+fn requester(groups: &[&str]) -> &'static str {
     if groups.len() > 1 { " by each" } else { "" }
 }
 

@@ -27,7 +27,7 @@ const NAMED: [(&str, u64); 11] = [
     ("server", 900),
 ];
 
-fn with_uuids(text: &str) -> String {
+fn fill_uuids(text: &str) -> String {
     NAMED.iter().fold(text.to_owned(), |text, (name, number)| {
         text.replace(&format!("<{name}>"), &uuid(*number))
     })
@@ -242,7 +242,7 @@ async fn provider(
         body["parent_provider_uuid"] = json!(uuid(parent));
     }
     cloud.post("/resource_providers", body).expect(200).await;
-    let uuids: Vec<_> = aggregates.iter().map(|name| with_uuids(name)).collect();
+    let uuids: Vec<_> = aggregates.iter().map(|name| fill_uuids(name)).collect();
     for (what, content) in [
         ("inventories", inventories),
         ("traits", json!(traits)),
@@ -315,7 +315,7 @@ async fn questions_have_the_answers_of_an_expert() {
     let cloud = cloud().await;
     let mut wrong = Vec::new();
     for question in &QUESTIONS {
-        let query = with_uuids(question.query);
+        let query = fill_uuids(question.query);
         let path = format!("/placementd/v1/explain?{query}");
         let found = cloud.read(&path).await;
         let explained = Explained::deserialize(&found).unwrap();
@@ -329,7 +329,7 @@ async fn questions_have_the_answers_of_an_expert() {
                 _ => nearest.unwrap_or_default(),
             },
         ];
-        let expected = [question.reason, question.answer, question.nearest].map(with_uuids);
+        let expected = [question.reason, question.answer, question.nearest].map(fill_uuids);
         for (answer, expected) in answers.iter().zip(&expected) {
             if answer != expected {
                 wrong.push(format!(

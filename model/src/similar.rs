@@ -22,17 +22,17 @@ pub fn similar<'a>(
     }
     let text = text.to_ascii_uppercase();
     let most = text.len() / LETTERS_PER_MISTAKE;
+    let is_part_of = |name: &str| {
+        let rest = name.len().saturating_sub(text.len());
+        let parts = [name.get(..text.len()), name.get(rest..)];
+        let is_text = |part: &str| part.eq_ignore_ascii_case(&text);
+        text.len() >= PART_MIN && parts.into_iter().flatten().any(is_text)
+    };
     let mistakes = |name: &str| {
         let is_as_long = name.len().abs_diff(text.len()) <= most;
-        let is_longer = text.len() >= PART_MIN && name.len() > text.len();
-        if !is_as_long && !is_longer {
-            return None;
-        }
-        let name = name.to_ascii_uppercase();
-        let mistakes = is_as_long.then(|| osa_distance(&text, &name));
-        let is_part = is_longer && (name.starts_with(&text) || name.ends_with(&text));
+        let mistakes = is_as_long.then(|| osa_distance(&text, &name.to_ascii_uppercase()));
         let mistakes = mistakes.filter(|mistakes| *mistakes <= most);
-        mistakes.or(is_part.then_some(usize::MAX))
+        mistakes.or_else(|| is_part_of(name).then_some(usize::MAX))
     };
     let names = names.into_iter();
     let mut alike: Vec<_> = names

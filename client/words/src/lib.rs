@@ -84,9 +84,7 @@ impl Words {
                 .is_some_and(|less| less.atom.kind == Kind::Inventory)
         };
         let folded = self.relaxations(answer);
-        let hint = folded
-            .first()
-            .filter(|one| !is_class(one.relaxation) || is_less(one.relaxation, stage));
+        let hint = folded.first().filter(|one| !is_class(one.relaxation));
         let Some(hint) = hint else {
             return format!("no candidates: {}", self.unmet(answer, stage));
         };

@@ -216,7 +216,7 @@ const QUESTIONS: [Question; 25] = [
     Question {
         query: "resources=VCPU:4&resources1=CUSTOM_GPU:1",
         reason: "inventory",
-        answer: "no candidates; there are some without CUSTOM_GPU for group 1: 2 trees, such as cmp-1",
+        answer: "no candidates: no remaining tree has CUSTOM_GPU for group 1",
         nearest: "",
     },
     // Placement is not the cause.

@@ -1,5 +1,5 @@
 //! Writes the recorded commands as an asciinema cast (version 2 of the format) and as an SVG that
-//! plays it. The README shows the SVG. The run that writes the output of the commands into the
+//! plays it. The tutorial shows the SVG. The run that writes the output of the commands into the
 //! tutorial also writes the recording, so that both show the same real output.
 
 use std::fmt::Write as _;
@@ -15,8 +15,9 @@ const ROWS: usize = 28;
 const PROMPT: &str = "$ ";
 /// Time between a prompt and its command, in seconds.
 const TYPING: f64 = 0.8;
-/// Time for which the last screen stays, in seconds.
-const END: f64 = 5.0;
+/// Time for which the SVG shows the last screen before it plays, in seconds. So its first frame has
+/// content, also on paper and where nothing moves.
+const POSTER: f64 = 5.0;
 
 /// Output of a terminal, and its times in seconds.
 #[derive(Default)]
@@ -82,12 +83,14 @@ impl Recording {
 
     fn svg(&self) -> Result<String, std::fmt::Error> {
         let (width, height) = (COLUMNS * 8 + 20, ROWS * 18 + 20);
-        let total = self.now + END;
+        let total = self.now + POSTER;
         let rows = self.rows();
         let mut svg = format!(
             "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width}\" height=\"{height}\" viewBox=\"0 0 {width} {height}\" font-family=\"monospace\" \
              font-size=\"13.2\">\n<style>text{{fill:#d5d9e0;white-space:pre}}.c{{fill:#8fd19e}}</style>\n\
-             <rect width=\"{width}\" height=\"{height}\" rx=\"6\" fill=\"#171a21\"/>\n<g>\n"
+             <rect x=\"1\" y=\"1\" width=\"{}\" height=\"{}\" rx=\"6\" fill=\"#171a21\" stroke=\"#5b6270\"/>\n",
+            width - 2,
+            height - 2
         );
         let animation = |what: &str, values: &[String], times: &[String]| {
             format!(
@@ -97,8 +100,13 @@ impl Recording {
                 times.join(";")
             )
         };
-        let part = |at: f64| format!("{:.4}", at / total);
-        let (mut places, mut moves) = (vec!["0,0".to_owned()], vec!["0".to_owned()]);
+        let part = |at: f64| format!("{:.4}", (POSTER + at) / total);
+        let place = |row: usize| format!("0,-{}", row * 18);
+        let last = place(rows.len().saturating_sub(ROWS));
+        let (mut places, mut moves) = (
+            vec![last.clone(), place(0)],
+            vec!["0".to_owned(), part(0.0)],
+        );
         for (at, row) in rows
             .iter()
             .enumerate()
@@ -110,12 +118,12 @@ impl Recording {
                 places.pop();
                 moves.pop();
             }
-            places.push(format!("0,-{}", row * 18));
+            places.push(place(row));
             moves.push(part(at));
         }
         writeln!(
             svg,
-            "{}",
+            "<g transform=\"translate({last})\">\n{}",
             animation(
                 "animateTransform attributeName=\"transform\" type=\"translate\"",
                 &places,
@@ -129,11 +137,11 @@ impl Recording {
             } else {
                 ""
             };
-            let times = ["0".to_owned(), part(*at)];
+            let times = ["0".to_owned(), part(0.0), part(*at)];
             let seen = if *at > 0.0 {
                 animation(
                     "animate attributeName=\"visibility\"",
-                    &["hidden".to_owned(), "visible".to_owned()],
+                    &["visible", "hidden", "visible"].map(str::to_owned),
                     &times,
                 )
             } else {

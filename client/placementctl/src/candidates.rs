@@ -3,24 +3,23 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use clap::Args;
-use placement_client::ApiRequest;
 use placement_wire::upstream::{Candidate, Candidates, Provider};
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::content::{Content, EXTENSIONS, query};
-use crate::explain::suggest_names;
+use crate::content::{Content, query};
 use crate::render::{Rows, cell, text, warn, word};
 
 #[derive(Args)]
 pub(crate) struct CandidatesArgs {
-    /// Query of `GET /allocation_candidates`, such as `resources=VCPU:8&required=HW_CPU_X86_AVX2`,
-    /// or a complete URI from an access log.
-    query: String,
+    /// Amounts such as `VCPU:8 MEMORY_MB:4096`, a query of `GET /allocation_candidates` such as
+    /// `resources=VCPU:8&required=HW_CPU_X86_AVX2`, or a complete URI from an access log.
+    #[arg(required = true)]
+    query: Vec<String>,
 }
 
 pub(crate) async fn show(content: &Content, args: CandidatesArgs) -> anyhow::Result<String> {
-    let (output, mut asked) = (&content.source.output, query(&args.query));
+    let (output, mut asked) = (&content.source.output, query(&args.query)?);
     let own = asked.split('&').find_map(|one| one.strip_prefix("limit="));
     let limit = own.map_or(output.limit, |limit| limit.parse().ok());
     if let (Some(limit), None) = (output.limit, own) {
@@ -29,10 +28,7 @@ pub(crate) async fn show(content: &Content, args: CandidatesArgs) -> anyhow::Res
     let path = format!("/allocation_candidates?{asked}");
     let answer: Candidates = match content.get(&path).await {
         Ok(answer) => answer,
-        Err(error) => {
-            let explain = ApiRequest::get(&format!("{EXTENSIONS}/explain?{asked}"));
-            return Err(suggest_names(content, explain, error).await);
-        }
+        Err(error) => return Err(content.error_in(error, &asked).await),
     };
     let found = answer.allocation_requests.len();
     if limit.is_some_and(|limit| found >= limit) {

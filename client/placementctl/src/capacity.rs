@@ -1,6 +1,7 @@
 //! `placementctl capacity`: capacity and usage over all providers.
 
 use clap::Args;
+use placement_client::encode;
 use placement_wire::capacity::{CapacityBy, CapacityReport, ClassCapacity};
 use serde::Serialize;
 
@@ -22,15 +23,20 @@ pub(crate) struct CapacityArgs {
 pub(crate) async fn show(content: &Content, args: CapacityArgs) -> anyhow::Result<String> {
     let request = filtered(
         &format!("{EXTENSIONS}/capacity"),
-        &serde_json::to_value(args)?,
+        &serde_json::to_value(&args)?,
     );
-    let answer: CapacityReport<'_> = content.ask(request).await?;
-    if content.source.as_of.is_some() && answer.capacity.is_empty() {
-        eprintln!(
-            "placementctl: there were no inventories at that time; the cluster may not have existed yet"
-        );
-    }
-    content.source.output.rows(summed(answer))
+    let answer: CapacityReport<'_> = match (content.ask(request).await, &args.class) {
+        (Err(error), Some(class)) => {
+            let query = format!("resources={}:1", encode(class));
+            return Err(content.error_in(error, &query).await);
+        }
+        (answer, _) => answer?,
+    };
+    let none = match content.source.as_of {
+        Some(_) => "there were no inventories at that moment; the cluster may not have existed yet",
+        None => "no inventories found",
+    };
+    content.source.output.rows(summed(answer).if_none(none))
 }
 
 /// A row for each class, or for each class and aggregate, trait, provider or tree.
@@ -48,11 +54,18 @@ pub(crate) fn summed(answer: CapacityReport<'static>) -> Rows<ClassCapacity<'sta
                 row.provider.as_ref().map(|one| one.uuid.clone())
             }),
     };
+    let class = |row: &ClassCapacity<'_>| row.class.clone().into_owned();
     rows.column("providers", |row| row.providers)
         .wide("total", |row| row.total)
+        .in_units(class)
         .wide("reserved", |row| row.reserved)
+        .in_units(class)
         .column("capacity", |row| row.capacity)
+        .in_units(class)
         .column("used", |row| row.used)
+        .in_units(class)
         .column("free", |row| row.free)
+        .in_units(class)
         .column("largest_free", |row| row.largest_free)
+        .in_units(class)
 }

@@ -1,17 +1,17 @@
 //! `placementctl history`, and the text form of a change.
 
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 
 use clap::Args;
-use placement_client::ApiRequest;
+use placement_client::{ApiRequest, Error, encode};
 use placement_wire::events::{Change, Entry, History};
-use placement_words::without_equal_members;
 use serde::Serialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 use uuid::Uuid;
 
 use crate::content::{Content, EXTENSIONS, filtered};
-use crate::render::{Rows, cell, cut, word};
+use crate::render::{Rows, cell, cut, pairs, word};
 
 /// Number of entries to show without `--limit`.
 const LIMIT_USUAL: usize = 100;
@@ -63,6 +63,7 @@ impl Filters {
 
 pub(crate) async fn show(content: &Content, filters: Filters) -> anyhow::Result<String> {
     let output = &content.source.output;
+    let (class, project) = (filters.class.clone(), filters.project.clone());
     let request = filters.request(content, "history").await?;
     // Number of the newest entries to read; their rows are sorted afterwards.
     let enough = output.limit.unwrap_or(LIMIT_USUAL);
@@ -84,7 +85,12 @@ pub(crate) async fn show(content: &Content, filters: Filters) -> anyhow::Result<
     if before.is_some() {
         cut(&format!("the newest {} entries", entries.len()));
     }
-    let rows = listed(&entries);
+    let none = if entries.is_empty() {
+        nothing(content, class, project).await?
+    } else {
+        String::new()
+    };
+    let rows = listed(&entries).if_none(none);
     let answer = History {
         history: entries,
         oldest,
@@ -96,6 +102,28 @@ pub(crate) async fn show(content: &Content, filters: Filters) -> anyhow::Result<
             format!("{table}changes up to {oldest} are no longer available\n")
         }
         Some(_) => table,
+    })
+}
+
+/// The message for an empty list: names the filter that matches nothing at all.
+async fn nothing(
+    content: &Content,
+    class: Option<String>,
+    project: Option<String>,
+) -> Result<String, Error> {
+    let mut reason = None;
+    if let Some(class) = class {
+        let query = format!("resources={}:1", encode(&class));
+        reason = content.unknown_names(&query).await;
+    }
+    if let (None, Some(project)) = (&reason, project)
+        && !content.has_consumer(&json!({ "project": project })).await?
+    {
+        reason = Some(format!("no consumer has the project {project:?}"));
+    }
+    Ok(match reason {
+        Some(reason) => format!("no changes found: {reason}"),
+        None => "no changes found".to_owned(),
     })
 }
 
@@ -121,7 +149,7 @@ fn listed(entries: &[AnyEntry]) -> Rows<Listed> {
     Rows::new(entries.iter().flat_map(changes).collect())
         .column("at", |row| row.at.clone())
         .column("index", |row| row.index.clone())
-        .column("verb", |row| row.verb.clone())
+        .column("verb", |row| spoken(&row.verb))
         .column("kind", |row| row.values.kind.clone())
         .column("key", |row| row.values.key.clone())
         .column("change", |row| row.change.clone())
@@ -130,25 +158,60 @@ fn listed(entries: &[AnyEntry]) -> Rows<Listed> {
 
 /// The changes of an entry.
 pub(crate) fn changes(entry: &AnyEntry) -> impl Iterator<Item = Listed> {
-    entry.changes.iter().map(|values| {
-        let (before, after) = (cell(&values.before), cell(&values.after));
-        let words = [(&before, &after), (&after, &before)]
-            .map(|(one, other)| word(without_equal_members(one, other)));
-        Listed {
-            at: entry.at.clone(),
-            index: entry.index.clone(),
-            verb: entry.verb.clone(),
-            request_id: entry.request_id.clone(),
-            values: values.clone(),
-            change: words.join(" -> "),
-        }
+    entry.changes.iter().map(|values| Listed {
+        at: entry.at.clone(),
+        index: entry.index.clone(),
+        verb: entry.verb.clone(),
+        request_id: entry.request_id.clone(),
+        values: values.clone(),
+        change: difference(values),
     })
+}
+
+/// The name of a command in words.
+pub(crate) fn spoken(verb: &str) -> String {
+    let mut words = String::new();
+    for c in verb.chars() {
+        if c.is_ascii_uppercase() && !words.is_empty() {
+            words.push(' ');
+        }
+        words.push(c.to_ascii_lowercase());
+    }
+    words
+}
+
+/// A new or deleted value, or the members that differ.
+fn difference(change: &AnyChange) -> String {
+    let [created, deleted] = match change.kind.as_str() {
+        "allocation" => ["claimed", "released"],
+        _ => ["created", "deleted"],
+    };
+    match (&change.before, &change.after) {
+        (None, None) => String::new(),
+        (None, Some(after)) => format!("{created} {}", word(members(after))),
+        (Some(before), None) => format!("{deleted} {}", word(members(before))),
+        (Some(before), Some(after)) => {
+            let (before, after) = (members(before), members(after));
+            let all = [before, after].into_iter().flat_map(pairs);
+            let names: BTreeSet<&String> = all.map(|(name, _)| name).collect();
+            let differ = names
+                .into_iter()
+                .map(|name| (name, before.get(name), after.get(name)))
+                .filter(|(_, before, after)| before != after)
+                .map(|(name, before, after)| format!("{name} {} -> {}", word(before), word(after)));
+            differ.collect::<Vec<_>>().join(", ")
+        }
+    }
+}
+
+/// The members of a value; for an allocation, its amounts.
+fn members(value: &Value) -> &Value {
+    value.get("resources").unwrap_or(value)
 }
 
 #[cfg(test)]
 mod tests {
     use serde::Deserialize;
-    use serde_json::json;
 
     use super::*;
     use crate::render::Format;
@@ -159,18 +222,20 @@ mod tests {
         let entry = json!({"index": "7.12", "at": "2026-11-27T06:00:00Z", "verb": "PutInventory", "changes": [
             {"kind": "provider", "key": {"uuid": "u"}, "before": provider(1), "after": provider(2)},
             {"kind": "allocation", "key": {"consumer": "c"}, "before": {"resources": {"VCPU": 2}}, "after": null},
+            {"kind": "allocation", "key": {"consumer": "c"}, "before": {"resources": {"PCPU": 1, "VCPU": 2}},
+             "after": {"resources": {"PCPU": 1, "VCPU": 4}}},
             {"kind": "trait", "key": {"trait": "A"}, "before": null, "after": {"name": "A"}}]});
         let entry = AnyEntry::deserialize(entry).unwrap();
         let printed = Format::Csv.printed(listed(&[entry]));
         let lines: Vec<_> = printed.lines().skip(1).collect();
-        let from = "2026-11-27T06:00:00Z,7.12,PutInventory";
+        let from = "2026-11-27T06:00:00Z,7.12,put inventory";
         assert_eq!(
             lines,
             [
-                format!("{from},provider,uuid=u,generation=1 -> generation=2,"),
-                format!("{from},allocation,consumer=c,resources=VCPU=2 -> -,"),
-                // A spreadsheet would take a leading minus for a formula.
-                format!("{from},trait,trait=A,'- -> name=A,"),
+                format!("{from},provider,uuid=u,generation 1 -> 2,"),
+                format!("{from},allocation,consumer=c,released VCPU=2,"),
+                format!("{from},allocation,consumer=c,VCPU 2 -> 4,"),
+                format!("{from},trait,trait=A,created name=A,"),
             ]
         );
     }

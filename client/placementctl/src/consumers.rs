@@ -82,14 +82,30 @@ pub(crate) async fn run(content: &Content, args: ConsumersArgs) -> anyhow::Resul
     // Sorting needs all rows. Otherwise one row above the limit is read, to detect that there are
     // more rows.
     let enough = output.limit.filter(|_| output.sort.is_none());
-    let filters = serde_json::to_value(filters)?;
+    let asked = serde_json::to_value(&filters)?;
     let mut found = Vec::new();
     let take = |consumer| {
         found.push(consumer);
         enough.is_none_or(|enough| found.len() <= enough)
     };
-    content.each_consumer(&filters, take).await?;
-    print(&output.rows(listed(found))?)?;
+    match (content.each_consumer(&asked, take).await, &filters.class) {
+        (Err(error), Some(class)) => {
+            let query = format!("resources={}:1", encode(class));
+            return Err(content.error_in(error, &query).await);
+        }
+        (done, _) => done?,
+    }
+    let none = if found.is_empty() {
+        let filters = [
+            ("project", filters.project.as_ref()),
+            ("user", filters.user.as_ref()),
+            ("type", filters.r#type.as_ref()),
+        ];
+        content.no_consumers(&filters).await?
+    } else {
+        String::new()
+    };
+    print(&output.rows(listed(found).if_none(none))?)?;
     Ok(ExitCode::SUCCESS)
 }
 

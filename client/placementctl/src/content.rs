@@ -4,14 +4,17 @@ use std::cell::Cell;
 use std::slice::from_ref;
 use std::time::Duration;
 
-use anyhow::bail;
+use anyhow::{anyhow, bail, ensure};
 use clap::Args;
+use http::StatusCode;
 use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
 use placement_client::{
     Admin, ApiRequest, ApiResponse, Client, Consistency, Error, Lines, Position,
 };
 use placement_wire::consumers::{Consumer, ConsumerPage};
+use placement_wire::explain::Explained;
 use placement_wire::upstream::{Provider, Providers};
+use placement_words::Words;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use uuid::Uuid;
@@ -27,6 +30,10 @@ pub(crate) const EXTENSIONS: &str = "/placementd/v1";
 const STALE: Duration = Duration::from_secs(5);
 /// Characters that must be escaped in a query (RFC 3986 section 3.4).
 const NOT_IN_QUERIES: &AsciiSet = &CONTROLS.add(b' ').add(b'"').add(b'#').add(b'<').add(b'>');
+/// Parameters of `GET /allocation_candidates` that a suffix can make part of a group.
+const OF_GROUPS: [&str; 4] = ["resources", "required", "member_of", "in_tree"];
+/// Its other parameters.
+const OF_QUERY: [&str; 4] = ["group_policy", "limit", "root_required", "same_subtree"];
 
 /// Source and output options of commands that read content.
 #[derive(Args)]
@@ -155,8 +162,78 @@ impl Content {
         }
     }
 
-    /// Finds a provider by UUID, name, or the beginning of its name. Returns its UUID.
+    /// Whether a consumer matches the filters.
+    pub(crate) async fn has_consumer(&self, filters: &Value) -> Result<bool, Error> {
+        let mut is_found = false;
+        let take = |_| {
+            is_found = true;
+            false
+        };
+        self.each_consumer(filters, take).await?;
+        Ok(is_found)
+    }
+
+    /// The message for a list without consumers: names the first of the filters, given with their
+    /// nouns, that matches no consumer at all.
+    pub(crate) async fn no_consumers(
+        &self,
+        filters: &[(&str, Option<&String>)],
+    ) -> Result<String, Error> {
+        for (noun, value) in filters {
+            if let Some(value) = value
+                && !self.has_consumer(&json!({ (*noun): value })).await?
+            {
+                return Ok(format!("no consumers found: none has the {noun} {value:?}"));
+            }
+        }
+        Ok("no consumers found".to_owned())
+    }
+
+    /// The error of a request, or a message about a wrong parameter or an unknown name in the query
+    /// of candidates that has the same names.
+    pub(crate) async fn error_in(&self, error: Error, query: &str) -> anyhow::Error {
+        if error.status() != Some(StatusCode::BAD_REQUEST) {
+            return error.into();
+        }
+        if let Some(wrong) = wrong_parameter(query) {
+            return anyhow!(wrong);
+        }
+        match self.unknown_names(query).await {
+            Some(names) => anyhow!(names),
+            None => error.into(),
+        }
+    }
+
+    /// A message about the names in a query of candidates, if one of them does not exist.
+    pub(crate) async fn unknown_names(&self, query: &str) -> Option<String> {
+        let path = format!("{EXTENSIONS}/explain?{query}");
+        let answer: Explained<'_> = self.get(&path).await.ok()?;
+        let unknown = answer.explanation.unknown.len();
+        let names = Words(text).absent_names(&answer.explanation);
+        let names: Vec<_> = names.take(unknown).collect();
+        (unknown > 0).then(|| names.join("; "))
+    }
+
+    /// Finds a provider by UUID, name, or the beginning of its name. If names of several providers
+    /// begin so, it is the only root among them. Returns its UUID.
     pub(crate) async fn provider(&self, given: &str) -> anyhow::Result<String> {
+        self.find(given, one_provider).await
+    }
+
+    /// Like [`Self::provider`]. If names of several providers begin so, they may also be in one
+    /// tree.
+    pub(crate) async fn provider_of_tree(&self, given: &str) -> anyhow::Result<String> {
+        self.find(given, |found| {
+            one_tree(found).or_else(|| one_provider(found))
+        })
+        .await
+    }
+
+    async fn find(
+        &self,
+        given: &str,
+        pick: impl Fn(&[Provider]) -> Option<&Provider>,
+    ) -> anyhow::Result<String> {
         let mut found = Vec::new();
         // A name may be a UUID, as with Ironic nodes.
         if given.parse::<Uuid>().is_ok() {
@@ -166,18 +243,20 @@ impl Content {
             found = self.providers(json!({ "name": given })).await?;
         }
         if found.is_empty() {
-            found = named(self.providers(Value::Null).await?, given);
+            found = self.providers(Value::Null).await?;
+            found.retain(|one| one.name.starts_with(given));
         }
+        if let Some(one) = pick(&found) {
+            return Ok(text(&one.uuid));
+        }
+        found.sort_by_key(|one| one.parent_provider_uuid.is_some());
         let names = found.iter().map(|one| &*one.name);
         let (count, names) = (found.len(), first_names(names));
-        match &found[..] {
-            [one] => Ok(text(&one.uuid)),
-            [] if self.source.as_of.is_some() => {
-                bail!(
-                    "at that time no provider had {given:?} as UUID or as the beginning of its name"
-                )
-            }
-            [] => bail!("no provider has {given:?} as UUID or as the beginning of its name"),
+        match (count, &self.source.as_of) {
+            (0, None) => bail!("no provider has {given:?} as UUID or as the beginning of its name"),
+            (0, Some(_)) => bail!(
+                "at that moment no provider had {given:?} as UUID or as the beginning of its name"
+            ),
             _ => bail!("{given:?} is ambiguous; {count} names begin with it: {names}"),
         }
     }
@@ -200,14 +279,82 @@ pub(crate) fn filtered(path: &str, filters: &Value) -> ApiRequest {
     request
 }
 
-/// The providers whose names begin with `prefix`.
-pub(crate) fn named(mut providers: Vec<Provider>, prefix: &str) -> Vec<Provider> {
-    providers.retain(|one| one.name.starts_with(prefix));
-    providers
+/// The only provider, or else the only root.
+fn one_provider(found: &[Provider]) -> Option<&Provider> {
+    if let [one] = found {
+        return Some(one);
+    }
+    let mut roots = found
+        .iter()
+        .filter(|one| one.parent_provider_uuid.is_none());
+    let root = roots.next()?;
+    roots.next().is_none().then_some(root)
+}
+
+/// The first provider, if all are in the same tree.
+fn one_tree(found: &[Provider]) -> Option<&Provider> {
+    let first = found.first()?;
+    let root = first.root_provider_uuid.as_ref()?;
+    let mut all = found.iter();
+    all.all(|one| one.root_provider_uuid.as_ref() == Some(root))
+        .then_some(first)
+}
+
+/// The escaped query of candidates. Each word is `CLASS:AMOUNT`, a part of a query, or a URI with a
+/// query after its `?`.
+///
+/// # Errors
+/// A word is something else.
+pub(crate) fn query(words: &[String]) -> anyhow::Result<String> {
+    let (amounts, parts): (Vec<_>, Vec<_>) = words.iter().partition(|word| is_amounts(word));
+    for part in &parts {
+        let example = match part.to_uppercase() {
+            upper if is_amounts(&upper) => upper,
+            _ => "VCPU:1".to_owned(),
+        };
+        ensure!(
+            part.contains('='),
+            "{part:?} is not a query: use resources={example}, or just {example}"
+        );
+    }
+    let amounts = amounts.iter().map(|one| one.as_str()).collect::<Vec<_>>();
+    let resources = (!amounts.is_empty()).then(|| format!("resources={}", amounts.join(",")));
+    let parts = parts.iter().map(|part| escaped(part));
+    Ok(resources
+        .into_iter()
+        .chain(parts)
+        .collect::<Vec<_>>()
+        .join("&"))
+}
+
+/// Whether a word is `CLASS:AMOUNT`, or several of them with commas.
+fn is_amounts(word: &str) -> bool {
+    word.split(',').all(|one| {
+        let is_name = |c: char| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_';
+        one.split_once(':').is_some_and(|(class, amount)| {
+            !class.is_empty() && class.chars().all(is_name) && amount.parse::<u64>().is_ok()
+        })
+    })
+}
+
+/// A message about the first parameter that candidates do not have.
+fn wrong_parameter(query: &str) -> Option<String> {
+    let is_known = |name: &str| {
+        let of_group = OF_GROUPS.iter().any(|known| name.starts_with(known));
+        of_group || OF_QUERY.contains(&name)
+    };
+    let parts = query.split('&').filter(|part| !part.is_empty());
+    let mut names = parts.map(|part| part.split_once('=').map_or(part, |(name, _)| name));
+    let wrong = names.find(|name| !is_known(name))?;
+    Some(format!(
+        "{wrong:?} is not a parameter of a query; known are {}, {}, and for further groups such as resources1",
+        OF_GROUPS.join(", "),
+        OF_QUERY.join(", ")
+    ))
 }
 
 /// The escaped query. `given` is a query, or a URI with a query after its `?`.
-pub(crate) fn query(given: &str) -> String {
+pub(crate) fn escaped(given: &str) -> String {
     let query = given.split_once('?').map_or(given, |(_, query)| query);
     utf8_percent_encode(query.trim(), NOT_IN_QUERIES).to_string()
 }
@@ -262,23 +409,86 @@ mod tests {
             "required=A&in_tree=a b",
             "/north/allocation_candidates?required=A&in_tree=a b",
         ] {
-            assert_eq!(query(given), "required=A&in_tree=a%20b");
+            assert_eq!(escaped(given), "required=A&in_tree=a%20b");
         }
-        assert_eq!(query("resources=VCPU%3A1"), "resources=VCPU%3A1");
+        assert_eq!(escaped("resources=VCPU%3A1"), "resources=VCPU%3A1");
+    }
+
+    #[test]
+    fn amounts_are_a_query() {
+        let query = |words: &[&str]| {
+            let words: Vec<_> = words.iter().map(|word| (*word).to_owned()).collect();
+            query(&words).map_err(|error| error.to_string())
+        };
+        for (words, expected) in [
+            (&["VCPU:1"][..], "resources=VCPU:1"),
+            (
+                &["VCPU:1", "MEMORY_MB:512"],
+                "resources=VCPU:1,MEMORY_MB:512",
+            ),
+            (
+                &["VCPU:1,DISK_GB:2", "required=!A&limit=3"],
+                "resources=VCPU:1,DISK_GB:2&required=!A&limit=3",
+            ),
+            (&["/p?resources=VCPU:1 "], "resources=VCPU:1"),
+        ] {
+            assert_eq!(query(words).as_deref(), Ok(expected));
+        }
+        for (word, example) in [
+            ("vcpu:8", "use resources=VCPU:8, or just VCPU:8"),
+            ("VCPU", "use resources=VCPU:1"),
+            ("VCPU:x", "use resources=VCPU:1"),
+            ("", "\"\" is not a query"),
+        ] {
+            let error = query(&["VCPU:1", word]).unwrap_err();
+            assert!(error.contains(example), "{error}");
+        }
+    }
+
+    #[test]
+    fn unknown_parameters_of_a_query_are_named() {
+        assert_eq!(wrong_parameter("resources=A:1&in_tree_X=u&limit=1&"), None);
+        let wrong = wrong_parameter("resources=A:1&resource=B:1").unwrap();
+        assert!(
+            wrong.starts_with("\"resource\" is not a parameter of a query; known are resources, "),
+            "{wrong}"
+        );
+    }
+
+    fn provider(name: &str, root: &str) -> Provider {
+        Provider {
+            uuid: name.to_owned(),
+            name: name.to_owned(),
+            parent_provider_uuid: (name != root).then(|| root.to_owned()),
+            root_provider_uuid: Some(root.to_owned()),
+            ..Provider::default()
+        }
+    }
+
+    #[test]
+    fn beginning_of_a_host_s_name_is_the_host_and_not_its_children() {
+        let picked = |found: &[(&str, &str)]| {
+            let found: Vec<_> = (found.iter())
+                .map(|(name, root)| provider(name, root))
+                .collect();
+            let uuid = |one: &Provider| one.uuid.clone();
+            (one_provider(&found).map(uuid), one_tree(&found).map(uuid))
+        };
+        let is = |name: &str| Some(name.to_owned());
+        assert_eq!(picked(&[]), (None, None));
+        assert_eq!(picked(&[("a_1", "a")]), (is("a_1"), is("a_1")));
+        let host = [("a.b", "a.b"), ("a.b_1", "a.b")];
+        assert_eq!(picked(&host), (is("a.b"), is("a.b")));
+        assert_eq!(picked(&[("a_1", "a"), ("a_2", "a")]), (None, is("a_1")));
+        assert_eq!(picked(&[("a", "a"), ("a_1", "b")]), (is("a"), None));
+        assert_eq!(picked(&[("a1", "a1"), ("a2", "a2")]), (None, None));
     }
 
     #[test]
     fn many_names_are_bounded() {
-        let providers = (0..30)
-            .map(|at| Provider {
-                name: format!("cmp-{at:02}"),
-                ..Provider::default()
-            })
-            .collect();
-        let found = named(providers, "cmp-1");
-        assert_eq!(found.len(), 10);
+        let names: Vec<_> = (10..20).map(|at| format!("cmp-{at}")).collect();
         assert_eq!(
-            first_names(found.iter().map(|one| &*one.name)),
+            first_names(names.iter().map(String::as_str)),
             "cmp-10, cmp-11, cmp-12, cmp-13, cmp-14, cmp-15, cmp-16, cmp-17, cmp-18, cmp-19"
         );
         let words = ["A"; 30];

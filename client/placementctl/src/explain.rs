@@ -2,7 +2,7 @@
 
 use std::iter::once;
 
-use anyhow::{anyhow, bail};
+use anyhow::bail;
 use clap::Args;
 use placement_client::{ApiRequest, Error, MICROVERSION_DEFAULT};
 use placement_wire::explain::{Explained, Explanation};
@@ -10,16 +10,17 @@ use placement_words::{Folded, Words, counted};
 use serde::Serialize;
 use serde_json::json;
 
-use crate::content::{Content, EXTENSIONS, query};
+use crate::content::{Content, EXTENSIONS, escaped, query};
 use crate::render::{NO_ROWS, Rows, cell, first_names, text, warn, word};
 use crate::searches::{NodeSearch, on_all_nodes};
 
 #[derive(Args)]
 pub(crate) struct ExplainArgs {
-    /// Query of `GET /allocation_candidates`, a complete URI from an access log, or a request id
-    /// (`req-…`). The searches of a request id are looked up on all nodes.
-    #[arg(value_name = "QUERY|REQUEST_ID")]
-    what: String,
+    /// Amounts such as `VCPU:8 MEMORY_MB:4096`, a query of `GET /allocation_candidates`, a complete
+    /// URI from an access log, or a request id (`req-…`). The searches of a request id are looked up
+    /// on all nodes.
+    #[arg(value_name = "QUERY|REQUEST_ID", required = true)]
+    what: Vec<String>,
 }
 
 pub(crate) async fn run(
@@ -27,11 +28,18 @@ pub(crate) async fn run(
     ExplainArgs { what }: ExplainArgs,
 ) -> anyhow::Result<String> {
     let output = &content.source.output;
-    if !what.starts_with("req-") {
-        let answer = now(content, &what, MICROVERSION_DEFAULT).await?;
-        let text = || explained(&answer, output.is_wide());
-        return output.report(&cell(&answer), NO_ROWS, |_| text());
-    }
+    let what = match &what[..] {
+        [id] if id.starts_with("req-") => id,
+        words => {
+            let query = query(words)?;
+            let answer = match now(content, &query, MICROVERSION_DEFAULT).await {
+                Ok(answer) => answer,
+                Err(error) => return Err(content.error_in(error, &query).await),
+            };
+            let text = || explained(&answer, output.is_wide());
+            return output.report(&cell(&answer), NO_ROWS, |_| text());
+        }
+    };
     let filters = json!({ "request_id": what });
     let (mut searches, left_out) = on_all_nodes(content, &filters).await?;
     if searches.is_empty() {
@@ -83,7 +91,7 @@ impl LookedUp {
                     .microversion
                     .as_deref()
                     .unwrap_or(MICROVERSION_DEFAULT);
-                match now(content, &query, version).await {
+                match now(content, &escaped(&query), version).await {
                     Ok(explanation) => {
                         search.explanation = Some(explanation);
                         explained_now = Some(true);
@@ -99,31 +107,14 @@ impl LookedUp {
     }
 }
 
-/// Explains a query against the current state.
+/// Explains an escaped query against the current state.
 async fn now(
     content: &Content,
-    given: &str,
+    query: &str,
     microversion: &str,
-) -> anyhow::Result<Explained<'static>> {
-    let request = ApiRequest::get(&format!("{EXTENSIONS}/explain?{}", query(given)));
-    Ok(content.ask(request.microversion(microversion)).await?)
-}
-
-/// The error of a refused query. If the query contains unknown names, the error has similar names,
-/// which the explanation of the query finds; `explain` requests it.
-pub(crate) async fn suggest_names(
-    content: &Content,
-    explain: ApiRequest,
-    error: Error,
-) -> anyhow::Error {
-    if error.status().is_some_and(|status| status == 400)
-        && let Ok(answer) = content.ask::<Explained<'static>>(explain).await
-        && let unknown @ 1.. = answer.explanation.unknown.len()
-    {
-        let names = WORDS.absent_names(&answer.explanation).take(unknown);
-        return anyhow!(names.collect::<Vec<_>>().join("; "));
-    }
-    error.into()
+) -> Result<Explained<'static>, Error> {
+    let request = ApiRequest::get(&format!("{EXTENSIONS}/explain?{query}"));
+    content.ask(request.microversion(microversion)).await
 }
 
 /// All searches of a request, oldest first. The first line is the conclusion.

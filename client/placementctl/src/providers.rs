@@ -1,22 +1,30 @@
 //! `placementctl providers`: inventories, usage and consumers of resource providers.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::Context;
 use clap::{Args, Subcommand};
+use http::StatusCode;
+use placement_client::{ApiRequest, encode};
+use placement_wire::capacity::CapacityReport;
 use placement_wire::consumers::Consumer;
 use placement_wire::trees::{Tree, TreeInventory, TreeProvider};
-use placement_words::counted;
+use placement_wire::upstream::{Provider, SummaryResource};
+use placement_words::{counted, share};
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::content::{Content, EXTENSIONS, filtered, named};
-use crate::explain::suggest_names;
-use crate::render::{Rows, cell, text, word};
+use crate::content::{Content, EXTENSIONS};
+use crate::render::{Rows, cell, pairs, text, warn, word};
 
 /// Width of a bar in characters.
 const BAR_WIDTH: usize = 20;
+/// The first columns of a list of providers; the columns of other classes follow.
+const USUAL_CLASSES: [&str; 4] = ["VCPU", "PCPU", "MEMORY_MB", "DISK_GB"];
+/// Maximum number of classes with a column of their own.
+const CLASSES_MAX: usize = 6;
+
 #[derive(Args)]
 pub(crate) struct ProvidersArgs {
     #[command(subcommand)]
@@ -25,7 +33,8 @@ pub(crate) struct ProvidersArgs {
 
 #[derive(Subcommand)]
 enum Action {
-    /// List providers. A provider must match all given conditions.
+    /// List providers and the used part of their capacity. A provider must match all given
+    /// conditions.
     List(Filters),
     /// Draw the tree of a provider with the usage of each inventory.
     Tree(Named),
@@ -56,14 +65,18 @@ struct Filters {
     /// Show only providers in this aggregate. May be repeated.
     #[arg(long, value_name = "UUID")]
     aggregate: Vec<String>,
-    /// Show only providers whose name begins with this prefix.
-    #[arg(long, value_name = "PREFIX")]
+    /// Show only providers whose name contains this text.
+    #[arg(long, value_name = "TEXT")]
     name: Option<String>,
+    /// Show the roots of the trees of these providers, each with the sums of its whole tree.
+    #[arg(long)]
+    roots: bool,
 }
 
 #[derive(Args)]
 struct Named {
-    /// Provider, by UUID, name, or the beginning of its name.
+    /// Provider, by UUID, name, or the beginning of its name. If several names begin so, it is the
+    /// only root among them.
     provider: String,
 }
 
@@ -71,40 +84,39 @@ pub(crate) async fn run(content: &Content, args: ProvidersArgs) -> anyhow::Resul
     let output = &content.source.output;
     match args.action {
         Action::List(filters) => {
-            let found = match content.providers(filters.json()).await {
-                Ok(found) => found,
-                Err(error) => {
-                    let explain = filtered(&format!("{EXTENSIONS}/explain"), &filters.request());
-                    return Err(suggest_names(content, explain, error).await);
-                }
+            let found = matching(content, &filters).await?;
+            let resources = if found.is_empty() {
+                BTreeMap::new()
+            } else {
+                resources(content, if filters.roots { "tree" } else { "provider" }).await?
             };
-            let found = named(found, &filters.name.unwrap_or_default());
-            output.rows(
-                Rows::new(found)
-                    .column("name", |one| one.name.clone())
-                    .column("uuid", |one| one.uuid.clone())
-                    .column("generation", |one| one.generation)
-                    .wide("parent", |one| one.parent_provider_uuid.clone())
-                    .wide("root", |one| one.root_provider_uuid.clone()),
-            )
+            output.rows(listed(found, resources))
         }
         Action::Tree(Named { provider }) => {
-            let (tree, _) = tree(content, &provider).await?;
+            let uuid = content.provider_of_tree(&provider).await?;
+            let (tree, _) = tree(content, uuid).await?;
             let rows = inventories(&tree.providers);
             output.report(&cell(&tree), Some(rows), |_| {
                 drawn(&tree.providers, None, "")
             })
         }
         Action::Show(Named { provider }) => {
-            let (_, shown) = tree(content, &provider).await?;
-            let rows = inventories(std::slice::from_ref(&shown));
+            let (_, shown) = tree(content, content.provider(&provider).await?).await?;
+            let rows = inventories(std::slice::from_ref(&shown)).if_none("no inventories found");
             output.report(&cell(&shown), Some(rows), |table| head(&shown) + &table)
         }
         Action::Holders { named, class } => {
-            let (_, provider) = tree(content, &named.provider).await?;
+            let (_, provider) = tree(content, content.provider(&named.provider).await?).await?;
             let filters = json!({ "provider": provider.uuid, "class": class });
-            let consumers = content.consumers(&filters).await?;
-            output.rows(holders(&provider, consumers, class.as_deref()))
+            let consumers = match (content.consumers(&filters).await, &class) {
+                (Err(error), Some(class)) => {
+                    let query = format!("resources={}:1", encode(class));
+                    return Err(content.error_in(error, &query).await);
+                }
+                (consumers, _) => consumers?,
+            };
+            let rows = holders(&provider, consumers, class.as_deref());
+            output.rows(rows.if_none("no consumers found"))
         }
     }
 }
@@ -139,22 +151,163 @@ impl Filters {
         json!({ "resources": resources, "required": required, "member_of": self.aggregate })
     }
 
-    /// The filters as a request for candidates, which always contains a resource class.
-    fn request(&self) -> Value {
-        let mut request = self.json();
+    /// The filters as a query of candidates, which always contains a resource class.
+    fn query(&self) -> String {
+        let mut asked = self.json();
         if self.class.is_empty() {
-            request["resources"] = json!("VCPU:1");
+            asked["resources"] = json!("VCPU:1");
         }
-        request
+        let given = pairs(&asked).filter_map(|(name, value)| {
+            let value = value.as_str().filter(|value| !value.is_empty())?;
+            Some(format!("{name}={}", encode(value)))
+        });
+        given.collect::<Vec<_>>().join("&")
+    }
+
+    /// Whether there is a condition apart from the name.
+    fn has_conditions(&self) -> bool {
+        [&self.class, &self.r#trait, &self.aggregate]
+            .iter()
+            .any(|all| !all.is_empty())
     }
 }
 
-/// A tree, and the provider in it that the user asked for.
+/// The providers that match the filters, or the roots of their trees.
+async fn matching(content: &Content, filters: &Filters) -> anyhow::Result<Vec<Provider>> {
+    let mut found = match content.providers(filters.json()).await {
+        Ok(found) => found,
+        Err(error) => {
+            let query = filters.query();
+            return Err(content.error_in(error, &query).await);
+        }
+    };
+    if filters.roots && filters.has_conditions() {
+        let roots: BTreeSet<_> = (found.into_iter())
+            .filter_map(|one| one.root_provider_uuid)
+            .collect();
+        found = content.providers(Value::Null).await?;
+        found.retain(|one| roots.contains(&one.uuid));
+    } else if filters.roots {
+        found.retain(|one| one.parent_provider_uuid.is_none());
+    }
+    if let Some(part) = &filters.name {
+        found.retain(|one| one.name.contains(part));
+    }
+    Ok(found)
+}
+
+/// Capacity and used amount of each resource class.
+type Resources = BTreeMap<String, SummaryResource>;
+
+/// The resources of each provider, or of the tree of each root, by UUID. Empty, with a warning, if
+/// the node has too many of them for one response or is older.
+async fn resources(content: &Content, by: &str) -> anyhow::Result<BTreeMap<String, Resources>> {
+    let request = ApiRequest::get(&format!("{EXTENSIONS}/capacity")).query("by", by);
+    let answer: CapacityReport<'_> = match content.ask(request).await {
+        Err(error) if error.status() == Some(StatusCode::BAD_REQUEST) => {
+            warn(&format!("the usage of the providers is missing: {error}"));
+            CapacityReport::default()
+        }
+        answer => answer?,
+    };
+    let mut all: BTreeMap<String, Resources> = BTreeMap::new();
+    for row in answer.capacity {
+        let Some(provider) = row.provider else {
+            continue;
+        };
+        let (capacity, used) = (row.capacity, row.used);
+        all.entry(provider.uuid.into_owned())
+            .or_default()
+            .insert(row.class.into_owned(), SummaryResource { capacity, used });
+    }
+    Ok(all)
+}
+
+/// A provider, and its resources or those of its tree.
+#[derive(Serialize)]
+struct WithResources {
+    #[serde(flatten)]
+    provider: Provider,
+    resources: Resources,
+}
+
+/// A row for each provider. The most usual classes have a column each.
+fn listed(
+    providers: Vec<Provider>,
+    mut resources: BTreeMap<String, Resources>,
+) -> Rows<WithResources> {
+    let items: Vec<_> = (providers.into_iter())
+        .map(|provider| WithResources {
+            resources: resources.remove(&provider.uuid).unwrap_or_default(),
+            provider,
+        })
+        .collect();
+    let mut classes: Vec<String> = {
+        let all: BTreeSet<_> = items.iter().flat_map(|row| row.resources.keys()).collect();
+        all.into_iter().cloned().collect()
+    };
+    // The sort is stable, so other classes stay in the order of their names.
+    classes.sort_by_key(|class| {
+        let place = USUAL_CLASSES.iter().position(|usual| usual == class);
+        place.unwrap_or(USUAL_CLASSES.len())
+    });
+    let others = classes.split_off(classes.len().min(CLASSES_MAX));
+    let mut rows = Rows::new(items)
+        .if_none("no providers found")
+        .column("name", |row| row.provider.name.clone());
+    for class in &classes {
+        let (name, of_share) = (class.clone(), class.clone());
+        rows = rows.readable(
+            class.clone(),
+            move |row| row.resources.get(&of_share).map(|one| used_part(*one)),
+            move |row| {
+                let one = row.resources.get(&name)?;
+                Some(share(&name, one.used, one.capacity))
+            },
+        );
+    }
+    if !others.is_empty() {
+        let (of_count, of_text) = (others.clone(), others.clone());
+        let count = move |row: &WithResources| {
+            let held = of_count
+                .iter()
+                .filter(|name| row.resources.contains_key(*name));
+            held.count()
+        };
+        rows = rows.readable("others", count, move |row| {
+            let shares = of_text.iter().filter_map(|name| {
+                let one = row.resources.get(name)?;
+                Some(format!("{name} {}", share(name, one.used, one.capacity)))
+            });
+            Some(shares.collect::<Vec<_>>().join(", "))
+        });
+    }
+    for class in classes.into_iter().chain(others) {
+        let (head, of_used, of_capacity) = (class.clone(), class.clone(), class);
+        rows = rows
+            .raw(format!("{head}_used"), move |row| {
+                row.resources.get(&of_used).map(|one| one.used)
+            })
+            .raw(format!("{head}_capacity"), move |row| {
+                row.resources.get(&of_capacity).map(|one| one.capacity)
+            });
+    }
+    rows.wide("uuid", |row| row.provider.uuid.clone())
+        .wide("generation", |row| row.provider.generation)
+        .wide("parent", |row| row.provider.parent_provider_uuid.clone())
+        .wide("root", |row| row.provider.root_provider_uuid.clone())
+}
+
+/// The used part of a capacity, by which rows are sorted.
+fn used_part(one: SummaryResource) -> f64 {
+    one.used as f64 / one.capacity.as_f64().max(1.0)
+}
+
+/// A tree, and the provider with this UUID in it.
 async fn tree(
     content: &Content,
-    given: &str,
+    uuid: String,
 ) -> anyhow::Result<(Tree<'static>, TreeProvider<'static>)> {
-    let uuid = content.provider(given).await?;
     let path = format!("{EXTENSIONS}/trees/{uuid}");
     let tree: Tree<'_> = content.get(&path).await?;
     let mut all = tree.providers.iter();
@@ -186,15 +339,20 @@ fn inventories(providers: &[TreeProvider<'_>]) -> Rows<Listed> {
             inventory: *inventory,
         }));
     }
+    let class = |row: &Listed| row.class.clone();
     Rows::new(items)
         .wide("provider", |row| row.provider.clone())
         .wide("uuid", |row| row.uuid.clone())
         .column("class", |row| row.class.clone())
         .column("total", |row| row.inventory.total)
+        .in_units(class)
         .column("reserved", |row| row.inventory.reserved)
+        .in_units(class)
         .column("allocation_ratio", |row| row.inventory.allocation_ratio)
         .column("capacity", |row| row.inventory.capacity)
+        .in_units(class)
         .column("used", |row| row.inventory.used)
+        .in_units(class)
         .wide("min_unit", |row| row.inventory.min_unit)
         .wide("max_unit", |row| row.inventory.max_unit)
         .wide("step_size", |row| row.inventory.step_size)
@@ -231,8 +389,9 @@ fn bars(inventories: &BTreeMap<Cow<'_, str>, TreeInventory>) -> Vec<String> {
     let longest = inventories.keys().map(|class| class.len()).max();
     let width = longest.unwrap_or_default();
     let line = |(class, inventory): (&Cow<'_, str>, &TreeInventory)| {
-        let (used, capacity) = (inventory.used, inventory.capacity.clipped());
-        format!("{class:<width$} {} {used}/{capacity}", bar(used, capacity))
+        let bar = bar(inventory.used, inventory.capacity.clipped());
+        let share = share(class, inventory.used, inventory.capacity);
+        format!("{class:<width$} {bar} {share}")
     };
     inventories.iter().map(line).collect()
 }
@@ -319,10 +478,53 @@ mod tests {
     }
 
     #[test]
+    fn used_part_of_each_class_is_a_column() {
+        let provider = |name: &str| Provider {
+            uuid: name.to_owned(),
+            name: name.to_owned(),
+            generation: 3,
+            ..Provider::default()
+        };
+        let amount = |used, capacity: i64| SummaryResource {
+            capacity: capacity.into(),
+            used,
+        };
+        let list = |of_host: &[(&str, SummaryResource)]| {
+            let own = of_host.iter().map(|(name, one)| ((*name).to_owned(), *one));
+            let all = BTreeMap::from([("cn1".to_owned(), own.collect())]);
+            listed(vec![provider("cn1"), provider("cn2")], all)
+        };
+        let host = [
+            ("MEMORY_MB", amount(71_680, 253_952)),
+            ("VCPU", amount(35, 256)),
+        ];
+        assert_eq!(
+            Format::Table.printed(list(&host)),
+            "NAME    VCPU   MEMORY_MB\n\
+             cn1   35/256  70/248 GiB\n\
+             cn2        -           -\n"
+        );
+        assert_eq!(
+            Format::Csv.printed(list(&host)),
+            "name,VCPU_used,VCPU_capacity,MEMORY_MB_used,MEMORY_MB_capacity,uuid,generation,parent,root\n\
+             cn1,35,256,71680,253952,cn1,3,,\n\
+             cn2,,,,,cn2,3,,\n"
+        );
+        let many = ["A", "B", "C", "D", "E", "F", "G", "VCPU"].map(|name| (name, amount(0, 1)));
+        let table = Format::Table.printed(list(&many));
+        let (head, rest) = table.split_once('\n').unwrap();
+        assert!(
+            head.contains("VCPU    A") && head.ends_with("OTHERS"),
+            "{head}"
+        );
+        assert!(rest.contains("0/1  F 0/1, G 0/1\n"), "{rest}");
+    }
+
+    #[test]
     fn a_tree_is_drawn_with_bars() {
         let expected = "\
 cmp  (2 consumers)
-│    MEMORY_MB [####################! 9/8
+│    MEMORY_MB [####################! 9/8 MiB
 │    VCPU      [#...................] 1/64
 ├─ numa0  (2 consumers)
 │  └─ 計算  (2 consumers)
@@ -380,6 +582,7 @@ cmp  (2 consumers)
             r#trait: of(&["!A"]),
             aggregate: of(&["u1", "u2"]),
             name: None,
+            roots: false,
         };
         let request = filtered("/resource_providers", &filters.json());
         let path = "/resource_providers?member_of=u1&member_of=u2&required=%21A&resources=VCPU%3A1%2CDISK_GB%3A8";

@@ -622,7 +622,7 @@ mod tests {
             ..Output::default()
         };
         let first = output.rows(rows()).unwrap();
-        assert!(first.contains("\nb  512 MiB"), "{first}");
+        assert!(first.contains("\nb     512 MiB"), "{first}");
     }
 
     #[test]

@@ -54,7 +54,7 @@ pub(crate) async fn show(content: &Content, which: SearchesArgs) -> anyhow::Resu
     if all > found.len() as u64 {
         cut(&format!("the newest {} of {all} searches", found.len()));
     }
-    output.rows(listed(found))
+    output.rows(listed(found).if_none("no searches found"))
 }
 
 /// A search, and the node that recorded it.

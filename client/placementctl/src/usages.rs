@@ -33,7 +33,14 @@ pub(crate) async fn show(content: &Content, args: UsagesArgs) -> anyhow::Result<
         true
     };
     content.each_consumer(&filters, add).await?;
-    content.source.output.rows(listed(sums))
+    let none = if sums.is_empty() {
+        content
+            .no_consumers(&[("project", args.project.as_ref())])
+            .await?
+    } else {
+        String::new()
+    };
+    content.source.output.rows(listed(sums).if_none(none))
 }
 
 /// Adds the allocations of a consumer. The API names a missing type `unknown`.
@@ -69,7 +76,9 @@ fn listed(sums: Sums) -> Rows<Usage> {
         .column("consumers", amount(COUNT));
     let classes = classes.iter().filter(|class| *class != COUNT);
     classes.fold(rows, |rows, class| {
+        let name = class.clone();
         rows.column(class.clone(), amount(class))
+            .in_units(move |_| name.clone())
     })
 }
 

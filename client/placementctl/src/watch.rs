@@ -11,7 +11,7 @@ use serde::Deserialize;
 use serde::de::IgnoredAny;
 use tokio::time::sleep;
 
-use crate::changes::{AnyEntry, Filters, changes};
+use crate::changes::{AnyEntry, Filters, changes, spoken};
 use crate::content::Content;
 use crate::render::{is_printed, warn, word};
 
@@ -127,7 +127,7 @@ fn shown(event: &Event) -> String {
             word(&row.at),
             word(&row.index),
             word(&row.request_id),
-            word(&row.verb),
+            word(spoken(&row.verb)),
             word(&row.values.kind),
             word(&row.values.key),
             word(&row.change)
@@ -195,7 +195,7 @@ mod tests {
         let event = json!({"index": "7.2", "at": "now", "verb": "PutTrait", "request_id": "req-1", "changes": [change]});
         assert_eq!(
             shown(&event),
-            "now  7.2  req-1  PutTrait  trait trait=A: - -> name=A\n"
+            "now  7.2  req-1  put trait  trait trait=A: created name=A\n"
         );
     }
 }

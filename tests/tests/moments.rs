@@ -261,8 +261,20 @@ async fn replayed_backup_answers_the_tools_of_a_cluster() {
     assert!(shown && words.contains("northern"), "{words}");
     let (shown, words) = ctl(&["history"]);
     assert!(!shown && words.contains("not kept any more"), "{words}");
-    let (shown, words) = ctl(&["web"]);
-    assert!(!shown && words.contains("has no pages"), "{words}");
+    for (path, shown) in [
+        ("/web/", "north"),
+        ("/web/placement/default/providers", "before"),
+        ("/web/placement/north/capacity", "Capacity"),
+    ] {
+        let page = past.request(ApiRequest::get(path)).await.unwrap();
+        let text = String::from_utf8_lossy(&page.body);
+        assert!(
+            page.status == StatusCode::OK && text.contains(shown),
+            "{text}"
+        );
+    }
+    let missing = past.request(ApiRequest::get("/web/topology")).await;
+    assert_eq!(missing.unwrap().status, StatusCode::NOT_FOUND);
     let checked = Command::new(binaries::placementd().unwrap())
         .arg("check-backup")
         .arg(&dir)

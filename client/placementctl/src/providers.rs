@@ -267,20 +267,15 @@ fn listed(
         );
     }
     if !others.is_empty() {
-        let (of_count, of_text) = (others.clone(), others.clone());
-        let count = move |row: &WithResources| {
-            let held = of_count
-                .iter()
-                .filter(|name| row.resources.contains_key(*name));
-            held.count()
-        };
-        rows = rows.readable("others", count, move |row| {
-            let shares = of_text.iter().filter_map(|name| {
+        let names = others.clone();
+        let shares = move |row: &WithResources| {
+            let shares = names.iter().filter_map(|name| {
                 let one = row.resources.get(name)?;
                 Some(format!("{name} {}", share(name, one.used, one.capacity)))
             });
-            Some(shares.collect::<Vec<_>>().join(", "))
-        });
+            shares.collect::<Vec<_>>().join(", ")
+        };
+        rows = rows.readable("others", shares, |_| None);
     }
     for class in classes.into_iter().chain(others) {
         let (head, of_used, of_capacity) = (class.clone(), class.clone(), class);
@@ -514,7 +509,7 @@ mod tests {
         let table = Format::Table.printed(list(&many));
         let (head, rest) = table.split_once('\n').unwrap();
         assert!(
-            head.contains("VCPU    A") && head.ends_with("OTHERS"),
+            head.contains("VCPU    A") && head.ends_with("E  OTHERS"),
             "{head}"
         );
         assert!(rest.contains("0/1  F 0/1, G 0/1\n"), "{rest}");

@@ -77,8 +77,7 @@ pub(crate) async fn serve(client: &Client, WebArgs { listen }: WebArgs) -> anyho
     if let Ok(page) = site.page("/web/").await {
         ensure!(
             page.status != StatusCode::NOT_FOUND,
-            "this endpoint has no pages: use the Unix socket or the admin listener of a node (`placementd \
-             replay` has no pages)"
+            "this endpoint has no pages: use the Unix socket or the admin listener of a node, or `placementd replay`"
         );
     }
     println!("http://{address}/?key={}", site.gate.key());

@@ -1,4 +1,5 @@
-//! `placementd replay`: serves the REST API over a backup, for tools that query a cluster.
+//! `placementd replay`: serves the REST API and the web pages over a backup, for tools that query a
+//! cluster.
 //!
 //! Anyone who reaches it may read everything, like operators at their listener. So it listens only
 //! on loopback, and rejects requests of web pages.
@@ -13,7 +14,8 @@ use anyhow::{Context, bail};
 use axum::extract::Request;
 use axum::http::StatusCode;
 use axum::middleware::from_fn_with_state;
-use axum::{Extension, Router};
+use axum::routing::get;
+use axum::{Extension, Json, Router};
 use placement_model::cluster::ClusterChanges;
 use placement_model::types::{PartitionId, PathPrefix};
 use placement_model::{Cluster, Outcome, Stamped};
@@ -28,7 +30,7 @@ use super::moment::PastPartition;
 use super::print;
 use super::restore::{sizes, warn};
 use crate::Env;
-use crate::admin::{NetworkListener, backup_report, enter};
+use crate::admin::{self, NetworkListener, backup_report, enter};
 use crate::partitions::prefix_for_operators;
 use crate::serve::{Drain, HttpServer};
 use placement_api::http::{Api, ApiSettings, Identity, Service, openapi};
@@ -39,6 +41,8 @@ use placement_base::settings::is_loopback;
 use placement_base::tasks::Tasks;
 use placement_base::world;
 use placement_peer::tls::Gate;
+use placement_web::STYLE_PATH;
+use placement_wire::Partition;
 
 /// How often a long read reports its progress.
 const PROGRESS: Duration = Duration::from_secs(2);
@@ -130,7 +134,8 @@ async fn read(env: &Env, from: PathBuf, until: Until) -> anyhow::Result<Backup> 
 }
 
 /// Serves the API of each partition at the path that operators use, because the hosts in its routes
-/// do not lead to this machine; the default partition's API also at the root.
+/// do not lead to this machine; the default partition's API also at the root. The pages read the
+/// same routes and the list of partitions.
 fn router(env: &Env, backup: &Backup, listen: &str, url: &str) -> anyhow::Result<Router> {
     let info = &backup.info;
     let cluster = &backup.applied.cluster;
@@ -171,14 +176,23 @@ fn router(env: &Env, backup: &Backup, listen: &str, url: &str) -> anyhow::Result
             settings,
         })
     };
-    let mut apis = Vec::new();
+    let (mut apis, mut partitions) = (Vec::new(), Vec::new());
     for (id, state) in cluster.states() {
         let name = cluster.name_of(id).context("a partition has no name")?;
         let prefix = prefix_for_operators(&name);
         let shown = if id.is_default() { "" } else { prefix.as_str() };
         let held = sizes(cluster, id, state)?;
         print(&format!("{held}, {url}{shown}\n"))?;
-        let served = api(id, &prefix);
+        let (served, sizes) = (api(id, &prefix), state.sizes());
+        partitions.push(Partition {
+            name: name.as_str().to_owned(),
+            id: Some(id.0),
+            created_at: None,
+            providers: sizes.providers as u64,
+            consumers: sizes.consumers as u64,
+            region: String::new(),
+            ways: Vec::new(),
+        });
         apis.push((prefix, served));
     }
     let apis: Arc<[(PathPrefix, Service)]> = apis.into();
@@ -193,8 +207,11 @@ fn router(env: &Env, backup: &Backup, listen: &str, url: &str) -> anyhow::Result
         api.respond_to_authorized(request, Some(peer), Listener::Admin, operator)
             .await
     };
+    let list = move || async move { Json(partitions) };
+    let routes = openapi("")
+        .route("/v1/partitions", get(list))
+        .fallback(answer);
+    let pages = admin::pages(routes.clone()).route(STYLE_PATH, get(admin::style));
     let admits = NetworkListener::new(false, &[listen]);
-    Ok(openapi("")
-        .fallback(answer)
-        .layer(from_fn_with_state(admits, enter)))
+    Ok((routes.merge(pages)).layer(from_fn_with_state(admits, enter)))
 }

@@ -43,9 +43,9 @@ pub(super) enum Task {
     /// Creates the data directory of a member of a new cluster that begins with a backup; run it
     /// for each of initial_members, before any of them is started
     Restore(Restore),
-    /// Serves the REST API over a backup, read-only and on loopback, for `openstack` and
-    /// `placementctl`; no token is required. The backup is read completely before the first answer.
-    /// Ctrl-C ends it
+    /// Serves the REST API and the web pages over a backup, read-only and on loopback, for
+    /// `openstack`, `placementctl` and `placementctl web`; no token is required. The backup is read
+    /// completely before the first answer. Ctrl-C ends it
     Replay(Replay),
     /// Converts a dump of OpenStack Placement's database to a backup: restore creates a cluster
     /// from it, and `placementctl partitions import` imports it into a running one

@@ -444,6 +444,23 @@ fn an_api_error_is_shown_with_its_status_and_reason() {
     assert_eq!(page(&long, |_| json!({})).status, 414);
 }
 
+/// `placementd replay` has partitions, but no status.
+#[test]
+fn overview_of_a_backup_lists_its_partitions() {
+    let answer = |path: &str| {
+        let (status, body) = match path {
+            "/v1/partitions" => (200, cloud(path, "north", 1)),
+            _ => (404, Value::Null),
+        };
+        Answer { status, body }
+    };
+    let page = block_on(respond("/web/", &api(answer)));
+    assert_eq!(page.status, 200, "{}", page.body);
+    for text in ["<h1>Backup</h1>", "/web/placement/north/capacity"] {
+        assert!(page.body.contains(text), "{}", page.body);
+    }
+}
+
 /// A page requests only content: no backup, and no check of a state.
 #[test]
 fn pages_request_only_content() {

@@ -12,7 +12,11 @@ use crate::target;
 use crate::words::{bytes, cut, date, site, word};
 
 pub(super) async fn show(questions: &mut Questions<'_>) -> Result<View, Failure> {
-    let asked: NodeStatus = questions.get("/v1/status".to_owned()).await?;
+    let asked: NodeStatus = match questions.get("/v1/status".to_owned()).await {
+        // `placementd replay` has no members.
+        Err(failure) if failure.status == 404 => return backup(questions).await,
+        asked => asked?,
+    };
     let paths = asked
         .members
         .iter()
@@ -77,6 +81,21 @@ pub(super) async fn show(questions: &mut Questions<'_>) -> Result<View, Failure>
         commands: ["placementctl status", "placementctl partitions"]
             .map(str::to_owned)
             .into(),
+    })
+}
+
+/// The partitions of a backup.
+async fn backup(questions: &mut Questions<'_>) -> Result<View, Failure> {
+    let partitions: Vec<Partition> = questions.get("/v1/partitions".to_owned()).await?;
+    let (held, mut budget) = (held(), RowBudget::default());
+    let partitions = budget.take(partitions.iter().map(|one| held.row(one)));
+    Ok(View {
+        title: "Backup".to_owned(),
+        body: html! {
+            p { "These pages show the content of a backup. It has no members and no searches." }
+            (held.with("Partitions", &partitions))
+        },
+        commands: Vec::new(),
     })
 }
 

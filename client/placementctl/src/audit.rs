@@ -418,6 +418,7 @@ impl AuditFinding {
 /// A row for each finding.
 fn listed(findings: Vec<AuditFinding>) -> Rows<AuditFinding> {
     Rows::new(findings)
+        .if_none("no findings")
         .column("finding", |row| row.finding)
         .column("consumer", |row| row.map_consumer(|one| one.uuid.clone()))
         .column("type", |row| {

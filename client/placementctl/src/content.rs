@@ -4,7 +4,7 @@ use std::cell::Cell;
 use std::slice::from_ref;
 use std::time::Duration;
 
-use anyhow::{anyhow, bail, ensure};
+use anyhow::{anyhow, bail};
 use clap::Args;
 use http::StatusCode;
 use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
@@ -21,7 +21,7 @@ use uuid::Uuid;
 
 use crate::moment::earlier;
 use crate::named::Named;
-use crate::render::{Output, first_names, pairs, text, warn};
+use crate::render::{Misuse, Output, first_names, pairs, text, warn};
 
 /// Path prefix of the routes that other implementations of the API do not have.
 pub(crate) const EXTENSIONS: &str = "/placementd/v1";
@@ -196,7 +196,7 @@ impl Content {
             return error.into();
         }
         if let Some(wrong) = wrong_parameter(query) {
-            return anyhow!(wrong);
+            return Misuse(wrong).into();
         }
         match self.unknown_names(query).await {
             Some(names) => anyhow!(names),
@@ -312,10 +312,12 @@ pub(crate) fn query(words: &[String]) -> anyhow::Result<String> {
             upper if is_amounts(&upper) => upper,
             _ => "VCPU:1".to_owned(),
         };
-        ensure!(
-            part.contains('='),
-            "{part:?} is not a query: use resources={example}, or just {example}"
-        );
+        if !part.contains('=') {
+            return Err(Misuse(format!(
+                "{part:?} is not a query: use resources={example}, or just {example}"
+            ))
+            .into());
+        }
     }
     let amounts = amounts.iter().map(|one| one.as_str()).collect::<Vec<_>>();
     let resources = (!amounts.is_empty()).then(|| format!("resources={}", amounts.join(",")));

@@ -3,12 +3,13 @@
 use std::process::{Command, Output};
 use std::time::{Duration, Instant};
 
-use placement_client::{ApiRequest, Client, NodeRole};
+use placement_client::{ApiRequest, Client, Inventory, NewProvider, NodeRole};
 use placement_tests::cluster::Cluster;
 use placement_tests::node_process::{NodeProcess, StartOptions};
 use placement_tests::wait::{until, until_ok};
 use placement_tests::{binaries, host};
 use serde_json::json;
+use uuid::Uuid;
 
 /// Exit code, standard output and standard error of a command.
 fn ctl(cluster: &Cluster, arguments: &[&str]) -> (i32, String, String) {
@@ -230,6 +231,104 @@ fn ordinary_errors_are_one_line_despite_rust_backtrace() {
         assert_eq!(code, 1, "{error}");
         assert_eq!(error.lines().count(), 1, "{error}");
         assert!(error.starts_with("placementctl: ") || error.starts_with("placementd: "));
+    }
+}
+
+/// A host whose processors belong to a NUMA node, and one server.
+async fn numa_host(client: &Client) {
+    let host = host::create(client, "cmp-1.example.net").await;
+    let numa = Uuid::new_v4();
+    let node = NewProvider::named("cmp-1.example.net_numa0");
+    let node = node.uuid(numa).child_of(host);
+    client.create_provider(&node).await.unwrap();
+    for (provider, class, total) in [(host, "MEMORY_MB", 65_536), (numa, "VCPU", 16)] {
+        let offer = [(class, Inventory::with_total(total))];
+        client
+            .replace_inventories(provider, 0, offer)
+            .await
+            .unwrap();
+    }
+    host::claim(client, numa).await.unwrap();
+}
+
+#[tokio::test]
+async fn lists_show_usage_and_short_names_find_their_host() {
+    let cluster = Cluster::start(1).await.unwrap();
+    numa_host(&cluster.client()).await;
+    let host = "cmp-1.example.net";
+    assert_eq!(
+        cluster.ctl(&["providers", "list", "--roots"]),
+        format!("{:<17}  VCPU  MEMORY_MB\n{host}  1/16   0/64 GiB\n", "NAME")
+    );
+    let columns = "name,vcpu_used,vcpu_capacity";
+    let csv = ["-o", "csv", "--columns", columns, "--sort=-vcpu_used"];
+    let listed = |more: &[&str]| cluster.ctl(&[&["providers", "list"], more, &csv].concat());
+    let (head, of_numa) = (
+        "name,VCPU_used,VCPU_capacity\n",
+        format!("{host}_numa0,1,16\n"),
+    );
+    assert_eq!(listed(&["--name", "numa0"]), format!("{head}{of_numa}"));
+    assert_eq!(listed(&[]), format!("{head}{of_numa}{host},,\n"));
+    let roots = listed(&["--roots", "--class", "VCPU:8"]);
+    assert_eq!(roots, format!("{head}{host},1,16\n"));
+
+    let shown = cluster.ctl(&["providers", "show", "cmp-1"]);
+    assert!(shown.starts_with(&format!("{host}\n")), "{shown}");
+    let tree = cluster.ctl(&["providers", "tree", "cmp-1.example.net_"]);
+    assert!(
+        tree.starts_with(&format!("{host}  (0 consumers)\n")),
+        "{tree}"
+    );
+    let takes = cluster.ctl(&["candidates", "VCPU:1", "MEMORY_MB:512"]);
+    assert!(takes.contains("_numa0: VCPU=1"), "{takes}");
+}
+
+#[tokio::test]
+async fn messages_name_what_is_absent() {
+    let cluster = Cluster::start(1).await.unwrap();
+    numa_host(&cluster.client()).await;
+    let no_class = "there is no resource class VPCU";
+    let no_project = "no consumers found: none has the project \"nope\"";
+    for (arguments, is_accepted, message) in [
+        ("providers list --name other", true, "no providers found"),
+        ("providers list --class VPCU", false, no_class),
+        ("providers show other", false, "no provider has \"other\""),
+        ("consumers list --project nope", true, no_project),
+        ("consumers list --class VPCU", false, no_class),
+        (
+            "consumers list --user user --type MIGRATION",
+            true,
+            "none has the type \"MIGRATION\"",
+        ),
+        ("usages --project nope", true, no_project),
+        ("capacity --class VPCU", false, no_class),
+        (
+            "history --class VPCU",
+            true,
+            "no changes found: there is no resource class VPCU",
+        ),
+        (
+            "history --project nope",
+            true,
+            "no consumer has the project \"nope\"",
+        ),
+        ("candidates VPCU:1", false, no_class),
+        (
+            "candidates resource=VCPU:1",
+            false,
+            "\"resource\" is not a parameter of a query",
+        ),
+        (
+            "explain VCPU",
+            false,
+            "\"VCPU\" is not a query: use resources=VCPU:1",
+        ),
+    ] {
+        let words: Vec<_> = arguments.split(' ').collect();
+        let (code, _, error) = ctl(&cluster, &words);
+        assert_eq!(code == 0, is_accepted, "{arguments}: {error}");
+        assert!(error.contains(message), "{arguments}: {error}");
+        assert_eq!(error.lines().count(), 1, "{arguments}: {error}");
     }
 }
 

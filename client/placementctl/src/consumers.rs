@@ -13,6 +13,7 @@ use serde_json::json;
 use crate::content::Content;
 use crate::held::{Amounts, add_held};
 use crate::moment::seconds;
+use crate::providers::NO_HOLDERS;
 use crate::render::{Rows, cell, print, word};
 use crate::{audit, release};
 
@@ -78,6 +79,7 @@ pub(crate) async fn run(content: &Content, args: ConsumersArgs) -> anyhow::Resul
     if let Some(provider) = &mut filters.provider {
         *provider = content.provider(provider).await?;
     }
+    let is_of_provider = filters.provider.is_some();
     let output = &content.source.output;
     // Sorting needs all rows. Otherwise one row above the limit is read, to detect that there are
     // more rows.
@@ -101,7 +103,11 @@ pub(crate) async fn run(content: &Content, args: ConsumersArgs) -> anyhow::Resul
             ("user", filters.user.as_ref()),
             ("type", filters.r#type.as_ref()),
         ];
-        content.no_consumers(&filters).await?
+        match content.no_consumers(&filters).await? {
+            Some(none) => none,
+            None if is_of_provider => NO_HOLDERS.to_owned(),
+            None => "no consumers found".to_owned(),
+        }
     } else {
         String::new()
     };

@@ -173,20 +173,21 @@ impl Content {
         Ok(is_found)
     }
 
-    /// The message for a list without consumers: names the first of the filters, given with their
-    /// nouns, that matches no consumer at all.
+    /// The message for a list without consumers, if one of the filters, given with their nouns,
+    /// matches no consumer at all.
     pub(crate) async fn no_consumers(
         &self,
         filters: &[(&str, Option<&String>)],
-    ) -> Result<String, Error> {
+    ) -> Result<Option<String>, Error> {
         for (noun, value) in filters {
             if let Some(value) = value
                 && !self.has_consumer(&json!({ (*noun): value })).await?
             {
-                return Ok(format!("no consumers found: none has the {noun} {value:?}"));
+                let none = format!("no consumers found: none has the {noun} {value:?}");
+                return Ok(Some(none));
             }
         }
-        Ok("no consumers found".to_owned())
+        Ok(None)
     }
 
     /// The error of a request, or a message about a wrong parameter or an unknown name in the query

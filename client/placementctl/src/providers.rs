@@ -24,6 +24,9 @@ const BAR_WIDTH: usize = 20;
 const USUAL_CLASSES: [&str; 4] = ["VCPU", "PCPU", "MEMORY_MB", "DISK_GB"];
 /// Maximum number of classes with a column of their own.
 const CLASSES_MAX: usize = 6;
+/// Message if a provider has no consumers: those of a host may be on its children.
+pub(crate) const NO_HOLDERS: &str =
+    "no consumers found on this provider; `placementctl providers tree` shows its whole tree";
 
 #[derive(Args)]
 pub(crate) struct ProvidersArgs {
@@ -116,7 +119,7 @@ pub(crate) async fn run(content: &Content, args: ProvidersArgs) -> anyhow::Resul
                 (consumers, _) => consumers?,
             };
             let rows = holders(&provider, consumers, class.as_deref());
-            output.rows(rows.if_none("no consumers found"))
+            output.rows(rows.if_none(NO_HOLDERS))
         }
     }
 }

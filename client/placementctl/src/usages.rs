@@ -33,13 +33,12 @@ pub(crate) async fn show(content: &Content, args: UsagesArgs) -> anyhow::Result<
         true
     };
     content.each_consumer(&filters, add).await?;
-    let none = if sums.is_empty() {
-        content
-            .no_consumers(&[("project", args.project.as_ref())])
-            .await?
-    } else {
-        String::new()
-    };
+    let mut none = None;
+    if sums.is_empty() {
+        let filters = [("project", args.project.as_ref())];
+        none = content.no_consumers(&filters).await?;
+    }
+    let none = none.unwrap_or_else(|| "no consumers found".to_owned());
     content.source.output.rows(listed(sums).if_none(none))
 }
 

@@ -121,6 +121,11 @@ impl Output {
         })
     }
 
+    /// Whether the output is a table.
+    pub(crate) fn is_table(&self) -> bool {
+        self.output.is_table()
+    }
+
     /// Whether all columns are shown.
     pub(crate) fn is_wide(&self) -> bool {
         matches!(self.output, Format::Wide)
@@ -274,7 +279,8 @@ impl<T> Rows<T> {
         self.shown_as(move |row, cell| Some(amount(&class(row), cell.as_f64()?)))
     }
 
-    fn shown_as(mut self, text: impl Fn(&T, &Cell) -> Option<String> + 'static) -> Self {
+    /// Sets the text of the last column in tables.
+    pub(crate) fn shown_as(mut self, text: impl Fn(&T, &Cell) -> Option<String> + 'static) -> Self {
         if let Some(last) = self.columns.last_mut() {
             last.readable = Some(Box::new(text));
         }

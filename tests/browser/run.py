@@ -25,7 +25,7 @@ OF = '/web/placement/default'
 ASKED = [
     f'{OF}/capacity?by=trait', f'{OF}/capacity?resources=VCPU:4,MEMORY_MB:4096', f'{OF}/capacity?local=true',
     f'{OF}/candidates?resources=VCPU:4', f'{OF}/candidates?resources=VCPU:100000',
-    f'{OF}/candidates?resources=PCPU:1,VCPU:1&required=HW_CPU_X86_AVX2', f'{OF}/providers?prefix=cmp-',
+    f'{OF}/candidates?resources=PCPU:1,VCPU:1&required=HW_CPU_X86_AVX2', f'{OF}/providers?name=cmp-',
     f'{OF}/history?kind=allocation', f'{OF}/providers/{uuid("a", 101)}', f'{OF}/providers/{uuid("b", 10)}',
     f'{OF}/consumers/{uuid("c", 0)}']
 EXPLANATION = f'{OF}/candidates?resources=VCPU:100000&required=HW_CPU_X86_AVX2'

@@ -121,7 +121,7 @@ async fn browser_sees_the_cloud_and_changes_nothing() {
                 "cmp-&lt;script&gt;alert(1)&lt;/script&gt;&quot;",
             ],
         ),
-        (of("providers?prefix=cmp-"), &["Rows 1 to 1 of 1."]),
+        (of("providers?name=cmp-"), &["Rows 1 to 1 of 1."]),
         (
             of(&format!("providers/{host}")),
             &["VCPU", consumer.as_str(), "<dt>generation</dt>"],

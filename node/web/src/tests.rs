@@ -55,7 +55,7 @@ fn targets(name: &str) -> Vec<String> {
     let name = target::encoded(name);
     let content = [
         "capacity?class={}&by={}&resources={}&required={}",
-        "providers?prefix=&resources={}&required={}",
+        "providers?name=&resources={}&required={}",
         "providers/{}?from=0",
         "consumers?provider={}&project={}&user={}&type={}&class={}&marker={}",
         "consumers/{}",
@@ -212,7 +212,7 @@ fn pages_show_what_the_api_answers() {
             &["7 claims can be made now.", "candidates?resources=cmp:2\""],
         ),
         (
-            "/web/placement/default/providers?prefix=c",
+            "/web/placement/default/providers?name=c",
             &[
                 "Rows 1 to 1 of 1.",
                 &format!("href=\"/web/placement/default/providers/{UUID}\""),
@@ -388,7 +388,7 @@ fn every_row_is_on_one_page() {
         }
     };
     let (mut target, mut seen) = (
-        "/web/placement/default/providers?prefix=host".to_owned(),
+        "/web/placement/default/providers?name=host".to_owned(),
         Vec::new(),
     );
     loop {
@@ -438,7 +438,7 @@ fn an_api_error_is_shown_with_its_status_and_reason() {
         );
     }
     let long = format!(
-        "/web/placement/default/providers?prefix={}",
+        "/web/placement/default/providers?name={}",
         "a".repeat(5000)
     );
     assert_eq!(page(&long, |_| json!({})).status, 414);

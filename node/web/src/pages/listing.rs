@@ -9,8 +9,8 @@ use crate::parts::{Field, RowBudget, Table, form, pager, pages};
 
 /// Page size for lists that the API returns in pages.
 const LIMIT: (&str, &str) = ("limit", "100");
-/// Prefix of names: a parameter of pages that the API does not have.
-const PREFIX: &str = "prefix";
+/// Part of names: the page filters by it, because the API compares whole names.
+const NAME: &str = "name";
 
 /// A filter: API parameter, label, example, and option of the command.
 pub(super) type Filter = (&'static str, &'static str, &'static str, &'static str);
@@ -65,7 +65,7 @@ impl<A: Answer, T: 'static> Listing<A, T> {
         of: &Content<'_>,
     ) -> Result<A, Failure> {
         let mut asked = self.given(of);
-        asked.retain(|(name, _)| *name != PREFIX);
+        asked.retain(|(name, _)| *name != NAME);
         if let Order::Paged(Paged { parameter, .. }) = self.order {
             asked.extend([LIMIT, (parameter, of.target.parameter(parameter))]);
         }
@@ -108,8 +108,8 @@ impl<A: Answer, T: 'static> Listing<A, T> {
         match self.order {
             Order::Given => {}
             Order::ByName(name) => {
-                let prefix = of.target.parameter(PREFIX);
-                all.retain(|one| name(one).starts_with(prefix));
+                let part = of.target.parameter(NAME);
+                all.retain(|one| name(one).contains(part));
                 all.sort_by_key(|one| name(one));
             }
             Order::Paged(_) => from = 0,

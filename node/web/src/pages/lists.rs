@@ -60,7 +60,7 @@ pub(super) const PROVIDERS: Listing<Providers<IgnoredAny>, Unlinked> = Listing {
     command: "placementctl providers list",
     api: "/resource_providers",
     filters: &[
-        ("prefix", "Name begins with", "cmp-1", "--name"),
+        ("name", "Name contains", "cmp-1", "--name"),
         ("resources", "With room for", "VCPU:8", "--class"),
         ("required", "With traits", "HW_CPU_X86_AVX2", "--trait"),
     ],

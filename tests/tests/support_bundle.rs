@@ -1,4 +1,4 @@
-//! `placementctl debug bundle`: the content of the file, masked secrets, and unreachable nodes.
+//! `placementctl support-bundle`: the content of the file, masked secrets, and unreachable nodes.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -107,7 +107,7 @@ fn bundle(endpoint: &str, file: &Path, more: &[&str]) -> Output {
     Command::new(binaries::placementctl().unwrap())
         .args(["--endpoint", endpoint])
         .args(more)
-        .args(["debug", "bundle", "--output"])
+        .arg("support-bundle")
         .arg(file)
         .output()
         .unwrap()
@@ -510,7 +510,7 @@ async fn interrupted_bundle_leaves_no_file() {
     let dir = tempfile::tempdir().unwrap();
     let is_empty = || fs::read_dir(dir.path()).unwrap().next().is_none();
     let child = Command::new(binaries::placementctl().unwrap())
-        .args(["--endpoint", &hung, "debug", "bundle"])
+        .args(["--endpoint", &hung, "support-bundle"])
         .current_dir(dir.path())
         .stderr(Stdio::piped())
         .spawn()

@@ -1,4 +1,4 @@
-//! `placementctl debug bundle`: collects diagnostic data of all nodes in one archive.
+//! `placementctl support-bundle`: collects diagnostic data of all nodes in one archive.
 
 mod secrets;
 
@@ -8,7 +8,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::{Context, bail};
-use clap::{Args, Subcommand};
+use clap::Args;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use futures::future::{join, join_all};
@@ -38,26 +38,11 @@ const README: &str = include_str!("bundle/README.txt");
 /// Replacement of a text that looks like a secret.
 const NOT_SHOWN: &str = "(not shown: it looks like a secret)";
 
-#[derive(Subcommand)]
-pub(crate) enum DebugAction {
-    /// Collect diagnostics of all nodes in one archive: status, topology, logs, metrics, settings
-    /// without secrets, checks and recent searches.
-    #[command(
-        after_help = "Each node has `--timeout` seconds to answer; the archive names the nodes that do not. A line that looks \
-                      like a secret is masked: its line number and the kind of secret are shown instead. Exit codes: \
-                      0 = success; 1 = something was masked, or the file could not be written; 2 = no node answers. \
-                      The nodes verify their states one after the other; during the check a node needs additional \
-                      memory of the size of its state."
-    )]
-    Bundle(BundleArgs),
-}
-
 #[derive(Args)]
 pub(crate) struct BundleArgs {
     /// File to create; it must not exist. Default: placementd-bundle-CLUSTER-TIME.tar.gz in the
     /// current directory.
-    #[arg(long, value_name = "FILE")]
-    output: Option<PathBuf>,
+    file: Option<PathBuf>,
 }
 
 /// A file of the bundle, or the reason why it is missing.
@@ -152,7 +137,7 @@ pub(crate) async fn make(
     let form = format_description!("[year][month][day]T[hour][minute][second]Z");
     let root = format!("placementd-bundle-{cluster}-{}", made_at.format(form)?);
     let name = || format!("{root}.tar.gz").into();
-    let target = args.output.unwrap_or_else(name);
+    let target = args.file.unwrap_or_else(name);
     let mut draft = Draft::create(&target)?;
 
     let once = Admin::new(client.clone().with_patience(Duration::ZERO));
@@ -187,7 +172,7 @@ pub(crate) async fn make(
     let cannot = || format!("cannot write {}", target.display());
     draft.file.write_all(&packed).with_context(cannot)?;
     draft.finish()?;
-    println!("{}: {} bytes", target.display(), packed.len());
+    println!("{} is written: {} bytes", target.display(), packed.len());
     Ok(report(&files))
 }
 

@@ -24,8 +24,6 @@ pub enum Obstacle {
     UnknownAuthority,
     /// The node requires another certificate of the client, or any.
     ClientCertificate,
-    /// The port does not speak HTTP.
-    NoHttp,
     /// A file, a host name, the scheme or the certificate of the node is wrong.
     Settings,
 }
@@ -114,7 +112,7 @@ pub(crate) fn of_handshake(error: &io::Error, ca_file: Option<&Path>) -> Connect
         Some(rustls::Error::AlertReceived(alert)) => return of_alert(&format!("{alert:?}")),
         Some(error) => format!("the TLS handshake failed: {error}"),
         None if error.kind() == ErrorKind::UnexpectedEof => {
-            let reason = "it closes the connection during the TLS handshake";
+            let reason = "it closed the connection during the TLS handshake";
             return ConnectError::passing(reason.to_owned());
         }
         None => return ConnectError::passing(message(error)),
@@ -195,7 +193,7 @@ pub(crate) fn of_alert(alert: &str) -> ConnectError {
             Obstacle::ClientCertificate,
             "it refuses the client certificate",
         ),
-        "NoApplicationProtocol" => (Obstacle::NoHttp, "it does not speak HTTP"),
+        "NoApplicationProtocol" => (Obstacle::Settings, "it does not speak HTTP"),
         other => {
             let reason = format!("the TLS handshake failed with the alert {other}");
             return ConnectError::permanent(Obstacle::Settings, reason);

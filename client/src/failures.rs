@@ -8,10 +8,6 @@ use crate::error::Error;
 use crate::failure::Obstacle;
 use crate::transport::TransportError;
 
-/// After so many responses in a row that are not HTTP, an endpoint is not a node. A node that stops
-/// refuses further connections.
-const NO_HTTP_MAX: u32 = 3;
-
 /// A failed attempt.
 #[derive(Clone)]
 pub(crate) struct Failure {
@@ -29,8 +25,6 @@ pub(crate) enum FailureKind {
     Answer,
     /// There was no answer.
     Silence,
-    /// The endpoint did not speak HTTP.
-    NoHttp,
     /// A repetition fails in the same way.
     Permanent(Obstacle),
 }
@@ -42,7 +36,6 @@ impl Failure {
             TransportError::NotSent(_) => (FailureKind::Silence, false),
             TransportError::Unusable(obstacle, _) => (FailureKind::Permanent(*obstacle), false),
             TransportError::Lost(_) => (FailureKind::Silence, true),
-            TransportError::NoHttp(_) => (FailureKind::NoHttp, true),
         };
         Self {
             reason: error.to_string(),
@@ -57,8 +50,6 @@ impl Failure {
 pub(crate) struct Failures<'a> {
     endpoints: &'a [Endpoint],
     last: Mutex<Vec<Option<Failure>>>,
-    /// Responses in a row that are not HTTP, by endpoint.
-    no_http: Mutex<Vec<u32>>,
 }
 
 impl<'a> Failures<'a> {
@@ -66,19 +57,12 @@ impl<'a> Failures<'a> {
         Self {
             endpoints,
             last: Mutex::new(vec![None; endpoints.len()]),
-            no_http: Mutex::new(vec![0; endpoints.len()]),
         }
     }
 
     /// Records the failure of an attempt. Returns whether further attempts at this endpoint are
     /// useless.
-    pub(crate) fn add(&self, at: usize, mut failure: Failure) -> bool {
-        let mut no_http = self.no_http.lock().expect("no panic while locked");
-        let is_no_http = failure.kind == FailureKind::NoHttp;
-        no_http[at] = if is_no_http { no_http[at] + 1 } else { 0 };
-        if no_http[at] >= NO_HTTP_MAX {
-            failure.kind = FailureKind::Permanent(Obstacle::NoHttp);
-        }
+    pub(crate) fn add(&self, at: usize, failure: Failure) -> bool {
         let is_hopeless = matches!(failure.kind, FailureKind::Permanent(_));
         self.last.lock().expect("no panic while locked")[at] = Some(failure);
         is_hopeless

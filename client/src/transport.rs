@@ -24,10 +24,6 @@ pub enum TransportError {
     /// The request, or a part of it, may have reached the node.
     #[error("{0}")]
     Lost(String),
-    /// Like `Lost`, but the endpoint did not speak HTTP: it may be a node that has just stopped, or
-    /// another kind of port.
-    #[error("{0}")]
-    NoHttp(String),
 }
 
 /// The body of a response, received in frames.
@@ -101,10 +97,10 @@ pub(crate) fn of_request(error: &hyper_util::client::legacy::Error) -> Transport
     }
     match cause::<hyper::Error>(error) {
         Some(error) if error.is_incomplete_message() => {
-            TransportError::NoHttp("it closes the connection without a response".to_owned())
+            TransportError::Lost("it closed the connection without a response".to_owned())
         }
         Some(error) if error.is_parse() => {
-            TransportError::NoHttp("its response is not HTTP".to_owned())
+            TransportError::Lost("its response is not HTTP; is it a port for https://?".to_owned())
         }
         _ => TransportError::Lost(innermost(error)),
     }

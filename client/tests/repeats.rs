@@ -321,26 +321,6 @@ async fn an_endpoint_with_an_obstacle_is_not_asked_again() {
 }
 
 #[tokio::test]
-async fn a_port_without_http_is_given_up_after_three_attempts() {
-    let no_http = || Err(TransportError::NoHttp("it closes the connection".into()));
-    let script = Script::new([no_http(), no_http(), no_http()]);
-    let client = Client::over(["http://one:1"], script.clone()).unwrap();
-    let error = read(&client).await.unwrap_err();
-    assert!(
-        matches!(&error, Error::Unreachable { obstacles, .. } if obstacles == &[Obstacle::NoHttp]),
-        "{error:?}"
-    );
-    // A node that stops in the middle of a request refuses the next connection.
-    let script = Script::new([no_http(), no_http(), refused(), no_http(), answered("1.1")]);
-    let client = Client::over(["http://one:1"], script.clone()).unwrap();
-    read(&client).await.unwrap();
-    // It may have committed a write.
-    let script = Script::new([no_http()]);
-    let error = write(&script.client()).await.unwrap_err();
-    assert!(matches!(error, Error::OutcomeUnknown(_)), "{error:?}");
-}
-
-#[tokio::test]
 async fn a_notice_names_the_failures_after_two_seconds() {
     let busy = (0..9).map(|_| unavailable("busy"));
     let script = Script::new(busy.chain([answered("1.1")]));

@@ -6,6 +6,16 @@ use std::process::Command;
 
 use placement_tests::binaries;
 
+/// Titles of the parts of a help that list commands.
+const TITLES: [&str; 6] = [
+    "Commands:",
+    "Content:",
+    "Cluster:",
+    "Backup:",
+    "Certificates:",
+    "Tools:",
+];
+
 fn help(program: &Path, names: &[&str]) -> String {
     // The output must not depend on the user's environment or the terminal's width.
     let mut command = Command::new(program);
@@ -25,10 +35,12 @@ fn add(page: &mut String, seen: &mut HashSet<String>, program: &Path, names: &[&
     let level = if names.is_empty() { "##" } else { "###" };
     let title = [&[name], names].concat().join(" ");
     *page += &format!("\n{level} {title}\n\n```text\n{}\n```\n", new.join("\n\n"));
-    let (_, commands) = help.split_once("\nCommands:\n").unwrap_or_default();
-    let commands = commands
-        .lines()
-        .take_while(|line| !line.is_empty())
+    let lists = help.split("\n\n").filter_map(|part| {
+        let (title, list) = part.split_once('\n')?;
+        TITLES.contains(&title).then_some(list)
+    });
+    let commands = lists
+        .flat_map(str::lines)
         .filter_map(|line| line.strip_prefix("  ")?.split(' ').next());
     for command in commands.filter(|name| !name.is_empty() && *name != "help") {
         add(page, seen, program, &[names, &[command]].concat());

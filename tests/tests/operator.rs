@@ -53,6 +53,12 @@ async fn status_exit_code_reports_how_many_nodes_may_be_lost() {
     let json = ["status", "--output", "json"];
     let no_quorum = ["\"condition\": \"no_quorum\""];
     cluster.until_shown(&json, 2, &no_quorum).await;
+    let yaml = ["status", "--output", "yaml"];
+    let no_quorum = ["  condition: no_quorum"];
+    cluster.until_shown(&yaml, 2, &no_quorum).await;
+    let list = ["members", "list"];
+    cluster.until_shown(&list, 0, &["ROLE", "no answer"]).await;
+    assert_eq!(cluster.ctl(&["members", "list", "-o", "name"]), "1\n2\n3\n");
 
     for id in cluster.ids() {
         cluster.kill_9(id);
@@ -216,6 +222,83 @@ async fn without_a_quorum_lists_show_the_local_state() {
         took = took.min(begun.elapsed());
     }
     assert!(took < Duration::from_secs(1), "{took:?}");
+
+    let capacity = ["capacity", "--timeout", "4"];
+    let reasons = [
+        "; trying for 2 s more",
+        "no quorum: node 1 answers, nodes 2 and 3 do not; `--local` shows the state of node 1",
+        "Connection refused",
+    ];
+    cluster.until_shown(&capacity, 2, &reasons).await;
+}
+
+#[tokio::test]
+async fn wrong_endpoints_end_at_once_with_a_reason() {
+    let cluster = Cluster::start(1).await.unwrap();
+    let place = cluster.place(1);
+    let tls = format!("https://{}", place.admin());
+    for (endpoint, code, reason) in [
+        (
+            "unix:/nope,unix:/none",
+            2,
+            "unix:/nope: there is no such socket; unix:/none: there is",
+        ),
+        ("unix:/nope", 2, "Is placementd running on this machine"),
+        (
+            &*place.api(),
+            1,
+            "is the REST API. placementctl needs the admin listener",
+        ),
+        (&*place.peer(), 1, "This is the port for other nodes"),
+        (&*tls, 2, "this port does not speak TLS: use http://"),
+        (
+            "placement",
+            64,
+            "'--endpoint <ENDPOINT>': expected host:port, the port is missing",
+        ),
+    ] {
+        let begun = Instant::now();
+        let (found, _, error) = ctl(&cluster, &["--endpoint", endpoint, "status"]);
+        assert_eq!(found, code, "{endpoint}: {error}");
+        assert!(error.contains(reason), "{endpoint}: {error}");
+        assert!(
+            begun.elapsed() < Duration::from_secs(5),
+            "{endpoint}: {error}"
+        );
+        for word in ["client error", "os error", "InvalidContentType"] {
+            assert!(!error.contains(word), "{endpoint}: {error}");
+        }
+    }
+    let missing = ["--endpoint", &tls, "--cacert", "/nope", "status"];
+    let (code, _, error) = ctl(&cluster, &missing);
+    assert_eq!(code, 2, "{error}");
+    assert!(
+        error.ends_with("/nope: No such file or directory\n"),
+        "{error}"
+    );
+}
+
+#[test]
+fn usage_errors_have_their_own_exit_code() {
+    for (line, code) in [
+        ("stauts", 64),
+        ("status -o xml", 64),
+        ("status --timeout soon", 64),
+        ("capacity --as-of tomorrow", 64),
+        ("join-token create --ttl 1w", 64),
+        ("api GET traits", 64),
+        ("", 64),
+        ("--help", 0),
+        ("help flags", 0),
+        ("flags", 0),
+        ("--version", 0),
+    ] {
+        let mut placementctl = Command::new(binaries::placementctl().unwrap());
+        placementctl.args(["--endpoint", "127.0.0.1:1", "--timeout", "0.1"]);
+        let output = placementctl.args(line.split_whitespace()).output().unwrap();
+        let (found, _, error) = texts(&output);
+        assert_eq!(found, code, "{line}: {error}");
+    }
 }
 
 #[test]
@@ -225,10 +308,10 @@ fn ordinary_errors_are_one_line_despite_rust_backtrace() {
     placementctl.args(["transfer-leader"]);
     let mut placementd = Command::new(binaries::placementd().unwrap());
     placementd.args(["--config", "/nowhere/placementd.toml"]);
-    for mut command in [placementctl, placementd] {
+    for (mut command, expected) in [(placementctl, 2), (placementd, 1)] {
         let output = command.env("RUST_BACKTRACE", "full").output().unwrap();
         let (code, _, error) = texts(&output);
-        assert_eq!(code, 1, "{error}");
+        assert_eq!(code, expected, "{error}");
         assert_eq!(error.lines().count(), 1, "{error}");
         assert!(error.starts_with("placementctl: ") || error.starts_with("placementd: "));
     }
@@ -379,4 +462,13 @@ async fn truncated_output_says_that_there_is_more() {
         assert!(shown.contains(words), "{list}: {shown}");
         assert_eq!(warning(all), "", "{list}");
     }
+    let unknown = ["providers", "list", "--columns", "nme"];
+    let (code, _, error) = ctl(&cluster, &unknown);
+    assert!(code == 64 && error.contains("no column \"nme\""), "{error}");
+    let top = cluster.ctl(&["top", "--once", "--interval", "0.5s"]);
+    for words in ["healthy: 1 of 1", "REQUESTS/S", "node-1", "VCPU", " %  "] {
+        assert!(top.contains(words), "{words}: {top}");
+    }
+    let (code, _, error) = ctl(&cluster, &["top"]);
+    assert!(code == 64 && error.contains("--once"), "{error}");
 }

@@ -2,7 +2,6 @@
 
 use std::path::PathBuf;
 
-use anyhow::ensure;
 use clap::Args;
 use http::Method;
 use placement_client::ApiRequest;
@@ -10,7 +9,7 @@ use serde_json::Value;
 
 use crate::content::Content;
 use crate::files::read;
-use crate::render::NO_ROWS;
+use crate::render::{Misuse, NO_ROWS};
 
 #[derive(Args)]
 pub(crate) struct ApiArgs {
@@ -27,10 +26,9 @@ pub(crate) struct ApiArgs {
 
 pub(crate) async fn send(content: &Content, args: ApiArgs) -> anyhow::Result<String> {
     let path = &args.path;
-    ensure!(
-        path.starts_with('/'),
-        "the path {path:?} must begin with a slash"
-    );
+    if !path.starts_with('/') {
+        return Err(Misuse(format!("the path {path:?} must begin with a slash")).into());
+    }
     let mut request = ApiRequest::new(Method::from_bytes(args.method.as_bytes())?, path);
     if let Some(file) = args.data {
         let body = read(&file)?;

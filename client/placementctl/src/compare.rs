@@ -20,7 +20,7 @@ use uuid::Uuid;
 
 use crate::backup::{PROGRESS_AFTER, PROGRESS_EVERY};
 use crate::difference::{difference, has_time, normal};
-use crate::render::is_printed;
+use crate::render::{Misuse, is_printed};
 
 /// Number of paths requested at a time.
 const AT_ONCE: usize = 16;
@@ -62,7 +62,7 @@ pub(crate) struct CompareArgs {
 pub(crate) async fn run(client: &Client, args: CompareArgs) -> anyhow::Result<ExitCode> {
     let service = |name, url: &str| {
         let client = service(client, url, &args.token)
-            .with_context(|| format!("{url:?} is not a valid service URL"))?;
+            .map_err(|error| Misuse(format!("{url:?} is not a valid service URL: {error:#}")))?;
         let name = format!("{name} ({url})");
         anyhow::Ok(Service { name, client })
     };

@@ -17,6 +17,7 @@ mod events;
 mod explain;
 mod files;
 mod held;
+mod help;
 mod join_tokens;
 mod manual;
 mod members;
@@ -32,6 +33,7 @@ mod sql;
 mod status;
 mod survey;
 mod tls;
+mod top;
 mod topology;
 mod usages;
 mod verbs;
@@ -41,20 +43,29 @@ mod what_if;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use anyhow::Context;
-use bundle::DebugAction;
-use clap::{Parser, Subcommand};
+use clap::{FromArgMatches, Parser, Subcommand};
 use clap_complete::Shell;
 use join_tokens::{JoinTokenAction, ReplaceNode};
 use members::MembersAction;
 use named::Named;
 use partitions::PartitionsAction;
-use placement_client::{Admin, BackupError, Client, Error, InitialMembers, Trust};
-use render::{Output, warn};
-use survey::NO_QUORUM;
+use placement_client::{
+    Admin, ApiError, ApiRequest, BackupError, Client, Endpoint, Error, InitialMembers, Obstacle,
+    Trust,
+};
+use placement_wire::upstream::Versions;
+use placement_words::{Condition, Health, nodes};
+use render::{Misuse, Output, print, warn};
+use survey::{NO_QUORUM, survey};
 use tls::TlsAction;
+
+/// Exit code of a wrong command line (`EX_USAGE` of sysexits.h).
+const USAGE: u8 = 64;
+/// Timeout of each request that finds the cause of an error.
+const DIAGNOSIS_LIMIT: Duration = Duration::from_secs(3);
 
 /// Inspect and operate a placementd cluster through the admin listener of any node.
 #[derive(Parser)]
@@ -68,13 +79,20 @@ struct Command {
         global = true,
         env = "PLACEMENTCTL_ENDPOINT",
         value_delimiter = ',',
+        value_parser = endpoint,
         default_value = "unix:/var/lib/placementd/admin.sock"
     )]
-    endpoint: Vec<String>,
+    endpoint: Vec<Endpoint>,
 
-    /// How long to retry a request, in seconds. Also the time limit of each attempt.
-    #[arg(long, global = true, value_name = "SECONDS", default_value_t = 15.0)]
-    timeout: f64,
+    /// How long to retry a request. Also the time limit of each attempt.
+    #[arg(
+        long,
+        global = true,
+        value_name = "DURATION",
+        default_value = "15s",
+        value_parser = moment::duration
+    )]
+    timeout: Duration,
 
     /// PEM file with the certificate authorities of the cluster, for https.
     #[arg(long, global = true, value_name = "FILE", env = "PLACEMENTCTL_CACERT")]
@@ -106,14 +124,20 @@ struct Command {
 
 #[derive(Subcommand)]
 enum Action {
-    /// Show the status of every member: role, version, readiness, log indexes, lag behind the
-    /// leader, disk usage.
+    /// Show the health of the cluster and the status of each member.
     #[command(
         after_help = "Exit codes: 0 = all members are healthy; 1 = the cluster works but is degraded; \
                             2 = there is no quorum, or no node answers."
     )]
     Status(Output),
-    /// Show which failures the cluster tolerates, and the latency of reads and writes at each site.
+    /// Show a live view of members, requests and capacity.
+    ///
+    /// Requests are those of the REST API, without those of operators. The fullest resource classes
+    /// come first. End with Ctrl-C.
+    Top(top::TopArgs),
+    /// Show the failures that the cluster tolerates, and latencies.
+    ///
+    /// Latencies are those of reads and writes at each site.
     #[command(
         after_help = "Exits with 1 if the cluster does not tolerate the failure (`node`, `zone` or `region`) in the queried \
                       node's setting `[cluster] survive`. A member that does not answer counts as failed."
@@ -121,75 +145,106 @@ enum Action {
     Topology(Output),
     #[command(flatten)]
     Content(verbs::Verb),
-    /// Form a new cluster, once, from nodes that run without `initial_members` and do not belong to
-    /// a cluster yet.
+    /// Form a new cluster, once.
+    ///
+    /// Its nodes run without `initial_members` and do not belong to a cluster yet.
     Init {
         /// Number and peer listener of an initial member. Repeat this option for each member.
         /// Without it, the node at the first endpoint that answers forms a cluster of one member.
         #[arg(long = "member", value_name = "ID=HOST:PORT", value_parser = founder)]
         members: Vec<(u64, String)>,
     },
-    /// Change the cluster membership.
+    /// List, promote, demote and remove members.
     #[command(subcommand)]
     Members(MembersAction),
-    /// Manage join tokens. A node needs a token to join the cluster.
+    /// Create, list and revoke tokens, with which nodes join.
     #[command(subcommand)]
     JoinToken(JoinTokenAction),
-    /// Replace a node that lost its data by a new node with the same name and a new number. Creates
-    /// a join token and prints the commands to run on the new machine. Once the new node has caught
-    /// up, it takes over the role of the old node (voter or learner), and the old node is removed.
+    /// Replace a node that lost its data by a new node.
+    ///
+    /// The new node gets the name of the old node and a new number. The command creates a join token
+    /// and prints the steps for the new machine. A token that an earlier call created for the same
+    /// node becomes invalid. Once the new node has caught up, it takes over the role of the old node
+    /// (voter or learner), and the old node is removed.
     Replace(ReplaceNode),
-    /// Manage partitions: independent clouds that share one cluster. Lists them by default.
+    /// Manage partitions: independent clouds in one cluster.
+    ///
+    /// Lists them by default.
     Partitions {
         #[command(subcommand)]
         action: Option<PartitionsAction>,
         #[command(flatten)]
         output: Output,
     },
-    /// Transfer leadership to another node. Without --to, the leader chooses a voter.
+    /// Transfer leadership to another node.
+    ///
+    /// Without --to, the leader chooses a voter.
     TransferLeader {
         /// New leader, by number or name. It must have caught up, and the current leader must be
         /// able to reach it.
         #[arg(long, value_name = "NODE")]
         to: Option<Named>,
     },
-    /// Prepare a node for a stop. Its `/readyz` returns 503, so that load balancers use other
-    /// nodes, and it transfers leadership to another node. It still answers requests.
+    /// Prepare a node for a stop.
+    ///
+    /// Its `/readyz` returns 503, so that load balancers use other nodes, and it transfers
+    /// leadership to another node. It still answers requests.
     Drain(drain::DrainArgs),
-    /// Revert `drain`: `/readyz` returns 200 again as soon as the node is ready.
+    /// Revert `drain`.
+    ///
+    /// `/readyz` returns 200 again as soon as the node is ready.
     Undrain(drain::DrainArgs),
-    /// Verify the state of each member, one member after the other, and compare the states.
+    /// Verify and compare the states of the members.
+    ///
+    /// The members verify their states one after the other.
     #[command(
         after_help = "Exit codes: 0 = no problem was found; 1 = a check failed; 2 = no check failed, but a \
                       member could not be checked. Notices do not affect the exit code. During the check a member \
                       needs additional memory of the size of its state."
     )]
-    Check,
-    /// Read all data of two Placement services and print the differences. Each service is a
-    /// placementd cluster or openstack-placement. `--endpoint` is not used.
+    Check(Output),
+    /// Compare the data of two Placement services.
+    ///
+    /// Reads all data and prints the differences. Each service is a placementd cluster or
+    /// openstack-placement. `--endpoint` is not used.
     #[command(
         after_help = "Exit codes: 0 = no differences; 1 = differences; 2 = a service cannot be read. Data that differs is \
                       read a second time, and is reported only if it still differs."
     )]
     Compare(compare::CompareArgs),
-    /// Collect data for the analysis of an incident.
-    #[command(subcommand)]
-    Debug(DebugAction),
-    /// Compact the Raft log of the node at the first endpoint that answers: flush its state to disk
-    /// and delete the log entries that this state includes. This is not a backup.
+    /// Collect diagnostics of all nodes in one archive.
+    ///
+    /// The archive has the status, topology, logs, metrics, settings without secrets, checks and
+    /// recent searches.
+    #[command(
+        after_help = "Each node has `--timeout` to answer; the archive names the nodes that do not. A line that looks \
+                      like a secret is masked: its line number and the kind of secret are shown instead. Exit codes: \
+                      0 = success; 1 = something was masked, or the file could not be written; 2 = no node answers. \
+                      The nodes verify their states one after the other; during the check a node needs additional \
+                      memory of the size of its state."
+    )]
+    SupportBundle(bundle::BundleArgs),
+    /// Compact the Raft log of one node. This is not a backup.
+    ///
+    /// The node at the first endpoint that answers flushes its state to disk, and deletes the log
+    /// entries that this state includes.
     Compact,
-    /// Serve the read-only web pages of the cluster to a browser on this machine. Prints the
-    /// address to open, which works once.
+    /// Serve read-only web pages to a browser on this machine.
+    ///
+    /// Prints the address to open, which works once.
     Web(web::WebArgs),
-    /// Create the certificate authority of a cluster, and create or renew certificates.
+    /// Create, renew and show certificates.
     #[command(subcommand)]
     Tls(TlsAction),
     /// Print the completion script for a shell.
     Completion { shell: Shell },
     /// Write the manual pages to a directory.
     Man { directory: PathBuf },
-    /// Take a backup of the running cluster. It includes every write that was acknowledged before
-    /// the command started.
+    /// Explain the flags that many commands accept.
+    Flags,
+    /// Take a backup of the running cluster.
+    ///
+    /// It includes every write that was acknowledged before the command started.
     #[command(
         after_help = "`placementd restore` forms a new cluster from a backup. Exit codes: 0 = success; \
                             1 = the file cannot be written; 2 = no node sent a complete backup. \
@@ -198,24 +253,35 @@ enum Action {
     Backup {
         /// File to create; it must not exist. `-` writes to standard output.
         file: PathBuf,
+        #[command(flatten)]
+        output: Output,
     },
 }
 
 /// Prints errors without a backtrace, regardless of `RUST_BACKTRACE`.
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> ExitCode {
-    let command = Command::parse();
-    let is_read = matches!(
-        command.action,
-        Action::Status(_) | Action::Content(_) | Action::Debug(_) | Action::Backup { .. }
-    );
+    let matches = help::command().try_get_matches();
+    let command = match matches.and_then(|matches| Command::from_arg_matches(&matches)) {
+        Ok(command) => command,
+        Err(refused) => {
+            // A closed pipe, as by `head`, is not an error.
+            drop(refused.print());
+            return ExitCode::from(if refused.use_stderr() { USAGE } else { 0 });
+        }
+    };
     let is_comparison = matches!(command.action, Action::Compare(_));
     match run(command).await {
         Ok(code) => code,
         Err(error) => {
-            warn(&format!("{error:#}"));
-            let is_silence = is_comparison || is_read && is_unanswered(&error);
-            ExitCode::from(if is_silence { NO_QUORUM } else { 1 })
+            warn(&sentence(&error));
+            ExitCode::from(if error.is::<Misuse>() {
+                USAGE
+            } else if is_comparison || is_unanswered(&error) {
+                NO_QUORUM
+            } else {
+                1
+            })
         }
     }
 }
@@ -224,46 +290,87 @@ async fn main() -> ExitCode {
 fn is_unanswered(error: &anyhow::Error) -> bool {
     matches!(
         error.downcast_ref(),
-        Some(Error::Unreachable(_) | Error::Unavailable(_) | Error::NothingCommitted { .. })
+        Some(Error::Unreachable { .. } | Error::Unavailable(_) | Error::NothingCommitted { .. })
     ) || matches!(error.downcast_ref(), Some(BackupError::NotReceived(_)))
 }
 
+/// The error with its causes. The status of a refused request is omitted: the message of the node
+/// says more.
+fn sentence(error: &anyhow::Error) -> String {
+    let part = |cause: &(dyn std::error::Error + 'static)| match cause.downcast_ref() {
+        Some(Error::Refused(refused)) if refused.status.is_client_error() => message(refused),
+        _ => cause.to_string(),
+    };
+    error.chain().map(part).collect::<Vec<_>>().join(": ")
+}
+
+fn message(refused: &ApiError) -> String {
+    match (refused.message(), &refused.request_id) {
+        ("", _) => refused.to_string(),
+        (message, Some(id)) => format!("{message} (request {id})"),
+        (message, None) => message.to_owned(),
+    }
+}
+
 async fn run(command: Command) -> anyhow::Result<ExitCode> {
-    let timeout = Duration::try_from_secs_f64(command.timeout)
-        .context("--timeout must be a number of seconds, such as 15")?;
     match command.action {
         Action::Tls(action) => tls::run(action)?,
         Action::Completion { shell } => manual::complete(shell)?,
         Action::Man { directory } => manual::write(&directory)?,
-        _ => return ask(command, timeout).await,
+        Action::Flags => print(&help::flags())?,
+        _ => return ask(command).await,
     }
     Ok(ExitCode::SUCCESS)
 }
 
 /// Runs the commands that talk to a node.
-async fn ask(command: Command, timeout: Duration) -> anyhow::Result<ExitCode> {
+async fn ask(command: Command) -> anyhow::Result<ExitCode> {
     let trust = Trust {
         ca_file: command.cacert,
         certificate: command.cert.zip(command.key),
     };
-    let client = Client::trusting(&command.endpoint, trust.clone())?
+    let timeout = command.timeout;
+    let endpoints = command.endpoint.iter().map(Endpoint::to_string);
+    let has_noticed = AtomicBool::new(false);
+    let client = Client::trusting(endpoints, trust.clone())?
         .with_patience(timeout)
-        .with_attempt_timeout(timeout);
-    if let Action::Compare(args) = command.action {
-        return compare::run(&client, args).await;
-    }
-    let endpoints = client.endpoints().to_vec();
-    let admin = Admin::new(client.clone());
+        .with_attempt_timeout(timeout)
+        .with_notice(move |notice| {
+            if !has_noticed.swap(true, Ordering::Relaxed) {
+                warn(notice);
+            }
+        });
+    let can_be_local = matches!(command.action, Action::Content(_));
     match command.action {
+        Action::Compare(args) => compare::run(&client, args).await,
+        action => match act(&client, &trust, action, timeout).await {
+            Err(error) => Err(diagnosed(error, &client, can_be_local).await),
+            done => done,
+        },
+    }
+}
+
+async fn act(
+    client: &Client,
+    trust: &Trust,
+    action: Action,
+    timeout: Duration,
+) -> anyhow::Result<ExitCode> {
+    let endpoints = client.endpoints();
+    let admin = Admin::new(client.clone());
+    match action {
         Action::Status(output) => return status::show(&admin, &output, timeout).await,
+        Action::Top(args) => top::show(&admin, &args, timeout).await?,
         Action::Topology(output) => return topology::show(&admin, &output).await,
         Action::Content(verb) => return verbs::run(admin, verb, timeout).await,
-        Action::Backup { file } => backup::take(&endpoints, &trust, &file, timeout).await?,
+        Action::Backup { file, output } => {
+            backup::take(endpoints, trust, &file, &output, timeout).await?;
+        }
         Action::Init { members } => {
             let members = members.into_iter().collect();
             init(&admin, &InitialMembers { members }).await?;
         }
-        Action::Members(action) => members::change(&admin, action, timeout).await?,
+        Action::Members(action) => members::run(&admin, action, timeout).await?,
         Action::JoinToken(action) => join_tokens::run(&admin, action).await?,
         Action::Replace(action) => join_tokens::replace(&admin, action).await?,
         Action::Partitions { action, output } => partitions::run(&admin, action, &output).await?,
@@ -273,19 +380,136 @@ async fn ask(command: Command, timeout: Duration) -> anyhow::Result<ExitCode> {
         }
         Action::Drain(args) => drain::drain(&admin, &args, timeout).await?,
         Action::Undrain(args) => drain::undrain(&admin, &args, timeout).await?,
-        Action::Web(args) => web::serve(&client, args).await?,
-        Action::Debug(DebugAction::Bundle(args)) => {
-            let made = bundle::make(&client, args, timeout);
+        Action::Web(args) => web::serve(client, args).await?,
+        Action::SupportBundle(args) => {
+            let made = bundle::make(client, args, timeout);
             return files::unless_interrupted(made, "no bundle was written").await;
         }
-        Action::Check => return check::run(&admin, timeout).await,
-        Action::Tls(_) | Action::Completion { .. } | Action::Man { .. } | Action::Compare(_) => {}
+        Action::Check(output) => return check::run(&admin, &output, timeout).await,
         Action::Compact => {
             admin.compact().await?;
-            println!("the log is compacted; this is not a backup");
+            println!("the log is compacted: this is not a backup");
         }
+        Action::Tls(_)
+        | Action::Completion { .. }
+        | Action::Man { .. }
+        | Action::Flags
+        | Action::Compare(_) => {}
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// The error with its cause and with advice, as far as the nodes and the endpoints show them.
+async fn diagnosed(error: anyhow::Error, client: &Client, can_be_local: bool) -> anyhow::Error {
+    let found = match error.downcast_ref() {
+        Some(Error::Unreachable { obstacles, .. }) if !obstacles.is_empty() => {
+            obstacles.iter().find_map(advice)
+        }
+        Some(
+            Error::Unreachable { .. } | Error::Unavailable(_) | Error::NothingCommitted { .. },
+        ) => without_quorum(client, can_be_local).await,
+        Some(Error::Refused(refused)) if has_no_admin_route(refused) => rest_api(client).await,
+        _ => None,
+    };
+    let Some(found) = found else {
+        return error;
+    };
+    match error.downcast() {
+        Ok(Error::Unreachable { reason, obstacles }) if !obstacles.is_empty() => {
+            let reason = format!("{reason}. {found}");
+            Error::Unreachable { reason, obstacles }.into()
+        }
+        Ok(Error::Unreachable { reason, .. } | Error::Unavailable(reason)) => {
+            Error::Unavailable(format!("{found} ({reason})")).into()
+        }
+        Ok(Error::NothingCommitted { reason }) => {
+            let reason = format!("{found} ({reason})");
+            Error::NothingCommitted { reason }.into()
+        }
+        _ => anyhow::Error::msg(found),
+    }
+}
+
+/// What to do about an obstacle.
+fn advice(obstacle: &Obstacle) -> Option<String> {
+    let advice = match obstacle {
+        Obstacle::NoSocket => {
+            "Is placementd running on this machine, and does it use another data_dir? --endpoint or \
+             PLACEMENTCTL_ENDPOINT selects its socket"
+        }
+        Obstacle::SocketDenied => {
+            "Only the user of placementd may open it: sudo -u placement placementctl …"
+        }
+        Obstacle::UnknownAuthority => "--cacert selects the authorities of the cluster",
+        Obstacle::ClientCertificate => "--cert and --key select an operator's certificate",
+        _ => return None,
+    };
+    Some(advice.to_owned())
+}
+
+/// Which nodes answer, if there is no quorum.
+async fn without_quorum(client: &Client, can_be_local: bool) -> Option<String> {
+    let client = client.clone().with_patience(Duration::ZERO);
+    let admin = Admin::new(client.with_attempt_timeout(DIAGNOSIS_LIMIT));
+    let found = survey(&admin, DIAGNOSIS_LIMIT).await.ok()?;
+    let health = Health::from_survey(&found);
+    if health.condition != Condition::NoQuorum || health.voters == 0 {
+        return None;
+    }
+    let ids = |answers: bool| -> Vec<u64> {
+        let members = found.members.iter();
+        let chosen = members.filter(|(_, status)| status.is_some() == answers);
+        chosen.map(|(member, _)| member.id).collect()
+    };
+    let say = |ids: &[u64], one: &str, many: &str| match ids.len() {
+        1 => format!("{} {one}", nodes(ids)),
+        _ => format!("{} {many}", nodes(ids)),
+    };
+    let (answering, silent) = (ids(true), ids(false));
+    let mut text = "no quorum: ".to_owned();
+    if !answering.is_empty() {
+        text += &say(&answering, "answers", "answer");
+    }
+    if !silent.is_empty() {
+        text += if answering.is_empty() { "" } else { ", " };
+        text += &say(&silent, "does not", "do not");
+    }
+    if can_be_local && let [first, ..] = &answering[..] {
+        text += &format!("; `--local` shows the state of node {first}");
+    }
+    Some(text)
+}
+
+/// Whether the node may have refused the request because it has no routes for operators.
+fn has_no_admin_route(refused: &ApiError) -> bool {
+    refused.status == http::StatusCode::UNAUTHORIZED
+        || refused.message() == "The resource could not be found."
+}
+
+/// Names the first endpoint that is the REST API of a node, or another service of Placement.
+async fn rest_api(client: &Client) -> Option<String> {
+    for endpoint in client.endpoints() {
+        let one = client.for_endpoint(&endpoint.to_string()).ok()?;
+        let one = one.with_attempt_timeout(DIAGNOSIS_LIMIT);
+        let answer = one.request_once(ApiRequest::get("/")).await;
+        let versions = answer
+            .ok()
+            .and_then(|answer| answer.json::<Versions>().ok());
+        if versions.is_some_and(|versions| !versions.versions.is_empty()) {
+            return Some(format!(
+                "{endpoint} is the REST API. placementctl needs the admin listener of a node, which is admin.sock in \
+                 its data directory, or [admin] listen"
+            ));
+        }
+    }
+    None
+}
+
+fn endpoint(text: &str) -> Result<Endpoint, String> {
+    text.parse::<Endpoint>().map_err(|error| match error {
+        Error::BadEndpoint { reason, .. } => reason,
+        error => error.to_string(),
+    })
 }
 
 fn founder(text: &str) -> Result<(u64, String), String> {
@@ -305,11 +529,14 @@ async fn init(admin: &Admin, new: &InitialMembers) -> anyhow::Result<()> {
     } else {
         new.members.keys().map(u64::to_string).collect()
     };
-    let named = ids.join(", ");
-    println!("cluster {cluster} is formed with members {named}");
-    if ids.len() == 1 {
-        println!("it tolerates no failure; add nodes with `placementctl join-token create`");
-    }
+    let advice = match ids.len() {
+        1 => ": it tolerates no failure; add nodes with `placementctl join-token create`",
+        _ => "",
+    };
+    println!(
+        "cluster {cluster} is formed with members {}{advice}",
+        ids.join(", ")
+    );
     Ok(())
 }
 
@@ -336,7 +563,12 @@ mod tests {
             "providers list --as-of 7.12",
             "partitions -o json",
             "api GET /traits",
-            "debug bundle --output here.tar.gz",
+            "support-bundle here.tar.gz",
+            "members list -o wide",
+            "join-token create --ttl 30m -o json",
+            "status --timeout 0.5",
+            "top --once --interval 10s",
+            "tls show a.pem -o yaml",
             "compare http://old:8778/placement unix:/var/lib/placementd/admin.sock",
         ] {
             let words = ["placementctl"].into_iter().chain(line.split(' '));
@@ -347,6 +579,10 @@ mod tests {
         for line in [
             "drain node-1 --local",
             "init -o json",
+            "status --endpoint foo",
+            "status --timeout soon",
+            "capacity --as-of tomorrow",
+            "join-token create --ttl 1w",
             "drain node-1 --as-of 7.12",
             "api PATCH /traits",
             "consumers audit --plan plan",

@@ -26,37 +26,52 @@ pub(crate) struct VerbArgs<T: Args> {
 pub(crate) enum Verb {
     /// Inspect resource providers: inventories, usage and consumers.
     Providers(VerbArgs<providers::ProvidersArgs>),
-    /// Inspect consumers, such as instances and migrations, and their allocations. Find and release
-    /// leaked allocations.
+    /// Inspect consumers and their allocations; find leaked ones.
+    ///
+    /// Consumers are instances and migrations, for example.
     Consumers(VerbArgs<consumers::ConsumersArgs>),
-    /// Show total, used and free capacity, summed over all providers, and the largest amount that
-    /// one request can get from one provider.
+    /// Show total, used and free capacity.
+    ///
+    /// Amounts are summed over all providers. LARGEST FREE is the largest amount that one request
+    /// can get from one provider.
     Capacity(VerbArgs<capacity::CapacityArgs>),
-    /// Show the usage of each project. Without --project, the command reads all consumers, which
-    /// takes some time in a large cloud.
+    /// Show the usage of each project.
+    ///
+    /// Without --project, the command reads all consumers, which takes some time in a large cloud.
     Usages(VerbArgs<usages::UsagesArgs>),
     /// List the allocation candidates of a query.
     Candidates(VerbArgs<candidates::CandidatesArgs>),
-    /// Show why a query has no or few allocation candidates: how many provider trees remain after
-    /// each condition, which conditions could be relaxed, and which trees nearly fit.
+    /// Show why a query has no or few allocation candidates.
+    ///
+    /// The output has the number of provider trees that remain after each condition, conditions that
+    /// could be relaxed, and trees that nearly fit.
     Explain(VerbArgs<explain::ExplainArgs>),
-    /// List recent searches for allocation candidates from all nodes, newest first.
+    /// List recent searches for candidates, newest first.
+    ///
+    /// The searches are those of all nodes.
     Searches(VerbArgs<searches::SearchesArgs>),
-    /// Print changes as they happen. After a connection failure, the command resumes at another
-    /// node.
+    /// Print changes as they happen.
+    ///
+    /// After a connection failure, the command resumes at another node.
     #[command(
         after_help = "-o jsonl prints the lines of `GET /placementd/v1/events`. Each batch ends with a `progress` line, \
                       which contains a token for --after. A `reset` line means that earlier changes are no longer \
                       available; a snapshot of the content follows."
     )]
     Watch(VerbArgs<watch::WatchArgs>),
-    /// List past changes, newest first, as far back as the nodes retain them.
+    /// List past changes, newest first.
+    ///
+    /// The list goes as far back as the nodes retain changes.
     History(VerbArgs<changes::Filters>),
-    /// Print the whole content of a partition at one point in time, as JSON lines. The last line
-    /// contains the token for `watch --after`.
+    /// Print the whole content of a partition as JSON lines.
+    ///
+    /// The content is that of one point in time. The last line contains the token for `watch
+    /// --after`.
     Bulk(VerbArgs<changes::Filters>),
-    /// Print changes as SQL statements that keep an openstack-placement 16.0.0 database up to date,
-    /// after `placementd export` has filled it.
+    /// Print changes as SQL for a database of openstack-placement.
+    ///
+    /// The statements keep a database of version 16.0.0 up to date, after `placementd export` has
+    /// filled it.
     #[command(
         after_help = "Pipe the output to the client of the database. Each change is one transaction, which also advances the token \
                       in the table `placementd_position`. After a failure of either program, restart both and pass \
@@ -64,9 +79,13 @@ pub(crate) enum Verb {
                       no longer available."
     )]
     Events(VerbArgs<events::EventsArgs>),
-    /// Show how the cluster would answer after some changes, without applying them.
+    /// Show how the cluster would answer after some changes.
+    ///
+    /// The changes are not applied.
     WhatIf(VerbArgs<what_if::WhatIfArgs>),
-    /// Send any request to the REST API, and print the body of the response unchanged.
+    /// Send any request to the REST API.
+    ///
+    /// Prints the body of the response unchanged.
     Api(VerbArgs<api::ApiArgs>),
 }
 

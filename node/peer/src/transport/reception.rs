@@ -12,6 +12,7 @@ use placement_base::net::{BoxStream, Listener};
 use placement_base::newest_connections::NewestConnections;
 use placement_base::record;
 use placement_base::tasks::Tasks;
+use tokio::io::AsyncWriteExt;
 use tokio::sync::Semaphore;
 use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
@@ -163,7 +164,7 @@ impl Reception {
             }
         };
         let mut buffer = BytesMut::new();
-        let first = read_frame(&mut stream, &mut buffer, UNWELCOMED_BYTES_MAX).await;
+        let first = first_frame(&mut stream, &mut buffer).await;
         let hello = match first.inspect_err(|error| self.damage.note(0, error))? {
             Some(frame) if frame.kind == Kind::Hello => record::decode::<Hello>(&frame.body)?,
             _ => return Err(io::Error::other("the first message is not a hello")),
@@ -269,10 +270,28 @@ impl Reception {
     }
 }
 
+/// Reads the first message. An HTTP request is an error, but it gets an answer: an operator may take
+/// this port for another one.
+async fn first_frame(stream: &mut BoxStream, buffer: &mut BytesMut) -> io::Result<Option<Frame>> {
+    let first = read_frame(stream, buffer, UNWELCOMED_BYTES_MAX).await;
+    if first.is_err() && METHODS.iter().any(|method| buffer.starts_with(method)) {
+        stream.write_all(NOT_HTTP).await?;
+        stream.flush().await?;
+    }
+    first
+}
+
+/// Beginnings of HTTP requests.
+const METHODS: [&[u8]; 5] = [b"GET ", b"HEAD ", b"PUT ", b"POST ", b"DELETE "];
+const NOT_HTTP: &[u8] =
+    b"HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain\r\nConnection: close\r\n\
+    Content-Length: 113\r\n\r\nThis is the port for other nodes. Operators use admin.sock in the data directory, \
+    or the address [admin] listen.\n";
+
 /// Refuses the hello of a node that does not use TLS; other messages are not answered.
 async fn answer_plain(mut stream: BoxStream) -> io::Result<()> {
     let mut buffer = BytesMut::new();
-    let first = read_frame(&mut stream, &mut buffer, UNWELCOMED_BYTES_MAX).await?;
+    let first = first_frame(&mut stream, &mut buffer).await?;
     if first.is_some_and(|frame| frame.kind == Kind::Hello) {
         let denied = Denied::Refused(TLS_ONLY.to_owned());
         let refusal = record::encode_named(&denied.failure());

@@ -441,6 +441,27 @@ async fn connection_of_a_removed_node_is_refused_and_closed() {
 }
 
 #[tokio::test]
+async fn http_request_gets_an_answer_that_names_the_port() {
+    let (follower, tasks) = (Arc::<Follower>::default(), Tasks::on_current_runtime());
+    let (mut near, far) = tokio::io::duplex(1 << 16);
+    receive(&follower, far, &tasks);
+    let request = b"GET /v1/status HTTP/1.1\r\nhost: 10.0.0.1:18779\r\n\r\n";
+    near.write_all(request).await.unwrap();
+    let mut answer = String::new();
+    near.read_to_string(&mut answer).await.unwrap();
+    let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+    assert!(head.starts_with("HTTP/1.1 400 "), "{head}");
+    assert!(
+        head.ends_with(&format!("\r\nContent-Length: {}", body.len())),
+        "{head}"
+    );
+    assert!(
+        body.starts_with("This is the port for other nodes."),
+        "{body}"
+    );
+}
+
+#[tokio::test]
 async fn damaged_frame_closes_the_connection_unread() {
     let (follower, tasks) = (Arc::<Follower>::default(), Tasks::on_current_runtime());
     let body = append(RecordVersion::NEWEST, 0);

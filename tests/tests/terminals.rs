@@ -55,6 +55,7 @@ async fn names_cannot_control_a_terminal_in_any_format() {
         "providers list",
         "providers list -o wide",
         "providers list -o csv",
+        "providers list -o yaml",
         "providers list -o name",
         "api GET /resource_providers",
         "bulk --kind provider",

@@ -5,7 +5,7 @@ use std::io::Write;
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::Path;
 
-use anyhow::{Context, bail};
+use anyhow::{Context, anyhow, bail};
 use tempfile::NamedTempFile;
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -66,8 +66,15 @@ impl<'a> Draft<'a> {
         name.push(".");
         let mut builder = tempfile::Builder::new();
         let made = (builder.prefix(&name).suffix(".part")).tempfile_in(dir_of(target));
-        let file =
-            made.with_context(|| format!("cannot create a file in {}", dir_of(target).display()))?;
+        let file = made.map_err(|error| {
+            // Its text ends with the temporary name.
+            let text = error.to_string();
+            let reason = text.split(" at path ").next().unwrap_or(&text);
+            anyhow!(
+                "cannot create a file in {}: {reason}",
+                dir_of(target).display()
+            )
+        })?;
         Ok(Self { file, target })
     }
 

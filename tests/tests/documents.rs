@@ -189,7 +189,9 @@ fn help_of_subcommand<'a>(
     });
     let (mut help, mut named) = (help_of(program, &[])?, Vec::new());
     for name in names {
-        if !help.contains("\nCommands:\n") {
+        // The overview of `placementctl` has groups of commands.
+        let titles = ["\nCommands:\n", "\nContent:\n"];
+        if !titles.iter().any(|title| help.contains(title)) {
             break;
         }
         named.push(name);

@@ -58,12 +58,14 @@ pub(crate) fn message(error: &io::Error) -> String {
 }
 
 /// The error, and the errors that caused it.
-pub(crate) fn chain(error: &(dyn Error + 'static)) -> impl Iterator<Item = &(dyn Error + 'static)> {
-    successors(Some(error), |error| error.source())
+pub(crate) fn chain<'a>(
+    error: &'a (dyn Error + 'static),
+) -> impl Iterator<Item = &'a (dyn Error + 'static)> {
+    successors(Some(error), |error| (*error).source())
 }
 
 /// The first error of the chain that has this type.
-pub(crate) fn cause<E: Error + 'static>(error: &(dyn Error + 'static)) -> Option<&E> {
+pub(crate) fn cause<'a, E: Error + 'static>(error: &'a (dyn Error + 'static)) -> Option<&'a E> {
     chain(error).find_map(|error| error.downcast_ref())
 }
 

@@ -299,7 +299,7 @@ impl Client {
         loop {
             let at = nodes.next();
             let http = self.to_http(at, request, &token)?;
-            let answer = self.send(at, request, http, streams).await;
+            let answer = self.send(request, http, streams).await;
             let judge = |(response, body)| Ok((judged(request, response)?, body));
             let failure = match answer.and_then(judge) {
                 Ok((response, _)) if may_change && response.status == StatusCode::UNAUTHORIZED => {
@@ -388,7 +388,7 @@ impl Client {
         let token = self.tokens.get(None).await?;
         let http = self.to_http(0, &request, &token)?;
         let answer = self
-            .send(0, &request, http, false)
+            .send(&request, http, false)
             .await
             .map(|(response, _)| response);
         answer.map_err(|failure| {
@@ -401,7 +401,6 @@ impl Client {
 
     async fn send(
         &self,
-        at: usize,
         request: &ApiRequest,
         http: Request<Full<Bytes>>,
         streams: bool,

@@ -109,7 +109,7 @@ impl Library {
         };
         let reported = match self.client.request(request).await {
             Ok(response) => Reported::Answered(response.status.as_u16()),
-            Err(Error::NothingCommitted { .. } | Error::Unreachable(_) | Error::Unavailable(_)) => {
+            Err(Error::NothingCommitted { .. } | Error::Unreachable { .. } | Error::Unavailable(_)) => {
                 Reported::NothingCommitted
             }
             Err(Error::OutcomeUnknown { .. }) => Reported::Unknown,

@@ -36,7 +36,8 @@ fn package() -> PathBuf {
 /// The blocks of a document in this language.
 fn blocks(document: &str, language: &str) -> Vec<String> {
     let text = fs::read_to_string(repository().join(document)).unwrap();
-    let parts = text.split(&format!("```{language}\n")).skip(1);
+    let fence = format!("```{language}\n");
+    let parts = text.split(&fence).skip(1);
     parts
         .map(|rest| rest.split("```").next().unwrap().to_owned())
         .collect()

@@ -582,7 +582,7 @@ cmp  (2 consumers)
             name: None,
             roots: false,
         };
-        let request = filtered("/resource_providers", &filters.json());
+        let request = crate::content::filtered("/resource_providers", &filters.json());
         let path = "/resource_providers?member_of=u1&member_of=u2&required=%21A&resources=VCPU%3A1%2CDISK_GB%3A8";
         assert!(format!("{request:?}").contains(path), "{request:?}");
     }

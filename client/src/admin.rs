@@ -115,6 +115,7 @@ impl Admin {
     ) -> Result<ImportReport, Error> {
         let path = format!("/v1/partitions/{}/content", encode(name));
         let client = self.client.clone().with_attempt_timeout(IMPORT_LIMIT);
+        let client = client.without_notice();
         client.fetch(ApiRequest::put(&path).body(backup)).await
     }
 

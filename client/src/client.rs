@@ -204,10 +204,15 @@ impl Client {
         self
     }
 
-    /// Calls `notice` with a sentence if a request has no result after two seconds: what failed so
-    /// far, and how long the client will go on.
+    /// Calls `notice` with a sentence if a request has no result after two seconds and may take at
+    /// least two more: what failed so far, and how long the client will go on.
     pub fn with_notice(mut self, notice: impl Fn(&str) + Send + Sync + 'static) -> Self {
         self.notice = Some(Arc::new(notice));
+        self
+    }
+
+    pub(crate) fn without_notice(mut self) -> Self {
+        self.notice = None;
         self
     }
 
@@ -268,17 +273,18 @@ impl Client {
         let deadline = Instant::now() + self.patience;
         let failures = Failures::new(&self.shared.endpoints);
         let mut attempts = pin!(self.attempts(&request, streams, deadline, &failures));
-        // Without patience the caller waits for one answer only, and with a longer timeout for one
-        // attempt it knows that the request takes long.
+        let limit = match self.patience {
+            Duration::ZERO => self.attempt_timeout,
+            patience => patience,
+        };
         if let Some(notice) = &self.notice
-            && self.patience > NOTICE_AFTER
-            && self.patience >= self.attempt_timeout
+            && limit >= 2 * NOTICE_AFTER
         {
             tokio::select! {
                 biased;
                 answer = &mut attempts => return answer,
                 () = sleep(NOTICE_AFTER) => {
-                    notice(&failures.so_far(deadline.duration_since(Instant::now())));
+                    notice(&failures.so_far(limit - NOTICE_AFTER));
                 }
             }
         }

@@ -328,7 +328,6 @@ async fn a_notice_names_the_failures_after_two_seconds() {
     let noted = notices.clone();
     let client = script
         .client()
-        .with_attempt_timeout(Duration::from_secs(5))
         .with_notice(move |notice| noted.lock().unwrap().push(notice.to_owned()));
     read(&client).await.unwrap();
     let notices = notices.lock().unwrap();

@@ -136,7 +136,7 @@ pub(crate) fn run(action: TlsAction) -> anyhow::Result<()> {
             for file in files {
                 shown.extend(read(&file, now)?);
             }
-            let text = |_| shown.iter().map(Shown::text).collect();
+            let text = |_| shown.iter().map(Shown::text).collect::<String>();
             print(&output.report(&shown, Some(rows(&shown)), text)?)
         }
     }

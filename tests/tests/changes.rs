@@ -117,7 +117,7 @@ async fn changes_are_watched_listed_and_read_back() {
     let refused = cluster
         .placementctl(&["consumers", "list", "--as-of", "yesterday"])
         .unwrap();
-    assert_eq!(refused.status.code(), Some(2));
+    assert_eq!(refused.status.code(), Some(64));
 }
 
 #[tokio::test(flavor = "multi_thread")]

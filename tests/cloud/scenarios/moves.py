@@ -3,6 +3,7 @@
 import collections
 import concurrent.futures
 import signal
+import time
 
 import checks
 from control import SINGLE
@@ -124,8 +125,20 @@ def evacuate(cloud, row):
     for server in evacuated:
         client.until_elsewhere(server, host)
         client.until(server, 'ACTIVE')
-    client.set_service(service['id'], forced_down=False)
     cloud.nova.start_compute(host)
+    until_completed(client, host)
+    client.set_service(service['id'], forced_down=False)
     checks.consistent(cloud, row, STARTED_S)
     row.note(f'{len(evacuated)} servers of {host} evacuated')
     checks.audits(cloud, row)
+
+
+def until_completed(client, host):
+    """Waits until a nova-compute that starts again has removed the servers that were evacuated from it: before that,
+    Nova refuses to force it up."""
+    until = time.monotonic() + STARTED_S
+    while open := [migration['id'] for migration in client.migrations()
+                   if migration['source_compute'] == host and migration['status'] == 'done']:
+        if time.monotonic() > until:
+            raise Failed(f'evacuations {open} from {host} are not completed after {STARTED_S} s')
+        time.sleep(0.5)

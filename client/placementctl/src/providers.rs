@@ -36,15 +36,17 @@ pub(crate) struct ProvidersArgs {
 
 #[derive(Subcommand)]
 enum Action {
-    /// List providers and the used part of their capacity. A provider must match all given
-    /// conditions.
+    /// List providers and the used part of their capacity.
+    ///
+    /// A provider must match all given conditions.
     List(Filters),
     /// Draw the tree of a provider with the usage of each inventory.
     Tree(Named),
     /// Show the details of one provider.
     Show(Named),
-    /// List the consumers of a provider, sorted by the largest share of any resource class that
-    /// they hold, largest share first.
+    /// List the consumers of a provider, largest first.
+    ///
+    /// A consumer is as large as its largest share of a resource class of the provider.
     Holders {
         #[command(flatten)]
         named: Named,

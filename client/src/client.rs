@@ -479,8 +479,8 @@ impl Client {
         Ok(http)
     }
 
-    /// Consistency to request. For a read it is that of the request, else of the session, else of
-    /// the client. For a write it is that of the request, or `None`.
+    /// The consistency to request. A read without a consistency of its own uses the session's, then
+    /// the client's. A write has none, unless the request sets one.
     fn promise(&self, request: &ApiRequest) -> Option<Consistency> {
         if request.consistency.is_some() || !request.is_read() {
             return request.consistency.clone();
@@ -548,7 +548,7 @@ impl Rotation {
         let count = self.rest_until.len();
         let order = (0..count).map(|step| (self.at + step) % count);
         let asked = order.filter_map(|at| Some((self.rest_until[at]?, at)));
-        // Of the nodes that are available by now, the first one in the order.
+        // Among the nodes that are available by now, the first in the order wins.
         let chosen = asked.min_by_key(|(until, _)| (*until).max(now));
         let (_, chosen) = chosen.expect("a request ends when its last node is given up");
         self.at = (chosen + 1) % count;

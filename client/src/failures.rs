@@ -8,7 +8,7 @@ use crate::error::Error;
 use crate::failure::Obstacle;
 use crate::transport::TransportError;
 
-/// A failed attempt.
+/// Why an attempt failed, and what may follow.
 #[derive(Clone)]
 pub(crate) struct Failure {
     pub(crate) reason: String,

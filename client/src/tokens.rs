@@ -1,4 +1,4 @@
-//! The token of a request: a fixed one, or one that a function of the caller gets.
+//! The token of a request: a fixed token, or the result of a function of the caller.
 
 use std::sync::Arc;
 
@@ -32,7 +32,7 @@ impl Tokens {
         }))
     }
 
-    /// Whether there may be another token after one that was refused.
+    /// Whether a request may get another token after a refused token.
     pub(crate) fn can_change(&self) -> bool {
         matches!(self, Self::Provided(_))
     }

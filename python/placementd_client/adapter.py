@@ -35,7 +35,7 @@ HARMLESS = frozenset({
     "placement.unavailable.nothing_committed",
 })
 
-# The answer to an attempt, or the reason why there is none.
+# The answer to an attempt, or the error of the connection.
 Result: TypeAlias = "requests.Response | exceptions.ConnectionError"
 
 

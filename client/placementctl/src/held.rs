@@ -1,4 +1,4 @@
-//! Sums of allocations.
+//! Sums of allocations by resource class.
 
 use std::collections::BTreeMap;
 

@@ -202,7 +202,7 @@ pub(crate) fn definition() -> Command {
     with_examples(crate::Command::command(), "")
 }
 
-/// The commands as parsed. The help of a command shows its own flags, and only the names of those
+/// The commands as parsed. The help of a command shows its own flags, and only the names of flags
 /// that many commands accept.
 pub(crate) fn command() -> Command {
     let mut root = without_global_flags(definition());

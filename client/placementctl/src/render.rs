@@ -196,7 +196,7 @@ impl InFormats {
     }
 }
 
-/// A text of a cell for reading; its value is formatted if there is none.
+/// A text of a cell for people, in place of the formatted value.
 type Readable<T> = Box<dyn Fn(&T, &Cell) -> Option<String>>;
 
 /// A column of a table of `T`.

@@ -141,7 +141,7 @@ fn fitting(line: &str, width: usize) -> &str {
 struct Sample {
     at: Instant,
     survey: Survey,
-    /// Counters by node.
+    /// The counters of each node, by node number.
     counted: BTreeMap<u64, Counted>,
     classes: Vec<Class>,
 }

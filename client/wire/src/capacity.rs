@@ -20,7 +20,7 @@ pub enum CapacityBy {
     Trait,
     /// Each provider by itself.
     Provider,
-    /// Group by tree.
+    /// One group per tree of providers.
     Tree,
 }
 

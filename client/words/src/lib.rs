@@ -394,7 +394,7 @@ impl Words {
         format!("{}:{}", self.class(atom), self.number(atom.asked))
     }
 
-    /// The groups of a condition, as the end of a sentence; empty if it has none. `merged` has the
+    /// The groups of a condition, as the end of a sentence, or an empty text. `merged` has the
     /// groups if the conditions of several groups are merged.
     fn group(&self, atom: &Atom<'_>, merged: &[&str]) -> String {
         match (&*atom.group, merged) {

@@ -22,7 +22,7 @@ pub enum CapacityBy {
     Trait,
     /// Each provider by itself.
     Provider,
-    /// Sums per tree.
+    /// One sum per tree of providers.
     Tree,
 }
 

@@ -5,14 +5,14 @@
 //! generated from this file. Lines at `debug`, and the lines of the access log and of searches,
 //! which have targets of their own, have no name.
 
-/// For the macro.
+/// The macro [`log!`] uses this crate.
 pub use tracing;
 use tracing::Level;
 
 /// The kind of a log line.
 #[derive(Debug, Clone, Copy)]
 pub struct LogMessage {
-    /// The field `event`.
+    /// The name of the event, which is the field `event` of the line.
     pub event: &'static str,
     /// How urgent it is.
     pub level: Level,
@@ -255,7 +255,7 @@ catalog! {
     MEMBERSHIP_CHANGE = INFO "membership-change";
     /// As the leader: the node refuses a change of the membership; `refused` is why.
     ///
-    /// Nothing has changed; the operator gets the same reason.
+    /// No action is needed: the cluster is unchanged, and the operator gets the same reason.
     MEMBERSHIP_CHANGE_REFUSED = WARN "membership-change-refused";
     /// As the leader: a member has a new address.
     MEMBER_MOVED = INFO "member-moved";
@@ -295,7 +295,7 @@ catalog! {
 
     // The leader, clocks and round trips.
 
-    /// Another node leads.
+    /// Another node leads the cluster now.
     LEADER_CHANGED = INFO "leader-changed";
     /// The node knows no leader: an election is in progress, or no majority is reachable.
     ///
@@ -387,7 +387,7 @@ catalog! {
     QUARANTINE_NOT_RECORDED = ERROR "quarantine-not-recorded";
     /// Replication did not stop cleanly.
     ///
-    /// Nothing, if the node is quarantined or stops; `error` repeats the cause.
+    /// No action is needed if the node is quarantined or stops; `error` repeats the cause.
     REPLICATION_NOT_STOPPED = WARN "replication-not-stopped";
     /// An operation of the disk has not returned for half a second, or for twice as long as in the
     /// previous line.
@@ -436,11 +436,11 @@ catalog! {
     DIGEST_RECOMPUTED = INFO "digest-recomputed";
     /// An operator has accepted a log whose last position is unknown; it may have lost entries.
     ///
-    /// Nothing; see [A data directory is damaged](runbook.md#a-data-directory-is-damaged).
+    /// No action is needed; see [A data directory is damaged](runbook.md#a-data-directory-is-damaged).
     LOG_UNCHECKED = WARN "log-unchecked";
     /// The state is ahead of the log after a crash; the log now begins after the state.
     ///
-    /// Nothing: the node gets the missing entries from the leader.
+    /// No action is needed: the node gets the missing entries from the leader.
     LOG_BEHIND_STATE = WARN "log-behind-state";
     /// The file `reached` cannot be written.
     ///
@@ -448,11 +448,11 @@ catalog! {
     REACHED_NOT_WRITTEN = WARN "reached-not-written";
     /// An operator has skipped this entry of the log.
     ///
-    /// Nothing; each start repeats the line.
+    /// No action is needed; each start repeats the line.
     ENTRY_SKIPPED = WARN "entry-skipped";
     /// An operator has recovered this node alone after its cluster had lost the majority.
     ///
-    /// Nothing; each start repeats the line.
+    /// No action is needed; each start repeats the line.
     NODE_RECOVERED = WARN "node-recovered";
 
     // Compaction and snapshots.
@@ -506,7 +506,7 @@ catalog! {
     SNAPSHOT_INSTALLED_AFTER_CRASH = INFO "snapshot-installed-after-crash";
     /// A file among the snapshots does not belong to this node, and is removed.
     ///
-    /// Nothing, unless someone has put the file there.
+    /// No action is needed unless an operator has put the file there.
     FOREIGN_FILE_REMOVED = WARN "foreign-file-removed";
     /// A file that is no longer needed cannot be removed.
     ///

@@ -128,7 +128,7 @@ pub(super) struct UnmetConditions<'l, 'a> {
     pub(super) atoms: Bits,
     /// The missing share of each amount in thousandths, summed over the conditions on amounts.
     pub(super) shortfall: u64,
-    /// The best provider of each part: the one that fails last in the order of evaluation.
+    /// The best provider of each part, which fails last in the order of evaluation.
     pub(super) best: Vec<&'l ProviderCheck<'a>>,
 }
 

@@ -33,13 +33,13 @@ fn fill_uuids(text: &str) -> String {
     })
 }
 
-/// A question.
+/// A real question to `explain`, and the expected texts.
 struct Question {
     /// The query of Nova's scheduler.
     query: &'static str,
     /// The reason in `searches`, in the log and in the metric.
     reason: &'static str,
-    /// The first line.
+    /// The first line of the explanation.
     answer: &'static str,
     /// The nearest host, and what it lacks. Not checked if empty.
     nearest: &'static str,
@@ -228,7 +228,7 @@ const QUESTIONS: [Question; 25] = [
     },
 ];
 
-/// Creates a provider.
+/// Creates a provider with inventories, traits and aggregates.
 async fn provider(
     cloud: &Cloud,
     (number, name): (u64, &str),

@@ -284,7 +284,7 @@ fn finished(mut command: Command, path: &str, flags: &str) -> Command {
     };
     let mut command = with_paragraph(command.override_usage(usage), &paragraph);
     if path == "flags" {
-        command = command.help_template("{about-with-newline}{after-help}");
+        command = command.help_template("{about}{after-help}");
     }
     for sub in command.get_subcommands_mut() {
         if sub.get_name() != "help" {

@@ -158,7 +158,7 @@ fn tree_has_the_capacity_of_its_providers() {
     let found = |of, by| -> Vec<(String, u64, u64)> {
         let rows = capacity(&cloud, Some(of), by).into_iter();
         let mut rows: Vec<_> = rows
-            .map(|(name, _, sums)| (name, sums.total, sums.used))
+            .map(|(_, of, sums)| (of, sums.total, sums.used))
             .collect();
         rows.sort();
         rows

@@ -56,8 +56,8 @@ pub(crate) struct Output {
     /// Columns to print in a table or in CSV, by their headers, such as `name,uuid`.
     #[arg(long, global = true, value_delimiter = ',')]
     columns: Vec<String>,
-    /// Column to sort by, ascending; a leading dash sorts descending, as in `--sort=-used`.
-    #[arg(long, global = true, value_name = "COLUMN")]
+    /// Column to sort by, ascending; a leading dash sorts descending, as in `--sort -used`.
+    #[arg(long, global = true, value_name = "COLUMN", allow_hyphen_values = true)]
     pub(crate) sort: Option<String>,
     /// Maximum number of rows to print.
     #[arg(long, global = true, value_name = "ROWS")]

@@ -241,7 +241,7 @@ impl Words {
     /// The unmet conditions of a tree, as predicates that follow its name.
     pub fn lacks(&self, near: &NearTree<'_>) -> String {
         let mut all: Vec<(&UnmetCondition<'_>, Vec<&str>)> = Vec::new();
-        for lack in &near.lacks {
+        for lack in near.lacks.iter().filter(|lack| !self.follows(near, lack)) {
             let group = &*lack.atom.group;
             match all.iter_mut().find(|(first, _)| are_alike(first, lack)) {
                 Some((_, groups)) => groups.push(group),
@@ -258,6 +258,16 @@ impl Words {
             0 => lacks,
             more => format!("{lacks} and {more} more"),
         }
+    }
+
+    /// Whether a condition fails only because the tree has no inventory of its class at all.
+    fn follows(&self, near: &NearTree<'_>, lack: &UnmetCondition<'_>) -> bool {
+        matches!(lack.atom.kind, Kind::Unit | Kind::Room)
+            && near.lacks.iter().map(|other| &other.atom).any(|atom| {
+                atom.kind == Kind::Inventory
+                    && atom.group == lack.atom.group
+                    && self.class(atom) == self.class(&lack.atom)
+            })
     }
 
     /// An unmet condition of a tree, as a predicate that follows its name.

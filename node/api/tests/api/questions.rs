@@ -101,7 +101,7 @@ const QUESTIONS: [Question; 25] = [
         query: "resources=VPCU:4",
         reason: "unknown_name",
         answer: "no candidates: there is no resource class VPCU; similar: VCPU",
-        nearest: "",
+        nearest: "cmp-1 has no VPCU",
     },
     // A name is incomplete.
     Question {

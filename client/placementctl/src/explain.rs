@@ -17,8 +17,8 @@ use crate::searches::{NodeSearch, on_all_nodes};
 #[derive(Args)]
 pub(crate) struct ExplainArgs {
     /// Amounts such as `VCPU:8 MEMORY_MB:4096`, a query of `GET /allocation_candidates`, a complete
-    /// URI from an access log, or a request id (`req-…`). The searches of a request id are looked up
-    /// on all nodes.
+    /// URI from an access log, or a request id (`req-…`). The searches of a request id are looked
+    /// up on all nodes.
     #[arg(value_name = "QUERY|REQUEST_ID", required = true)]
     what: Vec<String>,
 }

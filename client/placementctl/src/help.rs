@@ -1,5 +1,5 @@
-//! The help of `placementctl`: groups of commands, examples, and a page for flags that many commands
-//! accept.
+//! The help of `placementctl`: groups of commands, examples, and a page for flags that many
+//! commands accept.
 
 use clap::{Command, CommandFactory};
 

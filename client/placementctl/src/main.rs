@@ -162,10 +162,10 @@ enum Action {
     JoinToken(JoinTokenAction),
     /// Replace a node that lost its data by a new node.
     ///
-    /// The new node gets the name of the old node and a new number. The command creates a join token
-    /// and prints the steps for the new machine. A token that an earlier call created for the same
-    /// node becomes invalid. Once the new node has caught up, it takes over the role of the old node
-    /// (voter or learner), and the old node is removed.
+    /// The new node gets the name of the old node and a new number. The command creates a join
+    /// token and prints the steps for the new machine. A token that an earlier call created for the
+    /// same node becomes invalid. Once the new node has caught up, it takes over the role of the
+    /// old node (voter or learner), and the old node is removed.
     Replace(ReplaceNode),
     /// Manage partitions: independent clouds in one cluster.
     ///

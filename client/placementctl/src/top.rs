@@ -1,4 +1,4 @@
-//! `placementctl top`: a live view of the members, their requests, and the fullest resource classes.
+//! `placementctl top`: a live view of members, their requests, and the fullest resource classes.
 
 use std::collections::BTreeMap;
 use std::io::{self, ErrorKind, IsTerminal, Write};

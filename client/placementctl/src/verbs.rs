@@ -43,8 +43,8 @@ pub(crate) enum Verb {
     Candidates(VerbArgs<candidates::CandidatesArgs>),
     /// Show why a query has no or few allocation candidates.
     ///
-    /// The output has the number of provider trees that remain after each condition, conditions that
-    /// could be relaxed, and trees that nearly fit.
+    /// The output has the number of provider trees that remain after each condition, conditions
+    /// that could be relaxed, and trees that nearly fit.
     Explain(VerbArgs<explain::ExplainArgs>),
     /// List recent searches for candidates, newest first.
     ///

@@ -436,7 +436,8 @@ catalog! {
     DIGEST_RECOMPUTED = INFO "digest-recomputed";
     /// An operator has accepted a log whose last position is unknown; it may have lost entries.
     ///
-    /// No action is needed; see [A data directory is damaged](runbook.md#a-data-directory-is-damaged).
+    /// No action is needed; see
+    /// [A data directory is damaged](runbook.md#a-data-directory-is-damaged).
     LOG_UNCHECKED = WARN "log-unchecked";
     /// The state is ahead of the log after a crash; the log now begins after the state.
     ///

@@ -270,8 +270,8 @@ impl Reception {
     }
 }
 
-/// Reads the first message. An HTTP request is an error, but it gets an answer: an operator may take
-/// this port for another one.
+/// Reads the first message. An HTTP request is an error, but it gets an answer: an operator may
+/// take this port for another one.
 async fn first_frame(stream: &mut BoxStream, buffer: &mut BytesMut) -> io::Result<Option<Frame>> {
     let first = read_frame(stream, buffer, UNWELCOMED_BYTES_MAX).await;
     if first.is_err() && METHODS.iter().any(|method| buffer.starts_with(method)) {

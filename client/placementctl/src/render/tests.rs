@@ -127,7 +127,7 @@ fn json_is_the_unchanged_response() {
 
 #[test]
 fn yaml_has_the_same_values_as_json() {
-    let answer = json!({"b": [1, {"x": true, "y": null}], "a": "no", "big": u64::MAX, "none": []});
+    let answer = json!({"b": [1, {"x": true, "z": null}], "a": "no", "big": u64::MAX, "none": []});
     let text = Output {
         output: Format::Yaml,
         ..Output::default()
@@ -135,7 +135,7 @@ fn yaml_has_the_same_values_as_json() {
     let text = text.report(&answer, NO_ROWS, |text| text).unwrap();
     assert_eq!(
         text,
-        "a: \"no\"\nb:\n  - 1\n  - x: true\n    y: ~\nbig: 18446744073709551615\nnone: []\n"
+        "a: \"no\"\nb:\n  - 1\n  - x: true\n    z: ~\nbig: 18446744073709551615\nnone: []\n"
     );
 }
 

@@ -146,9 +146,10 @@ class PlacementAdapter(adapter.Adapter):
 def _code(answer: requests.Response) -> str | None:
     """The error code of the API."""
     try:
-        return answer.json()["errors"][0].get("code")
+        code: str | None = answer.json()["errors"][0].get("code")
     except (ValueError, LookupError, TypeError, AttributeError):
         return None
+    return code
 
 
 def _reason(result: Result) -> str:

@@ -184,9 +184,13 @@ fn help_of_subcommand<'a>(
     program: &Path,
     words: &'a [String],
 ) -> Result<(Vec<&'a str>, String), String> {
-    let names = words[1..].iter().map(String::as_str).take_while(|word| {
-        word.chars().all(|c| c.is_ascii_lowercase() || c == '-') && !word.starts_with('-')
-    });
+    let is_name = |word: &&str| {
+        // The subject of `help` is not always a command.
+        *word != "help"
+            && word.chars().all(|c| c.is_ascii_lowercase() || c == '-')
+            && !word.starts_with('-')
+    };
+    let names = words[1..].iter().map(String::as_str).take_while(is_name);
     let (mut help, mut named) = (help_of(program, &[])?, Vec::new());
     for name in names {
         // The overview of `placementctl` has groups of commands.
@@ -198,6 +202,14 @@ fn help_of_subcommand<'a>(
         help = help_of(program, &named)?;
     }
     Ok((named, help))
+}
+
+/// Output of `help flags`, which describes the flags that many commands of `placementctl` share;
+/// empty for other programs.
+fn shared_flags(program: &Path) -> String {
+    let mut command = Command::new(program);
+    let output = command.args(["help", "flags"]).output().unwrap();
+    String::from_utf8(output.stdout).unwrap()
 }
 
 /// Whether a command accepts a flag with a value that its help does not list, as those of most
@@ -218,6 +230,7 @@ fn check_program(program: &Path, words: &[String]) -> Result<(), String> {
     let (before, after) = words[1..].split_at(global.min(words.len() - 1));
     let rest: Vec<_> = [&words[..1], after].concat();
     let (named, help) = help_of_subcommand(program, &rest)?;
+    let help = help + &shared_flags(program);
     for flag in flags(before).chain(flags(&rest)) {
         if !help.contains(flag) && !accepts(program, &named, flag) {
             return Err(format!("`{flag}` is not in its help"));

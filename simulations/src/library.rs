@@ -109,9 +109,9 @@ impl Library {
         };
         let reported = match self.client.request(request).await {
             Ok(response) => Reported::Answered(response.status.as_u16()),
-            Err(Error::NothingCommitted { .. } | Error::Unreachable { .. } | Error::Unavailable(_)) => {
-                Reported::NothingCommitted
-            }
+            Err(
+                Error::NothingCommitted { .. } | Error::Unreachable { .. } | Error::Unavailable(_),
+            ) => Reported::NothingCommitted,
             Err(Error::OutcomeUnknown { .. }) => Reported::Unknown,
             Err(other) => Reported::Other(other.to_string()),
         };

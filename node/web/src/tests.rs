@@ -437,10 +437,7 @@ fn an_api_error_is_shown_with_its_status_and_reason() {
             shown
         );
     }
-    let long = format!(
-        "/web/placement/default/providers?name={}",
-        "a".repeat(5000)
-    );
+    let long = format!("/web/placement/default/providers?name={}", "a".repeat(5000));
     assert_eq!(page(&long, |_| json!({})).status, 414);
 }
 

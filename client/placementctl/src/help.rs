@@ -275,16 +275,17 @@ fn finished(mut command: Command, path: &str, flags: &str) -> Command {
         .filter(|flag| flag.is_global_set())
         .filter_map(|flag| Some(format!("--{}", flag.get_long()?)))
         .collect();
+    let names = names.join(", ");
+    let names = format!("Global flags (`placementctl help flags`): {names}");
     let paragraph = match path {
-        "" => "`placementctl help COMMAND` describes a command, `placementctl help flags` the flags that many \
-               commands accept."
-            .to_owned(),
+        "" => format!("{names}\n\n`placementctl help COMMAND` describes a command."),
         "flags" => flags.to_owned(),
-        _ => format!("Global flags (`placementctl help flags`): {}", names.join(", ")),
+        _ => names,
     };
     let mut command = with_paragraph(command.override_usage(usage), &paragraph);
     if path == "flags" {
-        command = command.help_template("{about}{after-help}");
+        command =
+            command.help_template("{about-with-newline}\n{usage-heading} {usage}{after-help}");
     }
     for sub in command.get_subcommands_mut() {
         if sub.get_name() != "help" {

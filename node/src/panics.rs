@@ -32,7 +32,7 @@ pub(crate) fn disable_core_dumps() {
         log!(
             CORE_DUMPS_NOT_DISABLED,
             %error,
-            "cannot disable core dumps; one would contain secrets"
+            "cannot disable core dumps; a core dump would contain secrets"
         );
     }
 }

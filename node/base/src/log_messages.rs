@@ -14,7 +14,7 @@ use tracing::Level;
 pub struct LogMessage {
     /// The name of the event, which is the field `event` of the line.
     pub event: &'static str,
-    /// How urgent it is.
+    /// Level of the line.
     pub level: Level,
 }
 
@@ -97,27 +97,27 @@ catalog! {
     ///
     /// Raise the limit: [Out of file descriptors](runbook.md#out-of-file-descriptors).
     OPEN_FILES_LIMIT_LOW = WARN "open-files-limit-low";
-    /// A core dump of the process would contain secrets.
+    /// The node could not disable core dumps; a core dump would contain secrets.
     ///
     /// Disable core dumps for the service (`LimitCORE=0`).
     CORE_DUMPS_NOT_DISABLED = WARN "core-dumps-not-disabled";
     /// An operator drains this node.
     DRAIN_STARTED = INFO "drain-started";
-    /// An operator ends the drain of this node.
+    /// An operator has ended the drain of this node.
     DRAIN_ENDED = INFO "drain-ended";
 
     // Bugs.
 
-    /// A panic outside of a request; the process ends.
+    /// The node panicked outside of a request; the process exits.
     ///
     /// Report the line; the supervisor restarts the process:
     /// [A node restarts again and again](runbook.md#a-node-restarts-again-and-again).
     PANICKED = ERROR "panicked";
-    /// The panic happened while the node applied an entry of the log.
+    /// The node panicked while it applied an entry of the log; the process exits.
     ///
     /// See [An entry ends every node](runbook.md#an-entry-ends-every-node).
     ENTRY_NOT_APPLIED = ERROR "entry-not-applied";
-    /// A panic in a request, which gets 500; the process continues.
+    /// The node panicked in a request, which gets 500; the process continues.
     ///
     /// Report the line: [A request fails with 500](runbook.md#a-request-fails-with-500).
     REQUEST_PANICKED = ERROR "request-panicked";
@@ -148,7 +148,7 @@ catalog! {
     ///
     /// See [Out of file descriptors](runbook.md#out-of-file-descriptors).
     CONNECTION_NOT_ACCEPTED = WARN "connection-not-accepted";
-    /// Keystone did not answer the question about a token.
+    /// Keystone did not answer a request to validate a token.
     ///
     /// See [Keystone does not answer](runbook.md#keystone-does-not-answer).
     KEYSTONE_UNAVAILABLE = WARN "keystone-unavailable";
@@ -171,7 +171,7 @@ catalog! {
     ///
     /// Correct what `placementd policy check` reports.
     POLICY_RULE_FAULTY = ERROR "policy-rule-faulty";
-    /// The node cannot read from its disk which entries changed what; the request fails.
+    /// The node cannot read the change log from its disk; the request fails.
     ///
     /// Check the disk of the node.
     CHANGES_UNREADABLE = ERROR "changes-unreadable";
@@ -213,9 +213,9 @@ catalog! {
 
     /// The node waits for another node, or for an operator, to form the cluster.
     WAITING_FOR_CLUSTER = INFO "waiting-for-cluster";
-    /// The node tries to form the cluster of `initial_members`; `reason` is what is missing.
+    /// The node tries to form the cluster of `initial_members`; `reason` says what is missing.
     CLUSTER_NOT_FORMED = INFO "cluster-not-formed";
-    /// The node must not form a cluster; `reason` is why.
+    /// The node must not form a cluster; `reason` says why.
     ///
     /// See [how a cluster is formed](operate/form.md#form-a-cluster).
     CLUSTER_REFUSED = ERROR "cluster-refused";
@@ -225,9 +225,9 @@ catalog! {
     DATA_DIRECTORY_CREATED = INFO "data-directory-created";
     /// The cluster has admitted this node, which now waits for the log.
     JOINING = INFO "joining";
-    /// This node is a member of the cluster that it joins.
+    /// This node has become a member of the cluster that it joins.
     JOINED = INFO "joined";
-    /// The cluster has not admitted this node yet; `reason` is why.
+    /// The cluster has not admitted this node yet; `reason` says why.
     ///
     /// See [how a node is added](operate/members.md#add-a-node).
     NOT_ADMITTED = WARN "not-admitted";
@@ -242,7 +242,7 @@ catalog! {
     JOIN_TOKEN_REVOKED = INFO "join-token-revoked";
     /// The node takes part in the cluster.
     REPLICATION_STARTED = INFO "replication-started";
-    /// The cluster has the name, site and addresses of this node.
+    /// The cluster has recorded the name, site and addresses of this node.
     DESCRIPTION_ACCEPTED = INFO "description-accepted";
     /// The cluster rejects the name, site or addresses of this node.
     ///
@@ -253,13 +253,13 @@ catalog! {
 
     /// As the leader: the node carries out a change of the membership.
     MEMBERSHIP_CHANGE = INFO "membership-change";
-    /// As the leader: the node refuses a change of the membership; `refused` is why.
+    /// As the leader: the node refuses a change of the membership; `refused` says why.
     ///
     /// No action is needed: the cluster is unchanged, and the operator gets the same reason.
     MEMBERSHIP_CHANGE_REFUSED = WARN "membership-change-refused";
     /// As the leader: a member has a new address.
     MEMBER_MOVED = INFO "member-moved";
-    /// As the leader: a replacement waits for `reason`.
+    /// As the leader: a replacement waits; `reason` says for what.
     REPLACEMENT_WAITS = INFO "replacement-waits";
     /// As the leader: the new node gets the vote of the node that it replaces.
     VOTE_GIVEN = INFO "vote-given";
@@ -334,12 +334,12 @@ catalog! {
     /// If `address` is a node, correct its certificate or its `[peer] tls`; otherwise look for the
     /// sender.
     PEER_NOT_AUTHENTICATED = WARN "peer-not-authenticated";
-    /// The node rejects the connection of another node; `reason` is why.
+    /// The node rejects the connection of another node; `reason` says why.
     ///
     /// Correct the configuration or the version of that node:
     /// [A node is dead](runbook.md#a-node-is-dead).
     PEER_REJECTED = WARN "peer-rejected";
-    /// The node rejects a call of another node; `reason` is why.
+    /// The node rejects a call of another node; `reason` says why.
     ///
     /// If `reason` says that this node is quarantined, see
     /// [A node is quarantined](runbook.md#a-node-is-quarantined).
@@ -376,7 +376,7 @@ catalog! {
 
     // Disk and storage.
 
-    /// This node neither votes nor follows the log until it is restarted or replaced; `failure` is
+    /// This node neither votes nor follows the log until it is restarted or replaced; `failure` says
     /// why.
     ///
     /// See [A node is quarantined](runbook.md#a-node-is-quarantined).
@@ -398,7 +398,7 @@ catalog! {
     ///
     /// See [A disk hangs](runbook.md#a-disk-hangs).
     DISK_HANGS = ERROR "disk-hangs";
-    /// The disk hangs for `[disk] hung_after_ms`; the process ends.
+    /// A disk operation has not returned for `[disk] hung_after_ms`; the process exits.
     ///
     /// See [A disk hangs](runbook.md#a-disk-hangs).
     DISK_HUNG = ERROR "disk-hung";
@@ -445,7 +445,8 @@ catalog! {
     LOG_BEHIND_STATE = WARN "log-behind-state";
     /// The file `reached` cannot be written.
     ///
-    /// Check the disk: until the file is written, a lost end of the log is not detected.
+    /// Check the disk: until the file is written, the node cannot detect that its log has lost
+    /// entries at the end.
     REACHED_NOT_WRITTEN = WARN "reached-not-written";
     /// An operator has skipped this entry of the log.
     ///
@@ -476,7 +477,7 @@ catalog! {
     SNAPSHOT_SENDING = INFO "snapshot-sending";
     /// Another node has not received the snapshot that it needs; the node retries.
     ///
-    /// `reason` often is a full disk: [A disk is full](runbook.md#a-disk-is-full).
+    /// `reason` is often a full disk: [A disk is full](runbook.md#a-disk-is-full).
     SNAPSHOT_DELAYED = WARN "snapshot-delayed";
     /// The other node accepts the snapshot now.
     SNAPSHOT_ACCEPTED = INFO "snapshot-accepted";
@@ -497,7 +498,7 @@ catalog! {
     /// If the node does not catch up, see
     /// [A slow or lossy link](runbook.md#a-slow-or-lossy-link).
     SNAPSHOT_DROPPED = WARN "snapshot-dropped";
-    /// The received snapshot is damaged or does not fit; the other node sends it again.
+    /// The node rejects a received snapshot; `reason` says why, and the other node sends it again.
     ///
     /// If the line is repeated, test the network and the memory of both nodes.
     SNAPSHOT_REJECTED = ERROR "snapshot-rejected";
@@ -522,9 +523,9 @@ catalog! {
     ///
     /// See [No backup is made](runbook.md#no-backup-is-made).
     BACKUP_FAILED = ERROR "backup-failed";
-    /// What had failed works again.
+    /// Backups, the archived log or the copies, which had failed, work again.
     BACKUP_RECOVERED = INFO "backup-recovered";
-    /// The archived log lacks entries: no moment in the gap can be restored.
+    /// The archived log lacks entries: no time in the gap can be restored.
     ///
     /// See [No backup is made](runbook.md#no-backup-is-made).
     ARCHIVED_LOG_GAP = ERROR "archived-log-gap";
@@ -600,8 +601,8 @@ mod tests {
              Lines of the [access log](operate/logs.md#logs) and of searches (target `placement::search`), and lines at \
              `debug`, have no name.\n\n\
              ## Errors\n\nLevel `ERROR`: the node cannot do something that it should do.\n\n{}\n\
-             ## Warnings\n\nLevel `WARN`: something may need an operator, at once or if it is repeated.\n\n{}\n\
-             ## Changes of state\n\nLevel `INFO`: nothing to do.\n\n{}",
+             ## Warnings\n\nLevel `WARN`: an operator may have to act, immediately or if the line is repeated.\n\n{}\n\
+             ## Changes of state\n\nLevel `INFO`: no action is needed.\n\n{}",
             table(Level::ERROR),
             table(Level::WARN),
             table(Level::INFO),

@@ -527,7 +527,7 @@ fn judged(request: &ApiRequest, response: ApiResponse) -> Result<ApiResponse, Fa
 /// The order in which nodes are asked, and the time from which each may be asked again.
 struct Rotation {
     at: usize,
-    /// `None`: the node is not asked again.
+    /// For each node, the time from which it may be asked again; `None`: it is not asked again.
     rest_until: Vec<Option<Instant>>,
     pause: Vec<Duration>,
 }

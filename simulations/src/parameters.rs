@@ -261,8 +261,8 @@ fn limits(seed: Seed) -> Limits {
 pub struct Bounds {
     /// Until the cluster has formed and the first providers exist.
     pub set_up: Duration,
-    /// From the end of the fault phase until every client's writes succeed; also until all nodes
-    /// have applied the same entries, and until a returning node has.
+    /// Limit of each step after the fault phase: every client's writes succeed, all nodes have
+    /// applied the same entries, a returning node has caught up.
     pub recovery: Duration,
     /// From the end of the fault phase until the ordered membership is reached: one attempt may
     /// still wait for an answer that is lost.

@@ -124,7 +124,7 @@ fn clients_send_every_write_and_meet_every_refusal() {
             }
         }
     }
-    // All commands that clients can cause; the cluster writes others itself.
+    // All commands that requests of clients cause; the others are written by the cluster itself.
     assert_eq!(done.len(), 20, "{done:?}");
     // All refusals except `IdsExhausted`.
     assert_eq!(refusals.len(), 28, "{refusals:?}");

@@ -215,14 +215,13 @@ impl Content {
         (unknown > 0).then(|| names.join("; "))
     }
 
-    /// Finds a provider by UUID, name, or the beginning of its name. If names of several providers
-    /// begin so, it is the only root among them. Returns its UUID.
+    /// Finds a provider by UUID, name, or the beginning of its name, and returns its UUID. If
+    /// several providers match, the only root among them is found.
     pub(crate) async fn provider(&self, given: &str) -> anyhow::Result<String> {
         self.find(given, one_provider).await
     }
 
-    /// Like [`Self::provider`]. If names of several providers begin so, they may also be in one
-    /// tree.
+    /// Like [`Self::provider`], but several providers that match may also be in one tree.
     pub(crate) async fn provider_of_tree(&self, given: &str) -> anyhow::Result<String> {
         self.find(given, |found| {
             one_tree(found).or_else(|| one_provider(found))

@@ -17,8 +17,8 @@ pub(crate) struct DrainArgs {
     /// Node, by number or name.
     #[arg(value_name = "NODE")]
     node: Option<Named>,
-    /// All nodes of this region, one after the other. `drain` transfers leadership to another
-    /// region if a node there can lead.
+    /// Select all nodes of this region, one after the other. `drain` transfers leadership to
+    /// another region if a node there can lead.
     #[arg(long)]
     region: Option<String>,
 }

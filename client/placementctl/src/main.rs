@@ -157,10 +157,10 @@ enum Action {
     /// List, promote, demote and remove members.
     #[command(subcommand)]
     Members(MembersAction),
-    /// Create, list and revoke tokens, with which nodes join.
+    /// Create, list and revoke tokens with which nodes join the cluster.
     #[command(subcommand)]
     JoinToken(JoinTokenAction),
-    /// Replace a node that lost its data by a new node.
+    /// Replace a member by a new node, such as after the loss of a disk.
     ///
     /// The new node gets the name of the old node and a new number. The command creates a join
     /// token and prints the steps for the new machine. A token that an earlier call created for the

@@ -80,8 +80,8 @@ struct Filters {
 
 #[derive(Args)]
 struct Named {
-    /// Provider, by UUID, name, or the beginning of its name. If several names begin so, it is the
-    /// only root among them.
+    /// Provider, by UUID, name, or the beginning of its name. If several providers match, the only
+    /// root among them is used.
     provider: String,
 }
 

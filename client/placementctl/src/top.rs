@@ -35,10 +35,10 @@ const LEAVE: &str = "\x1b[?25h\x1b[?1049l";
 
 #[derive(Args)]
 pub(crate) struct TopArgs {
-    /// Time between two views. Rates and latencies are those of this time.
+    /// Time between two views. Rates and latencies are measured over this time.
     #[arg(long, value_name = "DURATION", default_value = "2s", value_parser = duration)]
     interval: Duration,
-    /// Print one view, after one interval, and end.
+    /// Print one view after one interval, and exit.
     #[arg(long)]
     once: bool,
 }

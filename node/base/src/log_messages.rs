@@ -376,8 +376,8 @@ catalog! {
 
     // Disk and storage.
 
-    /// This node neither votes nor follows the log until it is restarted or replaced; `failure` says
-    /// why.
+    /// This node neither votes nor follows the log until it is restarted or replaced; `failure`
+    /// says why.
     ///
     /// See [A node is quarantined](runbook.md#a-node-is-quarantined).
     QUARANTINED = ERROR "quarantined";

@@ -34,7 +34,7 @@ pub enum StartError {
     OlderCopy {
         /// The node's data directory.
         dir: std::path::PathBuf,
-        /// The number of starts that the node and the cluster have recorded, as text.
+        /// Says how many starts the node and the cluster have recorded.
         reason: String,
     },
     /// A listener could not be bound.

@@ -117,7 +117,7 @@ settings! {
     /// Joining, leading and waiting for the cluster.
     ClusterSection {
         /// How long a request waits for a leader, for the outcome of its write, or for the state
-        /// that its read needs, before it is answered 503, in milliseconds.
+        /// that its read needs, before it gets 503, in milliseconds.
         wait_ms: u64 = 5_000,
         /// Highest feature level that this node accepts; 0: the highest of its version. Set it on
         /// one node to keep a downgrade of the whole cluster possible while you try an upgrade. It
@@ -127,7 +127,7 @@ settings! {
         /// addresses for other nodes, `host:port`. Names are resolved for each attempt. Ignored
         /// once this node belongs to a cluster.
         join: Vec<String> = Vec::new(),
-        /// File with the join token, which `placementctl join-token create` has shown.
+        /// File with the join token that `placementctl join-token create` has printed.
         join_token_file: Option<PathBuf> = None,
         /// How long a voter may be unreachable before its vote moves to a learner that has caught
         /// up, in its zone or else in its region, in seconds. The voter stays a member without a
@@ -315,8 +315,8 @@ settings! {
     /// Free space on the disk.
     DiskSection {
         /// Free space below which a disk is nearly full, in bytes. While the disks of a majority
-        /// are nearly full, writes that need space are answered 507; deletions are still carried
-        /// out. 0: disks are never nearly full.
+        /// are nearly full, writes that need space get 507; deletions still work. 0: no disk counts
+        /// as nearly full.
         min_free_bytes: u64 = 256 * 1024 * 1024,
         /// How long one disk operation may take before the process ends, in milliseconds. After a
         /// tenth of this time a leader steps down. 0: no limit.

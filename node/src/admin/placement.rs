@@ -48,7 +48,7 @@ pub(super) async fn ask(State(admin): State<Admin>, request: Request) -> Handler
 /// API object is created and kept for each requested partition.
 pub(super) async fn existing(admin: &Admin, name: &str) -> Result<(PartitionName, View), Failed> {
     let name: PartitionName = name.parse().map_err(|_| no_partition(name))?;
-    // This node may lag behind the node that created it.
+    // This node may lag behind the node that created the partition.
     for consistency in [Consistency::Local, Consistency::Linearizable] {
         let view = admin.read.view(consistency).await;
         if let Ok(view) = view.map_err(Refused::from)?.in_named_partition(&name) {

@@ -70,7 +70,7 @@ mod tests {
         let mut text = "# Configuration\n\n\
             A setting is a key of the TOML file (`placementd --config FILE`), a variable of the environment \
             (`PLACEMENTD_API_LISTEN` for `listen` in `[api]`) or a flag (`--api-listen`); flags override variables, and variables \
-            the file. In a variable or a flag, a list is separated by commas. A key that does not exist is refused. `placementd \
+            the file. In a variable or a flag, a list is separated by commas. An unknown key is refused. `placementd \
             check-config` checks a configuration and prints it with all defaults, and `placementd config sample` prints a file to \
             begin with.\n\n\
             `SIGHUP` re-reads `[policy]` and `[log] level`; every other change takes effect at a restart.\n\n\

@@ -17,14 +17,14 @@ settings! {
     PartitionSection {
         /// Name of the partition, as in `placementctl partitions`. Required.
         name: String = String::new(),
-        /// Address of its own listener, `host:port`; empty: none.
+        /// Address of the partition's own listener, `host:port`; empty: none.
         listen: String = String::new(),
         /// Region of the cloud. `placementctl topology` shows the latency of reads and writes
-        /// through the nodes of this region. Empty: it shows none.
+        /// through the nodes of this region. Empty: it shows no latency.
         region: String = String::new(),
-        /// Its policy file, which replaces `[policy] file` and `policy_dirs`.
+        /// Policy file of the partition, which replaces `[policy] file` and `policy_dirs`.
         policy_file: Option<PathBuf> = None,
-        /// Maximum number of concurrent requests of all its callers; 0: no limit.
+        /// Maximum number of concurrent requests to the partition; 0: no limit.
         in_flight: usize = 0,
     }
 }

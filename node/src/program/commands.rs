@@ -61,8 +61,8 @@ pub(super) enum Task {
     /// Checks and prints the policy rules, like oslo.policy's tools; needs no node
     #[command(subcommand)]
     Policy(PolicyTask),
-    /// After the permanent loss of a majority: makes this node the only one of a new cluster, with
-    /// everything in its log; run it on the stopped node with the most recent log. Without
+    /// Makes this node the only member of a new cluster, after the permanent loss of a majority;
+    /// run it on the stopped node with the most recent log, which the new cluster keeps. Without
     /// `--yes-the-others-are-gone-for-ever` it only prints what would be kept and lost
     Recover(Recover),
 }

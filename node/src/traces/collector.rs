@@ -30,7 +30,7 @@ pub(super) struct Collector {
     outgoing: Outgoing,
     uri: Uri,
     headers: HeaderMap,
-    /// Whether it accepted the last batch.
+    /// Whether the collector accepted the last batch.
     takes: bool,
 }
 

@@ -55,7 +55,7 @@ const WRONG_MAX: usize = 20;
 const REASON_CHARS_MAX: usize = 300;
 
 const MISFIT: &str = "value outside the range of its column";
-const OTHER_TABLE: &str = "table that upstream does not have, such as Nova's of an earlier release: its rows are not imported";
+const OTHER_TABLE: &str = "table that upstream does not have, such as a table of an earlier Nova: its rows are not imported";
 const OTHER_COLUMN: &str = "column that upstream does not read, such as `can_host` of an earlier release or an invisible key: its \
                             values are not imported";
 const NO_REVISION: &str = "a database that Nova created before openstack-placement was a separate project has none. \

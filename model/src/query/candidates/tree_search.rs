@@ -7,7 +7,7 @@ use super::sharing::SharingProviders;
 use crate::query::tree_filter::drawn;
 use crate::state::tree::{Tree, TreeNumber};
 
-/// A search on one instance, which can be suspended and resumed at any time.
+/// A search on one [`Instance`], which can be suspended and resumed at any time.
 #[derive(Default)]
 pub(super) struct TreeSearch<'a> {
     pub(super) instance: Instance<'a>,

@@ -17,7 +17,8 @@ settings! {
         auth_url: String = String::new(),
         /// User name of this service.
         username: String = String::new(),
-        /// Password of the user. Not a flag: other users of a machine can see flags.
+        /// Password of the user. It cannot be set by a flag, because other users of the machine can
+        /// see flags.
         password: Secret = Secret::default(),
         /// Domain name of the user.
         user_domain_name: String = "Default".to_owned(),
@@ -27,7 +28,7 @@ settings! {
         project_domain_name: String = "Default".to_owned(),
         /// Id of an application credential, instead of user and password.
         application_credential_id: String = String::new(),
-        /// Secret of the application credential. Not a flag.
+        /// Secret of the application credential. It cannot be set by a flag.
         application_credential_secret: Secret = Secret::default(),
         /// URL where clients get tokens, for the header of a 401; empty: `auth_url`.
         www_authenticate_uri: String = String::new(),
@@ -42,9 +43,9 @@ settings! {
         service_token_roles: Vec<String> = vec!["service".to_owned()],
         /// Whether a service token without any of these roles is rejected.
         service_token_roles_required: bool = true,
-        /// Time for which a valid token is cached, in seconds, never beyond its expiry. A revoked
-        /// token is accepted for this time. An invalid token is cached for at most 5 s. 0: Keystone
-        /// validates each request.
+        /// Time for which a valid token is cached, in seconds, never beyond its expiry. The node
+        /// accepts a revoked token for up to this time. An invalid token is cached for at most 5 s.
+        /// 0: Keystone validates each request.
         token_cache_time_s: u64 = 300,
     }
 }

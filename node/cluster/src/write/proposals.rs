@@ -410,7 +410,7 @@ mod tests {
         (call, command)
     }
 
-    /// The reply of the leader to a write that it was asked to propose.
+    /// Asks `leader` to propose a write, and returns its reply.
     async fn reply(
         alone: &SingleMember,
         proposer: &mut Proposer,

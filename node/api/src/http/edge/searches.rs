@@ -234,7 +234,7 @@ impl Searches {
         };
         all.push_back(kept);
         drop(all);
-        // The oldest is dropped after the lock is released.
+        // Dropping a search takes time, so it happens after the lock is released.
         drop(oldest);
     }
 

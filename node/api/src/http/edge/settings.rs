@@ -308,7 +308,8 @@ settings! {
         /// Maximum number of allocation requests in one answer, even if the client requests more;
         /// 0: no limit.
         max: usize = 0,
-        /// `depth-first` or `breadth-first` (fair over the providers).
+        /// Order of the search. `depth-first`: all candidates of a host, then those of the next
+        /// host. `breadth-first`: one candidate of each host in turn.
         generation_strategy: GenerationStrategy = GenerationStrategy::DepthFirst,
     }
     fixed {

@@ -197,7 +197,7 @@ impl Config {
     pub fn validate(&self) -> Result<(), Invalid> {
         if self.node_id == 0 {
             let message = "is required unless data_dir belongs to a node or cluster.join is set: a \
-                number from 1 that no other node of the cluster has or had";
+                number, 1 or more, that no other node of the cluster has or has had";
             return Err(Invalid::new("node_id", message));
         }
         if self.data_dir.as_os_str().is_empty() {

@@ -76,7 +76,7 @@ pub(crate) enum Leadership {
     Unproven,
     /// The last check reached the leader.
     Proven,
-    /// The leader was reached before, but by no check since this moment.
+    /// An earlier check reached the leader, but no check since this moment has.
     LostAt(Instant),
 }
 

@@ -278,8 +278,8 @@ impl LogArchive {
         file.write_all(MAGIC)?;
         write_record(&mut file, version, HEADER, &header)?;
         files::sync_dir(&dir.dir)?;
-        // A log file ends where the next one begins. So only now is it known whether a backup
-        // covers the previous file.
+        // A log file ends where the next one begins. So whether a backup covers the previous
+        // file is known only now.
         dir.remove_superfluous(usize::MAX)?;
         Ok(file)
     }

@@ -29,9 +29,9 @@ pub struct WrittenEntry {
     pub id: EntryId,
     /// Digest of the content.
     pub digest: u64,
-    /// The voters, if it is a membership entry.
+    /// The voters, if this is a membership entry.
     pub voters: Option<Voters>,
-    /// The members, if it is a membership entry.
+    /// The members, if this is a membership entry.
     pub members: Option<Members>,
 }
 

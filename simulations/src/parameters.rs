@@ -235,8 +235,8 @@ impl NodeTuning {
     }
 }
 
-/// In half of the runs the product's limits; otherwise limits that are small enough for the few
-/// rows of a run.
+/// Chooses the product's limits for half of the runs, and for the others limits that the few rows
+/// of a run can reach.
 fn limits(seed: Seed) -> Limits {
     let random = &mut seed.stream("limits");
     let product = Limits::PRODUCT;

@@ -505,7 +505,7 @@ fn claim_is_no_repetition_after_another_change_of_its_consumer() {
     }
 }
 
-/// A later entry of the same request is no reason for the answer at an earlier place.
+/// An answer that names an earlier entry is not justified by a later entry of the same request.
 #[test]
 fn first_attempt_precedes_its_repetition() {
     let mut claims = Claims::new();

@@ -61,7 +61,8 @@ pci_in_placement = true
 [pci]
 {aliases}[scheduler]
 enable_isolated_aggregate_filtering = true
-# More workers share a TLS connection to Placement after the fork, and break it (Nova 34.0.0).
+# Several workers would share a TLS connection to Placement after the fork, and break it
+# (Nova 34.0.0).
 workers = 1
 [conductor]
 workers = 1

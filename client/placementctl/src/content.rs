@@ -154,7 +154,7 @@ impl Content {
             };
             let answer: ConsumerPage<'_> = self.ask(page).await?;
             let all_taken = answer.consumers.into_iter().all(&mut take);
-            // A page may be empty. A marker that does not advance would loop forever.
+            // A page may be empty. With a marker that does not advance, the loop would not end.
             match answer.next {
                 Some(next) if all_taken && *next > *marker => marker = next.into_owned(),
                 _ => return Ok(()),

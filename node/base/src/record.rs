@@ -48,7 +48,7 @@ pub enum WireError {
     /// The record has no bytes.
     #[error("an empty record")]
     Empty,
-    /// A newer binary wrote it.
+    /// A newer binary wrote the record.
     #[error(
         "a record of version {0}, but this binary reads up to version {newest}: a newer binary wrote it",
         newest = RecordVersion::NEWEST

@@ -88,7 +88,7 @@ impl Check {
                 Err("remote checks (http, https) are not supported".to_owned())
             }
             Some((name, value)) => Self::comparison(name, value),
-            None => Err("a check has the form KIND:VALUE".to_owned()),
+            None => Err("a check must have the form KIND:VALUE".to_owned()),
         };
         understood.unwrap_or_else(|why| Self::NotUnderstood(format!("{text:?}: {why}")))
     }

@@ -124,8 +124,8 @@ fn must_be_new(
     let detail = if cluster.is_routed_to(id) {
         let refusal = Refusal::PartitionRouted(id);
         format!(
-            "{refusal}; nothing was changed. Import into a new one: `placementctl partitions \
-            create NAME`, without routes"
+            "{refusal}; nothing was changed. Import into a new partition: `placementctl \
+            partitions create NAME`, without routes"
         )
     } else if has_names || state.filled() != Filled::default() {
         format!(

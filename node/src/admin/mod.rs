@@ -371,8 +371,8 @@ async fn provider_metrics(
     let name = query.partition.as_deref().unwrap_or(PartitionName::DEFAULT);
     placement::existing(&admin, name).await?;
     let Ok(turn) = timeout(SCRAPE_WAIT, admin.scrapes.clone().lock_owned()).await else {
-        let detail = "/metrics/providers serves one client at a time, and another one reads \
-            slowly: scrape it less often, and from one place";
+        let detail = "/metrics/providers serves one client at a time, and another client reads \
+            slowly: scrape it less often, and from one place only";
         let busy = failed(StatusCode::SERVICE_UNAVAILABLE, detail);
         return Ok(([(header::RETRY_AFTER, "30")], busy).into_response());
     };

@@ -58,8 +58,8 @@ fn words(plan: &Plan) -> String {
         "Lost: everything that the other nodes have beyond {}, even if it was acknowledged to a \
          client. Of the remaining nodes, recover the one whose `last` has the highest term, and among \
          those the highest index (`placementd inspect` on each of them).\n\
-         Must be true: the nodes {others:?} are lost forever, or so many of them that the remaining ones \
-         are no majority. If a majority of them runs, there will be two clusters, and both accept claims.\n\
+         Must be true: so many of the nodes {others:?} are lost forever that the remaining ones are not a \
+         majority. If a majority of them runs, there will be two clusters, and both accept claims.\n\
          Then: node {me} is the only voter of a new cluster. The old nodes are rejected, and so are \
          earlier session tokens.\n",
         place(last)

@@ -353,7 +353,7 @@ impl Workload {
                 vec![self.one(&names.core)]
             }
             // The last core provider is also deleted and created; it is in use more often than a
-            // field one.
+            // field provider.
             Kind::DeleteProvider | Kind::CreateProvider
                 if names.core.len() > 1 && self.percent(20) =>
             {

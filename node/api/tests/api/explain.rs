@@ -131,7 +131,7 @@ async fn full_hosts_are_the_cause_rather_than_their_location() {
     assert_eq!(found["nearest"][0]["holders"][0]["consumer"], uuid(900));
 }
 
-/// The consumers of memory alone come first in the order of UUIDs, more than a thousand of them.
+/// More than a thousand consumers of memory alone come first in the order of UUIDs.
 #[tokio::test]
 async fn consumers_of_the_missing_resources_are_counted_once_and_all() {
     let cloud = Cloud::new();

@@ -60,7 +60,7 @@ const QUESTIONS: [Question; 25] = [
         answer: "no candidates: 2 remaining trees do not allow DISK_GB:5 in one allocation (min_unit is 10)",
         nearest: "",
     },
-    // The disk is no multiple of step_size.
+    // The requested amount of disk is not a multiple of step_size.
     Question {
         query: "resources=DISK_GB:15",
         reason: "unit",

@@ -134,7 +134,7 @@ async fn moves_of_several_consumers_are_done_once_or_not_at_all() {
     post(&moved).refused(409, CONFLICT).await;
 }
 
-/// The changes behind the floor are no longer kept, so the first claim cannot be found.
+/// Changes before the floor are no longer kept, so the first claim cannot be found.
 #[tokio::test]
 async fn claim_older_than_the_change_log_is_a_conflict() {
     let cloud = two_hosts().await;

@@ -49,7 +49,7 @@ impl PeerCertificate {
         Some(Self(Arc::new(first.clone())))
     }
 
-    /// Whether it is the certificate of node `node`.
+    /// Whether this is the certificate of node `node`.
     pub(crate) fn belongs_to_node(&self, node: u64) -> bool {
         self.has_name(node_name(node))
     }

@@ -641,7 +641,8 @@ mod tests {
         assert!(channel.is_closed());
     }
 
-    /// Otherwise a leader that begins to use the connection would wait for `silence_ms` first.
+    /// If the connection stayed open, a leader that begins to use it would first wait for
+    /// `silence_ms`.
     #[tokio::test(start_paused = true)]
     async fn idle_connection_with_an_unanswered_ping_is_closed() {
         let (channel, _far, _tasks) = silent(Extras::default()).await;

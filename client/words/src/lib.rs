@@ -44,7 +44,7 @@ pub struct FoldedStage<'a> {
 impl Words {
     /// The cause in one line, the first of these that applies: a name that no provider has, the
     /// unmet conditions of the host that was requested by name, the best relaxation, or the
-    /// condition that no remaining tree meets.
+    /// condition that no or few remaining trees meet.
     pub fn cause(&self, answer: &Explanation<'_>) -> String {
         let trees = counted(answer.trees, "tree");
         let what = match (answer.verdict, self.absent_names(answer).next()) {
@@ -164,46 +164,63 @@ impl Words {
         what + &self.group(atom, groups)
     }
 
-    /// A condition that no remaining tree meets, as a sentence.
+    /// A condition that no or only some of the remaining trees meet, as a sentence.
     fn unmet(&self, answer: &Explanation<'_>, stage: &Stage<'_>) -> String {
         let (atom, is_one) = (&stage.atom, stage.gone == 1);
+        let before = stage.gone.saturating_add(stage.left);
         // No earlier condition has removed a tree.
-        let (tree, root) = if stage.gone == answer.trees {
+        let (tree, root) = if before == answer.trees {
             ("tree", "root")
         } else {
             ("remaining tree", "remaining root")
         };
         let trees = counted(stage.gone, tree);
-        let alike = answer.funnel.iter().filter(|one| are_merged(stage, one));
+        // The trees that fail, with the verb for all, one or some of them.
+        let who = |all: &str, noun: &str, [of_all, of_one, of_some]: [&str; 3]| match stage.left {
+            0 => format!("{all} {noun} {of_all}"),
+            _ => {
+                let verb = if is_one { of_one } else { of_some };
+                format!("{} of {} {verb}", stage.gone, counted(before, noun))
+            }
+        };
+        let lacking = |noun: &str| who("no", noun, ["has", "does not have", "do not have"]);
+        let having = |noun: &str| who("each", noun, ["has", "has", "have"]);
+        let alike = answer.funnel.iter();
+        let alike = alike.filter(|one| are_merged(answer, stage, one));
         let groups: Vec<&str> = alike.map(|one| &*one.atom.group).collect();
         let group = self.group(atom, &groups);
         match atom.kind {
-            Kind::InTree => format!("no {tree} has provider {}", self.provider(atom)),
+            Kind::InTree => format!("{} provider {}", lacking(tree), self.provider(atom)),
             Kind::MemberOf if is_forbidden(atom) => {
+                let inside = who("each", tree, ["is", "is", "are"]);
                 let name = self.named(atom);
-                format!("each {tree} is in {name}, which is excluded{group}")
+                format!("{inside} in {name}, which is excluded{group}")
             }
-            Kind::MemberOf => format!("no {tree} is in {}{group}", self.named(atom)),
+            Kind::MemberOf => {
+                let outside = who("no", tree, ["is", "is not", "are not"]);
+                format!("{outside} in {}{group}", self.named(atom))
+            }
             Kind::RootRequired if is_forbidden(atom) => {
-                format!("each {root} has the forbidden {}", self.named(atom))
+                format!("{} the forbidden {}", having(root), self.named(atom))
             }
             Kind::RootRequired => format!(
-                "no {root} has {}{}",
+                "{} {}{}",
+                lacking(root),
                 self.named(atom),
                 self.elsewhere(stage)
             ),
-            Kind::Inventory => format!("no {tree} has {}{group}", self.class(atom)),
+            Kind::Inventory => format!("{} {}{group}", lacking(tree), self.class(atom)),
             Kind::Required => {
                 let place = match stage.detail.elsewhere {
                     Some(_) => self.serving(answer, atom),
                     None => String::new(),
                 };
                 let (name, elsewhere) = (self.named(atom), self.elsewhere(stage));
-                format!("no {tree} has {name}{place}{group}{elsewhere}")
+                format!("{} {name}{place}{group}{elsewhere}", lacking(tree))
             }
             Kind::Forbidden => {
                 let name = self.named(atom);
-                format!("each {tree} has the forbidden {name}{group}")
+                format!("{} the forbidden {name}{group}", having(tree))
             }
             Kind::Unit => format!(
                 "{trees} {} not allow {} in one allocation{}{group}",
@@ -518,7 +535,7 @@ impl Words {
         let mut folded: Vec<FoldedStage<'a>> = Vec::new();
         for stage in &answer.funnel {
             let mut seen = folded.iter_mut();
-            match seen.find(|first| are_merged(first.stage, stage)) {
+            match seen.find(|first| are_merged(answer, first.stage, stage)) {
                 Some(first) => first.groups.push(&stage.atom.group),
                 None => folded.push(FoldedStage::of(stage)),
             }
@@ -630,9 +647,26 @@ fn are_equal_but_for_the_group(one: &Atom<'_>, other: &Atom<'_>) -> bool {
 }
 
 /// Whether the second stage is shown with the first: it is of an equal group, and removes no tree.
-fn are_merged(first: &Stage<'_>, second: &Stage<'_>) -> bool {
+fn are_merged(answer: &Explanation<'_>, first: &Stage<'_>, second: &Stage<'_>) -> bool {
     let is_same = std::ptr::eq(first, second);
-    is_same || second.gone == 0 && are_equal_but_for_the_group(&first.atom, &second.atom)
+    is_same
+        || second.gone == 0
+            && are_equal_but_for_the_group(&first.atom, &second.atom)
+            && are_equal_groups(answer, &first.atom.group, &second.atom.group)
+}
+
+/// Whether two groups have equal conditions, so that a tree meets those of both or of neither. The
+/// unnumbered group may use several providers, so no other group is equal to it.
+fn are_equal_groups(answer: &Explanation<'_>, one: &str, other: &str) -> bool {
+    let of = |group: &str| {
+        let atoms = answer.funnel.iter().map(|stage| &stage.atom);
+        atoms.filter(|atom| atom.group == group).collect::<Vec<_>>()
+    };
+    let (conditions, others) = (of(one), of(other));
+    let mut pairs = conditions.iter().zip(&others);
+    one.is_empty() == other.is_empty()
+        && conditions.len() == others.len()
+        && pairs.all(|(one, other)| are_equal_but_for_the_group(one, other))
 }
 
 /// Whether two unmet conditions of a tree are equal except for the group.

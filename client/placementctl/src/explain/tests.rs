@@ -218,6 +218,104 @@ fn equal_groups_are_merged() {
 }
 
 #[test]
+fn groups_with_other_conditions_are_not_merged() {
+    let room = |group: &str, gone: u64| {
+        json!({"atom": "room", "group": group, "class": "VCPU", "asked": 4, "left": 0, "gone": gone,
+               "most_free": 2})
+    };
+    let device =
+        json!({"atom": "required", "group": "1", "traits": ["GOLD"], "left": 10, "gone": 0});
+    let mut answer = answer();
+    answer["trees"] = json!(10);
+    answer["relaxations"] = json!([]);
+    for (funnel, shown) in [
+        (
+            vec![room("1", 10), room("2", 0)],
+            "for groups 1, 2; 4 are requested by each",
+        ),
+        (vec![room("", 10), room("1", 0)], "; 4 are requested"),
+        (
+            vec![device, room("1", 10), room("2", 0)],
+            "for group 1; 4 are requested",
+        ),
+    ] {
+        answer["cause"] = json!(if funnel.len() == 2 { 0 } else { 1 });
+        answer["funnel"] = json!(funnel);
+        let line = cause(&answer);
+        assert!(
+            line.starts_with("no candidates: 10 trees have at most 2 VCPU free"),
+            "{line}"
+        );
+        assert!(line.ends_with(shown), "{line}");
+        assert_eq!(line.contains("groups"), shown.contains("groups"), "{line}");
+    }
+}
+
+#[test]
+fn a_condition_that_some_trees_meet_is_not_said_to_be_unmet_by_all() {
+    let stage = |atom: &str, names: Value, gone: u64, left: u64| {
+        let mut stage = json!({"atom": atom, "group": "", "gone": gone, "left": left});
+        let key = if atom == "member_of" {
+            "aggregates"
+        } else {
+            "traits"
+        };
+        stage[key] = names;
+        stage
+    };
+    let mut answer = answer();
+    answer["trees"] = json!(100);
+    answer["relaxations"] = json!([]);
+    for (first, gone, shown) in [
+        (
+            ("required", json!(["A"])),
+            60,
+            "60 of 100 trees do not have trait A",
+        ),
+        (
+            ("required", json!(["A"])),
+            1,
+            "1 of 100 trees does not have trait A",
+        ),
+        (
+            ("root_required", json!(["A"])),
+            60,
+            "60 of 100 roots do not have trait A",
+        ),
+        (
+            ("forbidden", json!(["!A"])),
+            60,
+            "60 of 100 trees have the forbidden trait A",
+        ),
+        (
+            ("member_of", json!(["6f"])),
+            60,
+            "60 of 100 trees are not in aggregate 6f",
+        ),
+        (
+            ("member_of", json!(["!6f"])),
+            1,
+            "1 of 100 trees is in aggregate 6f, which is excluded",
+        ),
+        (("required", json!(["A"])), 100, "no tree has trait A"),
+    ] {
+        let (atom, names) = first;
+        let left = 100 - gone;
+        let last = stage("required", json!(["B"]), left, 0);
+        answer["funnel"] = json!([stage(atom, names, gone, left), last]);
+        answer["cause"] = json!(0);
+        assert_eq!(cause(&answer), format!("no candidates: {shown}"));
+    }
+    answer["funnel"][0] = stage("required", json!(["A"]), 60, 40);
+    answer["funnel"][1] = stage("required", json!(["B"]), 30, 10);
+    answer["cause"] = json!(1);
+    assert_eq!(
+        cause(&answer),
+        "no candidates: 30 of 40 remaining trees do not have trait B"
+    );
+}
+
+#[test]
 fn groups_are_named_shortly() {
     let mut answer = answer();
     answer["relaxations"] = json!([]);

@@ -36,6 +36,8 @@ const PATIENCE: Duration = Duration::from_secs(30);
 const NOTICE_AFTER: Duration = Duration::from_secs(2);
 const PAUSE_FIRST: Duration = Duration::from_millis(50);
 const PAUSE_MAX: Duration = Duration::from_secs(1);
+/// Replaces durations that exceed the range of the clock.
+const FOREVER: Duration = Duration::from_secs(30 * 365 * 86_400);
 
 /// A client of one cluster. Clones are cheap: they share connections and the preferred node; each
 /// has its own settings.
@@ -270,7 +272,7 @@ impl Client {
         streams: bool,
     ) -> Result<(ApiResponse, Option<Body>), Error> {
         let request = self.identified(request);
-        let deadline = Instant::now() + self.patience;
+        let deadline = after(self.patience);
         let failures = Failures::new(&self.shared.endpoints);
         let mut attempts = pin!(self.attempts(&request, streams, deadline, &failures));
         let limit = match self.patience {
@@ -457,8 +459,9 @@ impl Client {
         *http.uri_mut() = self.shared.endpoints[at].url(&path)?;
         let headers = http.headers_mut();
         let mut set = |name: &'static str, text: &str| {
+            // The message does not contain the value, which may be a token.
             let value = HeaderValue::from_str(text)
-                .map_err(|error| Error::BadRequest(format!("`{name}: {text}`: {error}")))?;
+                .map_err(|error| Error::BadRequest(format!("header {name}: {error}")))?;
             headers.insert(HeaderName::from_static(name), value);
             Ok::<_, Error>(())
         };
@@ -524,6 +527,12 @@ fn judged(request: &ApiRequest, response: ApiResponse) -> Result<ApiResponse, Fa
     })
 }
 
+/// The time after a duration, which a user or a node may have chosen.
+fn after(duration: Duration) -> Instant {
+    let now = Instant::now();
+    now.checked_add(duration).unwrap_or_else(|| now + FOREVER)
+}
+
 /// The order in which nodes are asked, and the time from which each may be asked again.
 struct Rotation {
     at: usize,
@@ -560,7 +569,7 @@ impl Rotation {
     fn pause_node(&mut self, at: usize, retry_after: Option<Duration>) -> Option<Instant> {
         let pause = retry_after.unwrap_or(self.pause[at]);
         self.pause[at] = (self.pause[at] * 2).min(PAUSE_MAX);
-        self.rest_until[at] = Some(Instant::now() + pause);
+        self.rest_until[at] = Some(after(pause));
         self.resume()
     }
 

@@ -79,8 +79,8 @@ impl From<ConnectError> for TransportError {
     }
 }
 
-/// Why a request has no response. Only a failed connection attempt, or an alert of the TLS
-/// handshake, proves that nothing was sent.
+/// Why a request has no response. Only a failed connection attempt, or an alert about the client
+/// certificate, proves that nothing was sent.
 pub(crate) fn of_request(error: &hyper_util::client::legacy::Error) -> TransportError {
     if let Some(failed) = cause::<ConnectError>(error) {
         return failed.clone().into();
@@ -93,7 +93,7 @@ pub(crate) fn of_request(error: &hyper_util::client::legacy::Error) -> Transport
         Some(alert.to_owned())
     });
     if let Some(alert) = alert {
-        return of_alert(&alert).into();
+        return of_late_alert(&alert);
     }
     match cause::<hyper::Error>(error) {
         Some(error) if error.is_incomplete_message() => {
@@ -103,5 +103,35 @@ pub(crate) fn of_request(error: &hyper_util::client::legacy::Error) -> Transport
             TransportError::Lost("its response is not HTTP; is it a port for https://?".to_owned())
         }
         _ => TransportError::Lost(innermost(error)),
+    }
+}
+
+/// The failure of a request whose node ends the TLS connection after the client has finished the
+/// handshake.
+fn of_late_alert(alert: &str) -> TransportError {
+    let refused = of_alert(alert);
+    match refused.obstacle {
+        // A node checks the certificate before it reads a request.
+        Some(Obstacle::ClientCertificate) => refused.into(),
+        _ => TransportError::Lost(format!("it ended the TLS connection: {alert}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_refused_certificate_proves_that_a_request_was_not_read() {
+        for (alert, is_unsent) in [
+            ("CertificateRequired", true),
+            ("UnknownCA", true),
+            ("BadRecordMac", false),
+            ("InternalError", false),
+        ] {
+            let error = of_late_alert(alert);
+            let is_lost = matches!(error, TransportError::Lost(_));
+            assert_eq!(is_lost, !is_unsent, "{error:?}");
+        }
     }
 }

@@ -340,6 +340,26 @@ async fn a_notice_names_the_failures_after_two_seconds() {
 }
 
 #[tokio::test]
+async fn durations_beyond_the_clock_are_accepted() {
+    let mut busy = unavailable("busy").unwrap();
+    let seconds = u64::MAX.to_string().parse().unwrap();
+    busy.headers_mut().insert("retry-after", seconds);
+    let script = Script::new([Ok(busy), answered("1.1")]);
+    let client = script.client().with_patience(Duration::MAX);
+    write(&client).await.unwrap();
+    assert_eq!(script.hosts(), ["one", "two"]);
+}
+
+#[tokio::test]
+async fn a_token_that_cannot_be_sent_is_not_in_the_error() {
+    let script = Script::new([]);
+    let client = script.client().with_token("secret\n");
+    let error = read(&client).await.unwrap_err();
+    assert!(matches!(error, Error::BadRequest(_)), "{error:?}");
+    assert!(!format!("{error:?}").contains("secret"), "{error:?}");
+}
+
+#[tokio::test]
 async fn a_session_carries_the_greatest_index_it_has_seen() {
     let answers = [
         answered("7.9"),

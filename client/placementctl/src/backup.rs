@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use placement_client::{BackupError, BackupReport, BackupStream, Endpoint, Trust};
+use placement_words::inert_lines;
 use serde::Serialize;
 use tokio::time::sleep;
 
@@ -37,15 +38,19 @@ impl Taken {
     }
 
     fn printed(&self, output: &Output) -> anyhow::Result<String> {
-        let rows = Rows::new(vec![self.clone()])
-            .column("file", |taken| taken.file.clone())
-            .column("bytes", |taken| taken.bytes)
-            .column("cluster_id", |taken| taken.report.cluster_id.clone())
-            .column("index", |taken| taken.report.index)
-            .column("digest", |taken| taken.report.digest.clone());
+        let rows = rows(vec![self.clone()]);
         let text = |_| format!("{}\nbytes: {}\n", self.report, self.bytes);
         output.report(self, Some(rows), text)
     }
+}
+
+fn rows(taken: Vec<Taken>) -> Rows<Taken> {
+    Rows::new(taken)
+        .column("file", |taken: &Taken| taken.file.clone())
+        .column("bytes", |taken| taken.bytes)
+        .column("cluster_id", |taken| taken.report.cluster_id.clone())
+        .column("index", |taken| taken.report.index)
+        .column("digest", |taken| taken.report.digest.clone())
 }
 
 /// Writes a backup to `target`; `-` is standard output.
@@ -56,6 +61,7 @@ pub(crate) async fn take(
     output: &Output,
     patience: Duration,
 ) -> anyhow::Result<()> {
+    output.check_columns(&rows(Vec::new()))?;
     let taken = take_into(endpoints, trust, target, output, patience);
     unless_interrupted(taken, "no backup was taken").await
 }
@@ -89,7 +95,8 @@ async fn take_into(
         let mut stdout = io::stdout().lock();
         copy(&mut stream, &mut stdout).await?;
         stdout.flush().context("cannot write to standard output")?;
-        eprint!("{}", Taken::new(target, &stream).printed(output)?);
+        let taken = Taken::new(target, &stream).printed(output)?;
+        eprint!("{}", inert_lines(&taken));
         return Ok(());
     }
     let mut draft = Draft::create(target)?;

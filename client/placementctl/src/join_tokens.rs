@@ -68,12 +68,10 @@ pub(crate) async fn run(admin: &Admin, action: JoinTokenAction) -> anyhow::Resul
     match action {
         JoinTokenAction::Create(args) => {
             let replaces = number(args.replace, admin).await?;
-            let token = create(admin, &args.terms, replaces).await?;
-            print(
-                &args
-                    .output
-                    .report(&token, Some(rows(&token)), |_| secret(&token))?,
-            )?;
+            let output = &args.output;
+            let token = create(admin, &args.terms, output, replaces).await?;
+            let rows = rows(vec![token.clone()]);
+            print(&output.report(&token, Some(rows), |_| secret(&token))?)?;
         }
         JoinTokenAction::List(output) => {
             let rows = Rows::new(admin.join_tokens().await?)
@@ -96,13 +94,14 @@ pub(crate) async fn run(admin: &Admin, action: JoinTokenAction) -> anyhow::Resul
 pub(crate) async fn replace(admin: &Admin, args: ReplaceNode) -> anyhow::Result<()> {
     let old = args.node.number(admin).await?;
     let status = admin.status().await?;
-    let token = create(admin, &args.terms, Some(old)).await?;
+    let output = &args.output;
+    let token = create(admin, &args.terms, output, Some(old)).await?;
     let steps = steps(&status, old, token.id);
     let intended = format!("To replace node {old} by node {}:\n", token.id);
     eprint!("{}", inert_lines(&(intended + &numbered(&steps))));
     let made = Replacement { token, steps };
-    let output = &args.output;
-    print(&output.report(&made, Some(rows(&made.token)), |_| secret(&made.token))?)
+    let rows = rows(vec![made.token.clone()]);
+    print(&output.report(&made, Some(rows), |_| secret(&made.token))?)
 }
 
 /// Instructions for starting the new node.
@@ -148,8 +147,14 @@ fn numbered(steps: &[String]) -> String {
     (1..).zip(steps).map(step).collect()
 }
 
-/// Creates a token. Its explanation is printed to standard error.
-async fn create(admin: &Admin, terms: &Terms, replaces: Option<u64>) -> anyhow::Result<JoinToken> {
+/// Creates a token, which `output` can print. Its explanation is printed to standard error.
+async fn create(
+    admin: &Admin,
+    terms: &Terms,
+    output: &Output,
+    replaces: Option<u64>,
+) -> anyhow::Result<JoinToken> {
+    output.check_columns(&rows(Vec::new()))?;
     let new = NewJoinToken {
         ttl_s: terms.ttl,
         replaces,
@@ -169,9 +174,9 @@ fn secret(token: &JoinToken) -> String {
     format!("{}\n", token.token.as_deref().unwrap_or_default())
 }
 
-fn rows(token: &JoinToken) -> Rows<JoinToken> {
-    Rows::new(vec![token.clone()])
-        .column("token", |token| token.token.clone())
+fn rows(tokens: Vec<JoinToken>) -> Rows<JoinToken> {
+    Rows::new(tokens)
+        .column("token", |token: &JoinToken| token.token.clone())
         .column("node", |token| token.id)
         .column("expires", |token| moment(token.until))
         .column("replaces", |token| token.replaces)

@@ -121,6 +121,18 @@ impl Output {
         })
     }
 
+    /// Checks the columns to print and to sort by, before an effect whose result is printed.
+    ///
+    /// # Errors
+    /// The rows do not have one of these columns.
+    pub(crate) fn check_columns<T>(&self, rows: &Rows<T>) -> anyhow::Result<()> {
+        self.shown(rows)?;
+        if let Some(sort) = &self.sort {
+            rows.named(sort.trim_start_matches('-'))?;
+        }
+        Ok(())
+    }
+
     /// Whether the output is a table.
     pub(crate) fn is_table(&self) -> bool {
         self.output.is_table()
@@ -366,7 +378,7 @@ impl<T> Rows<T> {
         })
     }
 
-    /// Sorts numbers by value and other values as text; missing values come last. The sort is
+    /// Sorts numbers by value, then other values as text; missing values come last. The sort is
     /// stable.
     fn sort(&mut self, by: &str) -> anyhow::Result<()> {
         let column = self.named(by.trim_start_matches('-'))?;
@@ -392,7 +404,9 @@ impl<T> Rows<T> {
 fn ordered(one: &Cell, other: &Cell, is_reversed: bool) -> Ordering {
     let order = match (one.as_f64(), other.as_f64()) {
         (Some(one), Some(other)) => one.total_cmp(&other),
-        _ => plain(one).cmp(&plain(other)),
+        (Some(_), None) => Ordering::Less,
+        (None, Some(_)) => Ordering::Greater,
+        (None, None) => plain(one).cmp(&plain(other)),
     };
     let missing = one.is_null().cmp(&other.is_null());
     missing.then(if is_reversed { order.reverse() } else { order })

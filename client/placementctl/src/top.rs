@@ -11,7 +11,6 @@ use placement_client::{Admin, Capacity, Error, Member, NodeRole, NodeStatus};
 use placement_words::{Health, Survey, inert_lines, share};
 use terminal_size::{Height, Width, terminal_size};
 use time::OffsetDateTime;
-use tokio::signal::ctrl_c;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::time::{Instant, sleep, timeout_at};
 use unicode_width::UnicodeWidthChar;
@@ -27,6 +26,8 @@ const METRICS_LIMIT: Duration = Duration::from_secs(3);
 /// Number of resource classes to show.
 const CLASSES_MAX: usize = 8;
 const BAR_WIDTH: u64 = 20;
+/// Shorter intervals would only load the nodes.
+const INTERVAL_MIN: Duration = Duration::from_millis(100);
 /// Size of a terminal that does not tell its size.
 const SIZE_USUAL: (usize, usize) = (80, 24);
 /// Switches to the second screen of the terminal, which has no history, and hides the cursor.
@@ -36,11 +37,18 @@ const LEAVE: &str = "\x1b[?25h\x1b[?1049l";
 #[derive(Args)]
 pub(crate) struct TopArgs {
     /// Time between two views. Rates and latencies are measured over this time.
-    #[arg(long, value_name = "DURATION", default_value = "2s", value_parser = duration)]
+    #[arg(long, value_name = "DURATION", default_value = "2s", value_parser = interval)]
     interval: Duration,
     /// Print one view after one interval, and exit.
     #[arg(long)]
     once: bool,
+}
+
+fn interval(text: &str) -> Result<Duration, String> {
+    match duration(text)? {
+        short if short < INTERVAL_MIN => Err(format!("expected at least {INTERVAL_MIN:?}")),
+        interval => Ok(interval),
+    }
 }
 
 /// Shows views until Ctrl-C.
@@ -55,8 +63,10 @@ pub(crate) async fn show(admin: &Admin, args: &TopArgs, timeout: Duration) -> an
         let advice = "`top` refreshes its view on a terminal: use --once to print one view";
         return Err(Misuse(advice.to_owned()).into());
     }
-    let mut terminate = signal(SignalKind::terminate())?;
     let mut before = Some(Sample::take(admin, timeout).await?);
+    // A signal that arrives while a view is drawn is not lost.
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    let mut terminate = signal(SignalKind::terminate())?;
     let screen = Screen::enter()?;
     if let Some(sample) = &before {
         screen.draw(&view(None, sample))?;
@@ -68,7 +78,7 @@ pub(crate) async fn show(admin: &Admin, args: &TopArgs, timeout: Duration) -> an
         };
         let after = tokio::select! {
             after = refreshed => after,
-            interrupted = ctrl_c() => return interrupted.context("cannot handle SIGINT"),
+            _ = interrupt.recv() => return Ok(()),
             _ = terminate.recv() => return Ok(()),
         };
         let (text, sample) = match after {
@@ -228,11 +238,14 @@ impl Counted {
         };
         let durations = self.durations.iter();
         let durations = durations.map(|(bound, count)| (*bound, count - earlier(*bound)));
-        (self.requests >= before.requests).then(|| Self {
+        let since = Self {
             requests: self.requests - before.requests,
             failed: self.failed - before.failed,
             durations: durations.collect(),
-        })
+        };
+        let mut numbers = since.durations.iter().map(|(_, count)| *count);
+        let has_grown = since.requests >= 0.0 && since.failed >= 0.0;
+        (has_grown && numbers.all(|number| number >= 0.0)).then_some(since)
     }
 
     /// The duration in seconds that this part of the requests did not exceed, interpolated between
@@ -461,6 +474,18 @@ placement_inventory_capacity{partition="north",resource_class="VGPU"} 0
         let none = counted.since(&counted).unwrap();
         assert_eq!((none.requests, none.quantile(0.5)), (0.0, None));
         assert_eq!(Counted::default().since(&counted), None);
+        let restarted =
+            Counted::new(&METRICS.replace(r#"status="503"} 10"#, r#"status="200"} 99"#));
+        assert!(restarted.requests > counted.requests);
+        assert_eq!(restarted.since(&counted), None, "it failed less often");
+    }
+
+    #[test]
+    fn an_interval_is_not_zero() {
+        assert_eq!(interval("2s"), Ok(Duration::from_secs(2)));
+        for text in ["0", "0.01", "soon"] {
+            assert!(interval(text).is_err(), "{text}");
+        }
     }
 
     #[test]

@@ -79,6 +79,33 @@ fn rows_are_sorted_by_number_and_cut_afterwards() {
 }
 
 #[test]
+fn unknown_columns_are_found_before_there_are_rows() {
+    let rows = || Rows::new(Vec::<u8>::new()).column("name", |row| *row);
+    let check = |columns: &[&str], sort: Option<&str>| {
+        let output = Output {
+            columns: columns.iter().map(|name| (*name).to_owned()).collect(),
+            sort: sort.map(str::to_owned),
+            ..Output::default()
+        };
+        output.check_columns(&rows()).is_ok()
+    };
+    assert!(check(&[], None) && check(&["name"], Some("-name")));
+    assert!(!check(&["nam"], None) && !check(&[], Some("-nam")));
+}
+
+#[test]
+fn numbers_and_texts_in_one_column_have_an_order() {
+    let cells = ["10", "1a", "2"].map(|text| match text.parse::<u64>() {
+        Ok(number) => Value::from(number),
+        Err(_) => Value::from(text),
+    });
+    let mut rows = cells.to_vec();
+    rows.push(Value::Null);
+    rows.sort_by(|one, other| ordered(one, other, false));
+    assert_eq!(Value::from(rows), serde_json::json!([2, 10, "1a", null]));
+}
+
+#[test]
 fn amounts_have_units_in_tables_only() {
     let rows = || {
         Rows::new(vec![("a", 65_536_u64), ("b", 512)])

@@ -152,9 +152,12 @@ impl State {
         let only = class.map(|name| self.resource_class_id(name));
         // Many providers have the same set of second keys, so sums are first built per set.
         let mut shared: BTreeMap<_, BTreeMap<_, CapacitySums>> = BTreeMap::new();
+        let is_single = matches!(by, CapacityBy::Provider | CapacityBy::Tree);
+        let mut sums_made = 0;
         for (_, tree) in self.trees() {
             for node in &tree.nodes {
                 let sums = shared.entry(facets(by, tree.root(), node)).or_default();
+                let classes_before = sums.len();
                 let stocks = node.inventories.iter();
                 for stock in stocks.filter(|stock| only.is_none_or(|id| id == Some(stock.class))) {
                     let of_class = sums.entry(stock.class).or_default();
@@ -163,6 +166,11 @@ impl State {
                     if by == CapacityBy::Class {
                         of_class.count_free(own.free);
                     }
+                }
+                sums_made += sums.len() - classes_before;
+                // Each sum of a single second key becomes a row.
+                if is_single && sums_made > rows_max {
+                    return None;
                 }
             }
         }

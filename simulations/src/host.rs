@@ -350,7 +350,7 @@ impl Host {
         self.is_rotten.get()
     }
 
-    /// The error with which the node refused to start on rotten data.
+    /// The error with which the node refused to start on damaged data.
     pub fn refused(&self) -> Option<String> {
         self.refused.borrow().clone()
     }

@@ -420,7 +420,7 @@ impl Claims {
         }
     }
 
-    /// A write that was sent at the next time, with its log entry, if it has one.
+    /// Adds a write that is sent at the next time, with its log entry, if it has one.
     fn sent(&mut self, write: Write, entry: Option<u64>, end: End) {
         if let Some(index) = entry {
             self.log(index, write.command.clone(), write.request_id);

@@ -309,7 +309,7 @@ async fn cluster_with_history_is_restored_from_the_store_on_new_machines() {
         restored.add_place();
         restored.give_token(id, &token).unwrap();
         restored.start_node(id).unwrap();
-        let refused = "no node is awaited with this token";
+        let refused = "no node is expected with this token";
         restored.until_logged(&[id], refused).await;
         restored.kill_9(id);
     }

@@ -54,7 +54,7 @@ async fn token_admits_one_node_once_and_the_node_keeps_its_number() {
     cluster.give_token(4, "4-c0ffee").unwrap();
     cluster.start_node(4).unwrap();
     cluster
-        .until_logged(&[4], "no node is awaited with this token")
+        .until_logged(&[4], "no node is expected with this token")
         .await;
     cluster.kill_9(4);
     assert_eq!(members(&cluster).await.len(), 3);

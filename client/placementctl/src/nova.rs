@@ -172,8 +172,8 @@ impl Lists {
     pub(crate) fn read(&self, since: SystemTime, older_than: u64) -> anyhow::Result<Nova> {
         ensure!(
             older_than >= 3600 || self.servers.is_none() && self.migrations.is_none(),
-            "--older-than below 1h needs --servers-command: this command cannot know when a list from elsewhere was \
-             begun"
+            "--older-than below 1h needs --servers-command: the time at which another program began to create a list is \
+             unknown"
         );
         let (file, command) = (&self.servers, &self.servers_command);
         let servers = taken(file, command, since, "servers", Servers::parse)?;

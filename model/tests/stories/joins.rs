@@ -82,7 +82,7 @@ fn node_numbers_are_never_reused() {
     carry_out(&mut state, 0, issue("a", None));
     carry_out(&mut state, 0, issue("b", None));
     assert!(state.join(4).is_some() && state.join(5).is_some());
-    // All have expired by now, and their rows are deleted.
+    // All tokens have expired by now, and their rows are deleted.
     carry_out(&mut state, 200, issue("c", None));
     assert_eq!(state.joins().map(|(node, _)| node).collect::<Vec<_>>(), [6]);
     let retired = Command::RetireNode(RetireNode { node: 9 });

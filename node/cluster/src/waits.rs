@@ -30,8 +30,8 @@ impl Waits {
         2 * self.election_max
     }
 
-    /// How long a read that allows a local answer waits for the leader before it gets one: longer
-    /// than an election takes.
+    /// How long a read that allows a local answer waits for the leader before it is answered from
+    /// the local state: longer than an election takes.
     pub fn optional_read(self) -> Duration {
         2 * self.election_max
     }

@@ -15,7 +15,7 @@ const SPELLING: &str = "name or id with upper case, accents or a trailing space:
                         equal, placementd does not. A client that spells it differently was served before, and now gets \
                         a 404 or an empty list";
 const RATIO: &str = "inventory whose capacity in whole units depends on the precision of the ratio: MySQL computes with 32-bit floats, \
-                     placementd with the number that the API shows. A claim of the last unit may have another result";
+                     placementd with the number that the API shows. A claim of the last unit may have a different result";
 
 const ALIKE: &str = "two names that most collations of MySQL treat as equal: the database rejects the second as a duplicate. Rename one, \
                      or change the collation of the column to utf8mb4_bin before you load the export";

@@ -8,9 +8,9 @@ use super::fault::Fault;
 /// A fault with its planned time.
 #[derive(Debug, Clone, Copy)]
 pub struct Planned {
-    /// Start, since the start of the fault phase.
+    /// When the fault begins, as time since the start of the fault phase.
     pub begins: Duration,
-    /// How long it lasts.
+    /// How long the fault lasts.
     pub lasts: Duration,
     /// The fault. If it aims at the leader, it hits the node that leads when it begins.
     pub fault: Fault,

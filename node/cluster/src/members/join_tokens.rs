@@ -303,7 +303,7 @@ impl Membership<'_> {
 
 /// Answer to an unknown token, which may have expired long ago.
 pub(crate) const UNKNOWN: &str =
-    "no node is awaited with this token: the token is wrong or was revoked";
+    "no node is expected with this token: the token is wrong or was revoked";
 const USED: &str = "the token was used by another node, or by this one before its data directory \
     was emptied: create another one (`placementctl join-token create`)";
 const TOO_LATE: &str = "the token has expired: create another one (`placementctl join-token \

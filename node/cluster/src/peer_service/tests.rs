@@ -122,8 +122,8 @@ async fn node_whose_version_is_below_the_level_of_the_cluster_is_rejected() {
     alone.stop().await;
 }
 
-/// openraft logs an error each time that something asks it after it has stopped. Members ask each
-/// voter for its vote with each read, so these lines would fill the log of a quarantined node.
+/// After openraft has stopped, it logs an error for each request. Members ask each voter for its
+/// vote with each read, so these lines would fill the log of a quarantined node.
 #[tokio::test]
 async fn quarantined_node_answers_the_others_without_an_error_in_its_log_each_time() {
     let (alone, service) = service().await;

@@ -237,9 +237,15 @@ enum Action {
     #[command(subcommand)]
     Tls(TlsAction),
     /// Print the completion script for a shell.
-    Completion { shell: Shell },
+    Completion {
+        /// Shell that loads the script.
+        shell: Shell,
+    },
     /// Write the manual pages to a directory.
-    Man { directory: PathBuf },
+    Man {
+        /// Directory for the manual pages.
+        directory: PathBuf,
+    },
     /// Explain the flags that many commands accept.
     Flags,
     /// Take a backup of the running cluster.

@@ -132,11 +132,11 @@ mod tests {
     fn page() -> String {
         format!(
             "# Error codes\n\n\
-             The REST API has them in `errors[0].code`; [how errors look](api.md#errors).\n\n\
-             ## Codes of this service\n\nAt every microversion.\n{}\n\
+             The REST API returns the code of an error in `errors[0].code`; see [the form of errors](api.md#errors).\n\n\
+             ## Codes of this service\n\nThis service returns these codes at every microversion.\n{}\n\
              One status has no code: 431 has no body and no request id. It means that the head of the request is longer than \
              80 KiB (HTTP/2) or some 400 KiB (HTTP/1.1), or has more than 100 headers (HTTP/1.1).\n\n\
-             ## Codes of the reference\n\nFrom microversion 1.23 on, as in upstream.\n{}",
+             ## Codes of the reference\n\nErrors have these codes from microversion 1.23 on, as in upstream.\n{}",
             table(OWN_PAGE),
             table(REFERENCE_PAGE)
         )

@@ -56,6 +56,8 @@ pub(crate) fn short_span(seconds: u64) -> String {
     }
 }
 
+/// Longer durations may exceed the clock.
+const DURATION_MAX: std::time::Duration = std::time::Duration::from_secs(36_500 * 86_400);
 const LENGTHS: &str = "expected a number with s, m, h or d, such as 90s, 15m, 12h or 7d";
 
 /// A number, and the seconds of the unit behind it.
@@ -86,7 +88,10 @@ pub(crate) fn duration(text: &str) -> Result<std::time::Duration, String> {
         let number = number.parse::<f64>().ok()?;
         std::time::Duration::try_from_secs_f64(number * f64::from(unit)).ok()
     });
-    duration.ok_or_else(|| LENGTHS.to_owned())
+    match duration {
+        Some(long) if long > DURATION_MAX => Err("this duration is too long".to_owned()),
+        duration => duration.ok_or_else(|| LENGTHS.to_owned()),
+    }
 }
 
 /// Parses a time in the past for the API. A token or a time is returned unchanged; an age is
@@ -138,7 +143,7 @@ mod tests {
             let expected = std::time::Duration::from_millis(millis);
             assert_eq!(duration(text), Ok(expected));
         }
-        for text in ["", "-1", "1w", "inf", "nan", "1e300d"] {
+        for text in ["", "-1", "1w", "inf", "nan", "1e300d", "40000d"] {
             assert!(duration(text).is_err(), "{text:?}");
         }
         let spans = [59, 60, 7199, 86_400 * 9].map(short_span);

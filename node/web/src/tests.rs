@@ -107,7 +107,7 @@ fn cloud(path: &str, name: &str, count: usize) -> Value {
         }
         "capacity" => {
             json!({"by": "trait", "capacity": many(json!({"class": name, "trait": name, "used": 7,
-            "capacity": 5, "free": 1, "largest_free": 1, "providers": 2, "free_ranges": [3, 0, 1]}))})
+            "capacity": 5, "free": 1, "largest_free": 1, "providers": 2, "provider": provider, "free_ranges": [3, 0, 1]}))})
         }
         "what-if" => json!({"count": 7, "exact": true, "complete": true}),
         "resource_providers" => {
@@ -204,6 +204,7 @@ fn pages_show_what_the_api_answers() {
                 "cmp: 7 of 5",
                 "high=\"4.5\"",
                 "Free units (providers): none (3); 2 to 3 (1).",
+                &format!("href=\"/web/placement/default/providers/{UUID}\">cmp<"),
                 "<svg class=\"bars\"",
             ],
         ),

@@ -24,7 +24,12 @@ pub(super) const CAPACITY: Listing<CapacityReport<'static>, ClassCapacity<'stati
     api: "/placementd/v1/capacity",
     filters: &[
         ("class", "Class", "VCPU", "--class"),
-        ("by", "Group by class, aggregate or trait", "class", "--by"),
+        (
+            "by",
+            "Group by class, aggregate, trait, provider or tree",
+            "class",
+            "--by",
+        ),
     ],
     rows: |answer| &answer.capacity,
     table: |of| {
@@ -37,9 +42,12 @@ pub(super) const CAPACITY: Listing<CapacityReport<'static>, ClassCapacity<'stati
             .column("Largest free amount of one provider", |one| {
                 cell(one.largest_free)
             })
-            .column("Aggregate or trait", |one| {
+            .column("Aggregate, trait or provider", |one| {
                 let facet = one.aggregate.as_ref().or(one.r#trait.as_ref());
-                html! { (facet.map(|name| &**name).unwrap_or_default()) }
+                html! {
+                    (facet.map(|name| &**name).unwrap_or_default())
+                    @if let Some(one) = &one.provider { (provider(of, &one.uuid, &one.name)) }
+                }
             })
             .column("Providers", |one| {
                 let resources = format!("{}:1", word(&one.class));

@@ -44,7 +44,7 @@ pub struct FoldedStage<'a> {
 impl Words {
     /// The cause in one line, the first of these that applies: a name that no provider has, the
     /// unmet conditions of the host that was requested by name, the best relaxation, or the
-    /// condition that no or few remaining trees meet.
+    /// condition that no or only some of the remaining trees meet.
     pub fn cause(&self, answer: &Explanation<'_>) -> String {
         let trees = counted(answer.trees, "tree");
         let what = match (answer.verdict, self.absent_names(answer).next()) {

@@ -13,10 +13,10 @@ use tokio::time::timeout;
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::connect::Trust;
+use crate::connect_error::body_error;
 use crate::endpoint::Endpoint;
 use crate::error::ApiError;
-use crate::failure::of_body;
-use crate::transport::{of_request, pool};
+use crate::transport::{pool, request_error};
 
 const DESCRIPTION: &str = "placement-backup";
 /// Maximum time without received data; then the download fails.
@@ -80,7 +80,7 @@ impl BackupStream {
                 Ok(None) if self.frames.ended => return Ok(None),
                 Ok(None) => return Err(self.broke_off("it is incomplete")),
                 Ok(Some(Ok(frame))) => frame,
-                Ok(Some(Err(error))) => return Err(self.broke_off(&of_body(&error))),
+                Ok(Some(Err(error))) => return Err(self.broke_off(&body_error(&error))),
                 Err(_) => return Err(self.broke_off(&format!("no data for {SILENCE:?}"))),
             };
             let Ok(piece) = frame.into_data() else {
@@ -114,7 +114,7 @@ async fn ask(
     let mut request = Request::new(Full::new(Bytes::new()));
     *request.uri_mut() = endpoint.url("/v1/backup")?;
     let answer = pool(trust, limit).request(request).await;
-    let answer = answer.map_err(|error| of_request(&error))?;
+    let answer = answer.map_err(|error| request_error(&error))?;
     let (parts, body) = answer.into_parts();
     if parts.status != StatusCode::OK {
         let body = body.collect().await?.to_bytes();

@@ -332,7 +332,7 @@ impl Client {
             if unknown && !self.repeat_unknown {
                 // Do not ask this node first again: it accepts requests without answering.
                 self.shared.preferred.store(at + 1, Ordering::Relaxed);
-                return Err(Error::OutcomeUnknown(failures.of(at)));
+                return Err(Error::OutcomeUnknown(failures.text(at)));
             }
             let resume = if is_hopeless {
                 nodes.give_up(at)
@@ -419,7 +419,7 @@ impl Client {
             let reason = format!("no answer within {limit:?}");
             Err(TransportError::Lost(reason))
         });
-        let failed = |error: TransportError| Failure::of_transport(&error, request.is_read());
+        let failed = |error: TransportError| Failure::from_transport(&error, request.is_read());
         let (answer, stream) = answer.map_err(failed)?;
         let (parts, body) = answer.into_parts();
         let response = ApiResponse {

@@ -21,8 +21,8 @@ use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName}
 use tokio_rustls::rustls::{self, ClientConfig, RootCertStore};
 use tower_service::Service;
 
+use crate::connect_error::{self, ConnectError, Obstacle};
 use crate::endpoint::socket;
-use crate::failure::{self, ConnectError, Obstacle};
 
 /// A future on the heap.
 pub type BoxFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
@@ -64,11 +64,11 @@ impl Connector {
     async fn connect(mut self, url: Uri) -> Result<Box<dyn Stream>, ConnectError> {
         if let Some(path) = socket(&url) {
             let stream = UnixStream::connect(&path).await;
-            let stream = stream.map_err(|error| failure::of_socket(&error))?;
+            let stream = stream.map_err(|error| connect_error::socket_error(&error))?;
             return Ok(Box::new(TokioIo::new(stream)));
         }
         let tcp = self.tcp.call(url.clone()).await;
-        let tcp = tcp.map_err(|error| failure::of_tcp(&error, self.limit))?;
+        let tcp = tcp.map_err(|error| connect_error::tcp_error(&error, self.limit))?;
         if url.scheme() != Some(&Scheme::HTTPS) {
             return Ok(Box::new(tcp));
         }
@@ -82,7 +82,9 @@ impl Connector {
         let secured = timeout(limit, tls.connect(name, tcp.into_inner())).await;
         let stream = secured
             .map_err(|_| ConnectError::passing(format!("no TLS handshake within {limit:?}")))?
-            .map_err(|error| failure::of_handshake(&error, self.trust.ca_file.as_deref()))?;
+            .map_err(|error| {
+                connect_error::handshake_error(&error, self.trust.ca_file.as_deref())
+            })?;
         Ok(Box::new(TokioIo::new(stream)))
     }
 }
@@ -151,7 +153,7 @@ fn certificates(file: &Path) -> Result<Vec<CertificateDer<'static>>, ConnectErro
 /// The error of a PEM file that should contain `what`.
 fn unreadable(file: &Path, error: &pem::Error, what: &str) -> ConnectError {
     match error {
-        pem::Error::Io(error) => wrong(file, &failure::message(error)),
+        pem::Error::Io(error) => wrong(file, &connect_error::message(error)),
         pem::Error::NoItemsFound => wrong(file, &format!("contains no {what}")),
         error => wrong(file, &error.to_string()),
     }

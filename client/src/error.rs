@@ -3,7 +3,7 @@
 use http::StatusCode;
 use placement_wire::upstream::{ErrorDetail, Errors};
 
-use crate::failure::Obstacle;
+use crate::connect_error::Obstacle;
 
 /// Error of a request.
 #[derive(Debug, thiserror::Error)]

@@ -3,9 +3,9 @@
 use std::sync::Mutex;
 use std::time::Duration;
 
+use crate::connect_error::Obstacle;
 use crate::endpoint::Endpoint;
 use crate::error::Error;
-use crate::failure::Obstacle;
 use crate::transport::TransportError;
 
 /// Why an attempt failed, and what may follow.
@@ -31,7 +31,7 @@ pub(crate) enum FailureKind {
 
 impl Failure {
     /// An attempt without a response.
-    pub(crate) fn of_transport(error: &TransportError, is_read: bool) -> Self {
+    pub(crate) fn from_transport(error: &TransportError, is_read: bool) -> Self {
         let (kind, is_lost) = match error {
             TransportError::NotSent(_) => (FailureKind::Silence, false),
             TransportError::Unusable(obstacle, _) => (FailureKind::Permanent(*obstacle), false),
@@ -70,7 +70,7 @@ impl<'a> Failures<'a> {
 
     /// The last failure of an endpoint, as text. The answer of an only node is not preceded by its
     /// endpoint.
-    pub(crate) fn of(&self, at: usize) -> String {
+    pub(crate) fn text(&self, at: usize) -> String {
         let last = self.last.lock().expect("no panic while locked");
         let Some(failure) = &last[at] else {
             return String::new();
@@ -85,7 +85,7 @@ impl<'a> Failures<'a> {
 
     /// The last failures of all endpoints.
     fn all(&self) -> String {
-        let all = (0..self.endpoints.len()).map(|at| self.of(at));
+        let all = (0..self.endpoints.len()).map(|at| self.text(at));
         let failed: Vec<String> = all.filter(|one| !one.is_empty()).collect();
         failed.join("; ")
     }

@@ -10,7 +10,9 @@ use hyper_util::client::legacy::Client as HyperClient;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 
 use crate::connect::{BoxFuture, Connector, Trust};
-use crate::failure::{ConnectError, Obstacle, cause, chain, innermost, of_alert, of_body};
+use crate::connect_error::{
+    ConnectError, Obstacle, alert_error, body_error, cause, chain, innermost,
+};
 
 /// Why there is no response. The kind decides whether a write may be repeated.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -61,10 +63,10 @@ impl Transport for Pool {
         let answer = self.request(request);
         Box::pin(async move {
             let broke_off = |error: hyper::Error| {
-                let reason = of_body(&error);
+                let reason = body_error(&error);
                 TransportError::Lost(format!("the response was interrupted: {reason}"))
             };
-            let answer = answer.await.map_err(|error| of_request(&error))?;
+            let answer = answer.await.map_err(|error| request_error(&error))?;
             Ok(answer.map(|body| body.map_err(broke_off).boxed()))
         })
     }
@@ -81,7 +83,7 @@ impl From<ConnectError> for TransportError {
 
 /// Why a request has no response. Only a failed connection attempt, or an alert about the client
 /// certificate, proves that nothing was sent.
-pub(crate) fn of_request(error: &hyper_util::client::legacy::Error) -> TransportError {
+pub(crate) fn request_error(error: &hyper_util::client::legacy::Error) -> TransportError {
     if let Some(failed) = cause::<ConnectError>(error) {
         return failed.clone().into();
     }
@@ -93,7 +95,7 @@ pub(crate) fn of_request(error: &hyper_util::client::legacy::Error) -> Transport
         Some(alert.to_owned())
     });
     if let Some(alert) = alert {
-        return of_late_alert(&alert);
+        return late_alert_error(&alert);
     }
     match cause::<hyper::Error>(error) {
         Some(error) if error.is_incomplete_message() => {
@@ -108,8 +110,8 @@ pub(crate) fn of_request(error: &hyper_util::client::legacy::Error) -> Transport
 
 /// The failure of a request whose node ends the TLS connection after the client has finished the
 /// handshake.
-fn of_late_alert(alert: &str) -> TransportError {
-    let refused = of_alert(alert);
+fn late_alert_error(alert: &str) -> TransportError {
+    let refused = alert_error(alert);
     match refused.obstacle {
         // A node checks the certificate before it reads a request.
         Some(Obstacle::ClientCertificate) => refused.into(),
@@ -129,7 +131,7 @@ mod tests {
             ("BadRecordMac", false),
             ("InternalError", false),
         ] {
-            let error = of_late_alert(alert);
+            let error = late_alert_error(alert);
             let is_lost = matches!(error, TransportError::Lost(_));
             assert_eq!(is_lost, !is_unsent, "{error:?}");
         }

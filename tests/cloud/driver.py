@@ -54,6 +54,10 @@ class Nodes(fake.FakeDriver):
                       'memory_mb': MEMORY_MB, 'memory_mb_used': 0, 'local_gb': DISK_GB, 'local_gb_used': 0}
         return found
 
+    def post_live_migration_at_source(self, context, instance, network_info):
+        # The fake driver would keep the server, which then could not be evacuated to this host.
+        self.destroy(context, instance, network_info)
+
     def update_provider_tree(self, provider_tree, nodename, allocations=None):
         super().update_provider_tree(provider_tree, nodename, allocations)
         inventory = provider_tree.data(nodename).inventory

@@ -281,7 +281,7 @@ async fn wrong_endpoints_end_at_once_with_a_reason() {
 #[test]
 fn usage_errors_have_their_own_exit_code() {
     for (line, code) in [
-        ("stauts", 64),
+        ("no-such-command", 64),
         ("status -o xml", 64),
         ("status --timeout soon", 64),
         ("capacity --as-of tomorrow", 64),

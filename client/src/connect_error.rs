@@ -70,7 +70,7 @@ pub(crate) fn cause<'a, E: Error + 'static>(error: &'a (dyn Error + 'static)) ->
 }
 
 /// Why a Unix socket does not connect.
-pub(crate) fn of_socket(error: &io::Error) -> ConnectError {
+pub(crate) fn socket_error(error: &io::Error) -> ConnectError {
     match error.kind() {
         ErrorKind::NotFound => {
             ConnectError::permanent(Obstacle::NoSocket, "there is no such socket".to_owned())
@@ -84,7 +84,7 @@ pub(crate) fn of_socket(error: &io::Error) -> ConnectError {
 }
 
 /// Why there is no TCP connection within `limit`.
-pub(crate) fn of_tcp(error: &(dyn Error + 'static), limit: Duration) -> ConnectError {
+pub(crate) fn tcp_error(error: &(dyn Error + 'static), limit: Duration) -> ConnectError {
     let Some(error) = cause::<io::Error>(error) else {
         return ConnectError::passing(error.to_string());
     };
@@ -105,13 +105,13 @@ pub(crate) fn of_tcp(error: &(dyn Error + 'static), limit: Duration) -> ConnectE
 }
 
 /// Why a TLS handshake failed. `ca_file`: the file with the known authorities.
-pub(crate) fn of_handshake(error: &io::Error, ca_file: Option<&Path>) -> ConnectError {
+pub(crate) fn handshake_error(error: &io::Error, ca_file: Option<&Path>) -> ConnectError {
     let reason = match error.get_ref().and_then(|inner| inner.downcast_ref()) {
-        Some(rustls::Error::InvalidCertificate(wrong)) => return of_certificate(wrong, ca_file),
+        Some(rustls::Error::InvalidCertificate(wrong)) => return certificate_error(wrong, ca_file),
         Some(rustls::Error::InvalidMessage(_)) => {
             "this port does not speak TLS: use http://".to_owned()
         }
-        Some(rustls::Error::AlertReceived(alert)) => return of_alert(&format!("{alert:?}")),
+        Some(rustls::Error::AlertReceived(alert)) => return alert_error(&format!("{alert:?}")),
         Some(error) => format!("the TLS handshake failed: {error}"),
         None if error.kind() == ErrorKind::UnexpectedEof => {
             let reason = "it closed the connection during the TLS handshake";
@@ -122,7 +122,7 @@ pub(crate) fn of_handshake(error: &io::Error, ca_file: Option<&Path>) -> Connect
     ConnectError::permanent(Obstacle::Settings, reason)
 }
 
-fn of_certificate(wrong: &CertificateError, ca_file: Option<&Path>) -> ConnectError {
+fn certificate_error(wrong: &CertificateError, ca_file: Option<&Path>) -> ConnectError {
     let mut obstacle = Obstacle::Settings;
     let reason = match wrong {
         CertificateError::ExpiredContext { not_after, .. } => {
@@ -173,7 +173,7 @@ fn minute(at: UnixTime) -> String {
 }
 
 /// Why the node ended the TLS connection. `alert`: the name of its alert.
-pub(crate) fn of_alert(alert: &str) -> ConnectError {
+pub(crate) fn alert_error(alert: &str) -> ConnectError {
     let (obstacle, reason) = match alert {
         "CertificateRequired" => (
             Obstacle::ClientCertificate,
@@ -205,7 +205,7 @@ pub(crate) fn of_alert(alert: &str) -> ConnectError {
 }
 
 /// Why a response breaks off.
-pub(crate) fn of_body(error: &hyper::Error) -> String {
+pub(crate) fn body_error(error: &hyper::Error) -> String {
     if error.is_incomplete_message() {
         "the connection was closed".to_owned()
     } else {
@@ -228,7 +228,7 @@ mod tests {
 
     fn handshake(error: rustls::Error) -> String {
         let error = io::Error::new(ErrorKind::InvalidData, error);
-        of_handshake(&error, None).to_string()
+        handshake_error(&error, None).to_string()
     }
 
     #[test]
@@ -244,7 +244,7 @@ mod tests {
             (ErrorKind::PermissionDenied, Some(Obstacle::SocketDenied)),
             (ErrorKind::ConnectionRefused, None),
         ] {
-            assert_eq!(of_socket(&kind.into()).obstacle, obstacle);
+            assert_eq!(socket_error(&kind.into()).obstacle, obstacle);
         }
     }
 
@@ -252,7 +252,7 @@ mod tests {
     fn unknown_host_names_differ_from_unreachable_name_servers() {
         let lookup = |why: &str| {
             let text = format!("failed to lookup address information: {why}");
-            of_tcp(&io::Error::other(text), Duration::ZERO)
+            tcp_error(&io::Error::other(text), Duration::ZERO)
         };
         let unknown = lookup("Name or service not known");
         assert_eq!(unknown.to_string(), "the host name is unknown");

@@ -286,7 +286,7 @@ async fn guesses_do_not_delay_a_node_with_a_token() {
     };
     let begun = Instant::now();
     // A text without the form of a token is rejected without a lookup.
-    assert!(come("no token").await.contains("no node is awaited"));
+    assert!(come("no token").await.contains("no node is expected"));
     assert!(begun.elapsed() < GUESS / 2);
     let guesses = futures::future::join_all((0..20).map(|_| come("guess")));
     let known = async {
@@ -297,7 +297,7 @@ async fn guesses_do_not_delay_a_node_with_a_token() {
     assert!(known.starts_with("the new node at"), "{known}");
     let looked_up = guesses
         .iter()
-        .filter(|words| words.contains("no node is awaited"));
+        .filter(|words| words.contains("no node is expected"));
     assert_eq!(looked_up.count(), 1, "{guesses:?}");
     assert!(begun.elapsed() >= GUESS, "guessing is fast");
     alone.stop().await;

@@ -157,7 +157,7 @@ enum Action {
     /// List, promote, demote and remove members.
     #[command(subcommand)]
     Members(MembersAction),
-    /// Create, list and revoke tokens with which nodes join the cluster.
+    /// Create, list and revoke the tokens with which nodes join.
     #[command(subcommand)]
     JoinToken(JoinTokenAction),
     /// Replace a member by a new node, such as after the loss of a disk.

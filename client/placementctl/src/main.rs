@@ -160,7 +160,7 @@ enum Action {
     /// Create, list and revoke the tokens with which nodes join.
     #[command(subcommand)]
     JoinToken(JoinTokenAction),
-    /// Replace a member by a new node, such as after the loss of a disk.
+    /// Replace a member by a new node, after the loss of its disk.
     ///
     /// The new node gets the name of the old node and a new number. The command creates a join
     /// token and prints the steps for the new machine. A token that an earlier call created for the

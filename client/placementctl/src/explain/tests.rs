@@ -252,7 +252,7 @@ fn groups_with_other_conditions_are_not_merged() {
 }
 
 #[test]
-fn a_condition_that_some_trees_meet_is_not_said_to_be_unmet_by_all() {
+fn a_condition_that_some_trees_meet_names_the_others_only() {
     let stage = |atom: &str, names: Value, gone: u64, left: u64| {
         let mut stage = json!({"atom": atom, "group": "", "gone": gone, "left": left});
         let key = if atom == "member_of" {

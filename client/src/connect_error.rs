@@ -1,4 +1,4 @@
-//! Why a node gives no answer, in words for operators.
+//! Why a node gives no answer, as messages for operators.
 
 use std::error::Error;
 use std::io::{self, ErrorKind};

@@ -11,7 +11,7 @@ use placement_words::inert_lines;
 use serde::Serialize;
 use tokio::time::sleep;
 
-use crate::files::{Draft, unless_interrupted};
+use crate::files::Draft;
 use crate::render::{Output, Rows, print, warn};
 
 /// Delay before the first progress report.
@@ -62,34 +62,6 @@ pub(crate) async fn take(
     patience: Duration,
 ) -> anyhow::Result<()> {
     output.check_columns(&rows(Vec::new()))?;
-    let taken = take_into(endpoints, trust, target, output, patience);
-    unless_interrupted(taken, "no backup was taken").await
-}
-
-/// Asks the nodes for a backup. Reports a long wait for the first answer.
-async fn begin(
-    endpoints: &[Endpoint],
-    trust: &Trust,
-    patience: Duration,
-) -> Result<BackupStream, BackupError> {
-    let mut begun = pin!(BackupStream::begin(endpoints, trust, patience));
-    tokio::select! {
-        biased;
-        stream = &mut begun => return stream,
-        () = sleep(PROGRESS_AFTER) => {
-            warn(&format!("no node sends a backup yet; each node has {patience:?} to answer"));
-        }
-    }
-    begun.await
-}
-
-async fn take_into(
-    endpoints: &[Endpoint],
-    trust: &Trust,
-    target: &Path,
-    output: &Output,
-    patience: Duration,
-) -> anyhow::Result<()> {
     if target == Path::new("-") {
         let mut stream = begin(endpoints, trust, patience).await?;
         let mut stdout = io::stdout().lock();
@@ -122,4 +94,21 @@ async fn copy(stream: &mut BackupStream, target: &mut impl Write) -> Result<(), 
         }
     }
     Ok(())
+}
+
+/// Asks the nodes for a backup. Reports a long wait for the first answer.
+async fn begin(
+    endpoints: &[Endpoint],
+    trust: &Trust,
+    patience: Duration,
+) -> Result<BackupStream, BackupError> {
+    let mut begun = pin!(BackupStream::begin(endpoints, trust, patience));
+    tokio::select! {
+        biased;
+        stream = &mut begun => return stream,
+        () = sleep(PROGRESS_AFTER) => {
+            warn(&format!("no node sends a backup yet; each node has {patience:?} to answer"));
+        }
+    }
+    begun.await
 }

@@ -26,10 +26,8 @@ pub(crate) async fn show(content: &Content, args: CandidatesArgs) -> anyhow::Res
         asked += &format!("&limit={limit}");
     }
     let path = format!("/allocation_candidates?{asked}");
-    let answer: Candidates = match content.get(&path).await {
-        Ok(answer) => answer,
-        Err(error) => return Err(content.error_in(error, &asked).await),
-    };
+    let answer = content.get(&path).await;
+    let answer: Candidates = content.checked(answer, &asked).await?;
     let found = answer.allocation_requests.len();
     if limit.is_some_and(|limit| found >= limit) {
         warn(&format!(

@@ -1,7 +1,6 @@
 //! `placementctl capacity`: capacity and usage over all providers.
 
 use clap::Args;
-use placement_client::encode;
 use placement_wire::capacity::{CapacityBy, CapacityReport, ClassCapacity};
 use serde::Serialize;
 
@@ -25,13 +24,8 @@ pub(crate) async fn show(content: &Content, args: CapacityArgs) -> anyhow::Resul
         &format!("{EXTENSIONS}/capacity"),
         &serde_json::to_value(&args)?,
     );
-    let answer: CapacityReport<'_> = match (content.ask(request).await, &args.class) {
-        (Err(error), Some(class)) => {
-            let query = format!("resources={}:1", encode(class));
-            return Err(content.error_in(error, &query).await);
-        }
-        (answer, _) => answer?,
-    };
+    let answer = content.ask(request).await;
+    let answer: CapacityReport<'_> = content.checked_class(answer, args.class.as_deref()).await?;
     let none = match content.source.as_of {
         Some(_) => "there were no inventories at that moment; the cluster may not have existed yet",
         None => "no inventories found",

@@ -4,13 +4,13 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 use clap::Args;
-use placement_client::{ApiRequest, Error, encode};
+use placement_client::{ApiRequest, Error};
 use placement_wire::events::{Change, Entry, History};
 use serde::Serialize;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use crate::content::{Content, EXTENSIONS, filtered};
+use crate::content::{Content, EXTENSIONS, filtered, one_unit};
 use crate::render::{Rows, cell, cut, pairs, word};
 
 /// Number of entries to show without `--limit`.
@@ -85,7 +85,7 @@ pub(crate) async fn show(content: &Content, filters: Filters) -> anyhow::Result<
     if before.is_some() {
         cut(&format!("the newest {} entries", entries.len()));
     }
-    let none = if entries.is_empty() {
+    let none = if entries.is_empty() && output.is_table() {
         nothing(content, class, project).await?
     } else {
         String::new()
@@ -118,8 +118,7 @@ async fn nothing(
 ) -> Result<String, Error> {
     let mut reason = None;
     if let Some(class) = class {
-        let query = format!("resources={}:1", encode(&class));
-        reason = content.unknown_names(&query).await;
+        reason = content.unknown_names(&one_unit(&class)).await;
     }
     if let (None, Some(project)) = (&reason, project)
         && !content.has_consumer(&json!({ "project": project })).await?
@@ -188,7 +187,7 @@ fn named(key: &Value, names: &Names) -> String {
     members.map_or_else(|| word(key), |members| members.join(" "))
 }
 
-/// The name of a command in words.
+/// The name of a command as separate words, such as "delete allocations".
 pub(crate) fn spoken(verb: &str) -> String {
     let mut words = String::new();
     for c in verb.chars() {

@@ -79,7 +79,6 @@ pub(crate) async fn run(content: &Content, args: ConsumersArgs) -> anyhow::Resul
     if let Some(provider) = &mut filters.provider {
         *provider = content.provider(provider).await?;
     }
-    let is_of_provider = filters.provider.is_some();
     let output = &content.source.output;
     // Sorting needs all rows. Otherwise one row above the limit is read, to detect that there are
     // more rows.
@@ -90,22 +89,19 @@ pub(crate) async fn run(content: &Content, args: ConsumersArgs) -> anyhow::Resul
         found.push(consumer);
         enough.is_none_or(|enough| found.len() <= enough)
     };
-    match (content.each_consumer(&asked, take).await, &filters.class) {
-        (Err(error), Some(class)) => {
-            let query = format!("resources={}:1", encode(class));
-            return Err(content.error_in(error, &query).await);
-        }
-        (done, _) => done?,
-    }
-    let none = if found.is_empty() {
-        let filters = [
+    let done = content.each_consumer(&asked, take).await;
+    content
+        .checked_class(done, filters.class.as_deref())
+        .await?;
+    let none = if found.is_empty() && output.is_table() {
+        let given = [
             ("project", filters.project.as_ref()),
             ("user", filters.user.as_ref()),
             ("type", filters.r#type.as_ref()),
         ];
-        match content.no_consumers(&filters).await? {
+        match content.no_consumers(&given).await? {
             Some(none) => none,
-            None if is_of_provider => NO_HOLDERS.to_owned(),
+            None if filters.provider.is_some() => NO_HOLDERS.to_owned(),
             None => "no consumers found".to_owned(),
         }
     } else {

@@ -9,7 +9,7 @@ use clap::Args;
 use http::StatusCode;
 use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
 use placement_client::{
-    Admin, ApiRequest, ApiResponse, Client, Consistency, Error, Lines, Position,
+    Admin, ApiRequest, ApiResponse, Client, Consistency, Error, Lines, Position, encode,
 };
 use placement_wire::consumers::{Consumer, ConsumerPage};
 use placement_wire::explain::Explained;
@@ -183,8 +183,7 @@ impl Content {
             if let Some(value) = value
                 && !self.has_consumer(&json!({ (*noun): value })).await?
             {
-                let none = format!("no consumers found: none has the {noun} {value:?}");
-                return Ok(Some(none));
+                return Ok(Some(none_has(noun, value)));
             }
         }
         Ok(None)
@@ -192,7 +191,7 @@ impl Content {
 
     /// The error of a request, or a message about a wrong parameter or an unknown name in the query
     /// of candidates that has the same names.
-    pub(crate) async fn error_in(&self, error: Error, query: &str) -> anyhow::Error {
+    async fn error_in(&self, error: Error, query: &str) -> anyhow::Error {
         if error.status() != Some(StatusCode::BAD_REQUEST) {
             return error.into();
         }
@@ -202,6 +201,30 @@ impl Content {
         match self.unknown_names(query).await {
             Some(names) => anyhow!(names),
             None => error.into(),
+        }
+    }
+
+    /// The answer to a request with the names in a query of candidates, or [`Self::error_in`].
+    pub(crate) async fn checked<T>(
+        &self,
+        answer: Result<T, Error>,
+        query: &str,
+    ) -> anyhow::Result<T> {
+        match answer {
+            Ok(answer) => Ok(answer),
+            Err(error) => Err(self.error_in(error, query).await),
+        }
+    }
+
+    /// The answer to a request that may have a resource class as a filter.
+    pub(crate) async fn checked_class<T>(
+        &self,
+        answer: Result<T, Error>,
+        class: Option<&str>,
+    ) -> anyhow::Result<T> {
+        match class {
+            Some(class) => self.checked(answer, &one_unit(class)).await,
+            None => Ok(answer?),
         }
     }
 
@@ -279,6 +302,16 @@ pub(crate) fn filtered(path: &str, filters: &Value) -> ApiRequest {
     request
 }
 
+/// A query of candidates for one unit of a class.
+pub(crate) fn one_unit(class: &str) -> String {
+    format!("resources={}:1", encode(class))
+}
+
+/// The message for a list without consumers, since no consumer has this value.
+pub(crate) fn none_has(noun: &str, value: &str) -> String {
+    format!("no consumers found: none has the {noun} {value:?}")
+}
+
 /// The only provider, or else the only root.
 fn one_provider(found: &[Provider]) -> Option<&Provider> {
     if let [one] = found {
@@ -307,17 +340,15 @@ fn one_tree(found: &[Provider]) -> Option<&Provider> {
 /// A word is something else.
 pub(crate) fn query(words: &[String]) -> anyhow::Result<String> {
     let (amounts, parts): (Vec<_>, Vec<_>) = words.iter().partition(|word| is_amounts(word));
-    for part in &parts {
+    if let Some(part) = parts.iter().find(|part| !part.contains('=')) {
         let example = match part.to_uppercase() {
             upper if is_amounts(&upper) => upper,
             _ => "VCPU:1".to_owned(),
         };
-        if !part.contains('=') {
-            return Err(Misuse(format!(
-                "{part:?} is not a query: use resources={example}, or just {example}"
-            ))
-            .into());
-        }
+        return Err(Misuse(format!(
+            "{part:?} is not a query: use resources={example}, or just {example}"
+        ))
+        .into());
     }
     let amounts = amounts.iter().map(|one| one.as_str()).collect::<Vec<_>>();
     let resources = (!amounts.is_empty()).then(|| format!("resources={}", amounts.join(",")));

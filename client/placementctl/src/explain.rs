@@ -32,10 +32,8 @@ pub(crate) async fn run(
         [id] if id.starts_with("req-") => id,
         words => {
             let query = query(words)?;
-            let answer = match now(content, &query, MICROVERSION_DEFAULT).await {
-                Ok(answer) => answer,
-                Err(error) => return Err(content.error_in(error, &query).await),
-            };
+            let answer = now(content, &query, MICROVERSION_DEFAULT).await;
+            let answer = content.checked(answer, &query).await?;
             let text = || explained(&answer, output.is_wide());
             return output.report(&cell(&answer), NO_ROWS, |_| text());
         }

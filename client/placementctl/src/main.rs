@@ -370,7 +370,8 @@ async fn act(
         Action::Topology(output) => return topology::show(&admin, &output).await,
         Action::Content(verb) => return verbs::run(admin, verb, timeout).await,
         Action::Backup { file, output } => {
-            backup::take(endpoints, trust, &file, &output, timeout).await?;
+            let taken = backup::take(endpoints, trust, &file, &output, timeout);
+            files::unless_interrupted(taken, "no backup was taken").await?;
         }
         Action::Init { members } => {
             let members = members.into_iter().collect();

@@ -113,13 +113,8 @@ pub(crate) async fn run(content: &Content, args: ProvidersArgs) -> anyhow::Resul
         Action::Holders { named, class } => {
             let (_, provider) = tree(content, content.provider(&named.provider).await?).await?;
             let filters = json!({ "provider": provider.uuid, "class": class });
-            let consumers = match (content.consumers(&filters).await, &class) {
-                (Err(error), Some(class)) => {
-                    let query = format!("resources={}:1", encode(class));
-                    return Err(content.error_in(error, &query).await);
-                }
-                (consumers, _) => consumers?,
-            };
+            let consumers = content.consumers(&filters).await;
+            let consumers = content.checked_class(consumers, class.as_deref()).await?;
             let rows = holders(&provider, consumers, class.as_deref());
             output.rows(rows.if_none(NO_HOLDERS))
         }
@@ -179,13 +174,8 @@ impl Filters {
 
 /// The providers that match the filters, or the roots of their trees.
 async fn matching(content: &Content, filters: &Filters) -> anyhow::Result<Vec<Provider>> {
-    let mut found = match content.providers(filters.json()).await {
-        Ok(found) => found,
-        Err(error) => {
-            let query = filters.query();
-            return Err(content.error_in(error, &query).await);
-        }
-    };
+    let found = content.providers(filters.json()).await;
+    let mut found = content.checked(found, &filters.query()).await?;
     if filters.roots && filters.has_conditions() {
         let roots: BTreeSet<_> = (found.into_iter())
             .filter_map(|one| one.root_provider_uuid)

@@ -501,13 +501,19 @@ pub(crate) fn print(text: &str) -> anyhow::Result<()> {
 /// Writes to standard output; on a terminal, control characters are escaped. Returns `false` if the
 /// reader has closed the pipe.
 pub(crate) fn is_printed(text: &[u8]) -> anyhow::Result<bool> {
-    let mut stdout = io::stdout().lock();
-    let text = if stdout.is_terminal() {
-        Cow::from(inert_lines(&String::from_utf8_lossy(text)).into_bytes())
+    if io::stdout().is_terminal() {
+        is_written(inert_lines(&String::from_utf8_lossy(text)).as_bytes())
     } else {
-        Cow::from(text)
-    };
-    match stdout.write_all(&text).and(stdout.flush()) {
+        is_written(text)
+    }
+}
+
+/// Writes to standard output, also control characters. Returns `false` if the reader has closed the
+/// pipe.
+pub(crate) fn is_written(text: &[u8]) -> anyhow::Result<bool> {
+    let mut stdout = io::stdout().lock();
+    let written = stdout.write_all(text);
+    match written.and_then(|()| stdout.flush()) {
         Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(false),
         written => written
             .context("cannot write to standard output")

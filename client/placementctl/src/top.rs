@@ -1,10 +1,9 @@
 //! `placementctl top`: a live view of members, their requests, and the fullest resource classes.
 
 use std::collections::BTreeMap;
-use std::io::{self, ErrorKind, IsTerminal, Write};
+use std::io::{self, IsTerminal};
 use std::time::Duration;
 
-use anyhow::Context;
 use clap::Args;
 use futures::future::join_all;
 use placement_client::{Admin, Capacity, Error, Member, NodeRole, NodeStatus};
@@ -16,7 +15,7 @@ use tokio::time::{Instant, sleep, timeout_at};
 use unicode_width::UnicodeWidthChar;
 
 use crate::moment::{duration, rfc3339};
-use crate::render::{Misuse, Rows, print};
+use crate::render::{Misuse, Rows, is_written, print};
 use crate::survey::survey;
 
 /// Longer metrics of a node are truncated.
@@ -97,7 +96,7 @@ struct Screen;
 
 impl Screen {
     fn enter() -> anyhow::Result<Self> {
-        write_out(ENTER)?;
+        is_written(ENTER.as_bytes())?;
         Ok(Self)
     }
 
@@ -107,24 +106,14 @@ impl Screen {
             .map_or(SIZE_USUAL, |(Width(width), Height(height))| {
                 (width.into(), height.into())
             });
-        write_out(&frame(&inert_lines(text), width, height))
+        is_written(frame(&inert_lines(text), width, height).as_bytes())
     }
 }
 
 impl Drop for Screen {
     fn drop(&mut self) {
         // A closed terminal has no screen to restore.
-        drop(write_out(LEAVE));
-    }
-}
-
-/// Writes control sequences and text to the terminal. Returns `false` if it is closed.
-fn write_out(text: &str) -> anyhow::Result<bool> {
-    let mut stdout = io::stdout().lock();
-    let written = stdout.write_all(text.as_bytes());
-    match written.and_then(|()| stdout.flush()) {
-        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(false),
-        written => (written.map(|()| true)).context("cannot write to standard output"),
+        drop(is_written(LEAVE.as_bytes()));
     }
 }
 

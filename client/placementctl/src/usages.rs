@@ -8,7 +8,7 @@ use placement_wire::events::NO_TYPE;
 use serde::Serialize;
 use serde_json::json;
 
-use crate::content::Content;
+use crate::content::{Content, none_has};
 use crate::held::{Amounts, add_held};
 use crate::render::Rows;
 
@@ -33,12 +33,10 @@ pub(crate) async fn show(content: &Content, args: UsagesArgs) -> anyhow::Result<
         true
     };
     content.each_consumer(&filters, add).await?;
-    let mut none = None;
-    if sums.is_empty() {
-        let filters = [("project", args.project.as_ref())];
-        none = content.no_consumers(&filters).await?;
-    }
-    let none = none.unwrap_or_else(|| "no consumers found".to_owned());
+    let none = match &args.project {
+        Some(project) => none_has("project", project),
+        None => "no consumers found".to_owned(),
+    };
     content.source.output.rows(listed(sums).if_none(none))
 }
 

@@ -421,14 +421,12 @@ impl Words {
         format!("{}:{}", self.class(atom), self.number(atom.asked))
     }
 
-    /// The groups of a condition, as the end of a sentence, or an empty text. `merged` has the
-    /// groups if the conditions of several groups are merged.
-    fn group(&self, atom: &Atom<'_>, merged: &[&str]) -> String {
-        match (&*atom.group, merged) {
+    /// The groups of a condition, as the end of a sentence, or an empty text.
+    fn group(&self, atom: &Atom<'_>, groups: &[&str]) -> String {
+        match groups {
             _ if atom.kind == Kind::Together => String::new(),
-            (_, [_, _, ..]) => format!(" for {}", self.groups(merged)),
-            ("", _) => String::new(),
-            (group, _) => format!(" for {}", self.groups(&[group])),
+            [""] => String::new(),
+            _ => format!(" for {}", self.groups(groups)),
         }
     }
 
@@ -494,7 +492,7 @@ impl Words {
         let atom = &less.atom;
         let group = match groups {
             [_, _, ..] => format!(" for one of {}", self.groups(groups)),
-            _ => self.group(atom, &[]),
+            _ => self.group(atom, &[&*atom.group]),
         };
         match atom.kind {
             _ if let Some(enough) = less.enough => format!(

@@ -35,11 +35,10 @@ impl Health {
     }
 
     /// Waits for a failure, possibly forever.
-    pub async fn failed(&mut self) -> Arc<str> {
+    pub async fn failed(&self) {
         let mut failures = self.0.subscribe();
         let failed = failures.wait_for(Option::is_some).await;
-        let failure = failed.ok().and_then(|failure| failure.clone());
-        failure.expect("this handle keeps the sender alive, so the wait ends only with a failure")
+        failed.expect("this handle keeps the sender alive, so the wait ends only with a failure");
     }
 }
 

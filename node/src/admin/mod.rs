@@ -96,7 +96,8 @@ use crate::metrics::{self, Metrics};
 use crate::partitions::{PartitionSection, Partitions};
 pub(crate) use backup::backup_report;
 pub(crate) use network_listener::{NetworkListener, enter};
-pub(crate) use pages::{User, pages, response, style};
+pub(crate) use pages::{User, pages, response, style, with_pages};
+pub(crate) use partitions::described as described_partition;
 use placement_api::http::NOTHING_COMMITTED;
 use placement_base::backend::{ReadBackend, WriteBackend};
 use placement_base::log_messages::log;
@@ -105,7 +106,6 @@ use placement_cluster::members::membership::MembershipChange;
 use placement_cluster::start::Bootstrap;
 use placement_cluster::{Refused, Running};
 use placement_policy::Policy;
-use placement_web::STYLE_PATH;
 pub(crate) use relay::Inner;
 pub use settings::AdminSection;
 pub(crate) use status::node_status;
@@ -173,9 +173,7 @@ impl Admin {
 
     /// All routes except the health checks and `/metrics`.
     pub(crate) fn router(self) -> Router {
-        let routes = self.routes();
-        let pages = pages(routes.clone()).route(STYLE_PATH, get(style));
-        routes.merge(pages)
+        with_pages(self.routes())
     }
 
     /// The policy of a partition: its own, or the default partition's.

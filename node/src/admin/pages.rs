@@ -15,7 +15,7 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use futures::future::BoxFuture;
 use parking_lot::Mutex;
-use placement_web::{Ask, HEADERS, Page, Read, Refusal, respond};
+use placement_web::{Ask, HEADERS, Page, Read, Refusal, STYLE_PATH, respond};
 use placement_wire::microversion;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
@@ -114,6 +114,12 @@ struct Routes {
     place: Option<PagePermits>,
     /// The caller. The rest of the original request is not passed on.
     caller: Extensions,
+}
+
+/// These routes, and the pages over them.
+pub(crate) fn with_pages(routes: Router) -> Router {
+    let pages = pages(routes.clone()).route(STYLE_PATH, get(style));
+    routes.merge(pages)
 }
 
 /// The pages, over these routes.

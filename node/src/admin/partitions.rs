@@ -17,7 +17,7 @@ use placement_cluster::Refused;
 
 /// A partition as operators see it: its name, its state, its routes and its table in the settings
 /// of this node.
-fn described(
+pub(crate) fn described(
     name: &str,
     state: Option<&Model>,
     routes: &Routes,

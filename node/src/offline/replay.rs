@@ -17,7 +17,7 @@ use axum::middleware::from_fn_with_state;
 use axum::routing::get;
 use axum::{Extension, Json, Router};
 use placement_model::cluster::ClusterChanges;
-use placement_model::types::{PartitionId, PathPrefix};
+use placement_model::types::{PartitionId, PathPrefix, Routes};
 use placement_model::{Cluster, Outcome, Stamped};
 use placement_raft_store::{Applier, Backup, Rules, Until};
 use prometheus_client::metrics::gauge::Gauge;
@@ -30,7 +30,7 @@ use super::moment::PastPartition;
 use super::print;
 use super::restore::{sizes, warn};
 use crate::Env;
-use crate::admin::{self, NetworkListener, backup_report, enter};
+use crate::admin::{NetworkListener, backup_report, described_partition, enter, with_pages};
 use crate::partitions::prefix_for_operators;
 use crate::serve::{Drain, HttpServer};
 use placement_api::http::{Api, ApiSettings, Identity, Service, openapi};
@@ -41,7 +41,6 @@ use placement_base::settings::is_loopback;
 use placement_base::tasks::Tasks;
 use placement_base::world;
 use placement_peer::tls::Gate;
-use placement_web::STYLE_PATH;
 use placement_wire::Partition;
 
 /// How often a long read reports its progress.
@@ -183,15 +182,10 @@ fn router(env: &Env, backup: &Backup, listen: &str, url: &str) -> anyhow::Result
         let shown = if id.is_default() { "" } else { prefix.as_str() };
         let held = sizes(cluster, id, state)?;
         print(&format!("{held}, {url}{shown}\n"))?;
-        let (served, sizes) = (api(id, &prefix), state.sizes());
+        let served = api(id, &prefix);
         partitions.push(Partition {
-            name: name.as_str().to_owned(),
             id: Some(id.0),
-            created_at: None,
-            providers: sizes.providers as u64,
-            consumers: sizes.consumers as u64,
-            region: String::new(),
-            ways: Vec::new(),
+            ..described_partition(name.as_str(), Some(state), &Routes::default(), None)
         });
         apis.push((prefix, served));
     }
@@ -211,7 +205,6 @@ fn router(env: &Env, backup: &Backup, listen: &str, url: &str) -> anyhow::Result
     let routes = openapi("")
         .route("/v1/partitions", get(list))
         .fallback(answer);
-    let pages = admin::pages(routes.clone()).route(STYLE_PATH, get(admin::style));
     let admits = NetworkListener::new(false, &[listen]);
-    Ok((routes.merge(pages)).layer(from_fn_with_state(admits, enter)))
+    Ok(with_pages(routes).layer(from_fn_with_state(admits, enter)))
 }

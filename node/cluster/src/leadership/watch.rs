@@ -54,7 +54,7 @@ pub(crate) async fn quarantine_on_task_end(replica: Arc<Replica>, tasks: Tasks) 
 /// Waits until the store fails or cannot read what it receives, and then stops Raft on this node,
 /// so that another node leads. The state in memory remains readable.
 pub(crate) async fn quarantine_on_failure(replica: Arc<Replica>) {
-    replica.health.clone().failed().await;
+    replica.health.failed().await;
     if let Err(error) = replica.raft.shutdown().await {
         log!(REPLICATION_NOT_STOPPED, %error, "replication did not stop cleanly");
     }

@@ -129,7 +129,7 @@ class PlacementAdapter(adapter.Adapter):
         :param filters: Parameters of ``GET /placementd/v1/events``: ``kind``, ``provider``,
             ``consumer``, ``project``, ``class_`` (with an underscore), ``rewritten``.
         """
-        return Events(self, after, filters)
+        return Events(self, self.remember, after, filters)
 
     def _attempt(
         self, url: str, method: str, headers: CaseInsensitiveDict[str], kwargs: dict[str, Any]

@@ -5,13 +5,11 @@ from __future__ import annotations
 import json
 import logging
 import time
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import requests
-
-if TYPE_CHECKING:
-    from placementd_client.adapter import PlacementAdapter
+from keystoneauth1.adapter import Adapter
 
 LOG = logging.getLogger(__name__)
 
@@ -35,11 +33,16 @@ class Events:
     """
 
     def __init__(
-        self, adapter: PlacementAdapter, after: str | None, filters: dict[str, str]
+        self,
+        adapter: Adapter,
+        remember: Callable[[str], None],
+        after: str | None,
+        filters: dict[str, str],
     ) -> None:
         #: Token to resume after once the current line is processed; ``None`` within a snapshot.
         self.after = after
         self._adapter = adapter
+        self._remember = remember
         self._query = {name.rstrip("_"): value for name, value in filters.items()}
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
@@ -78,4 +81,4 @@ class Events:
         if token is not None:
             self.after = token
             # Reads by this adapter see the state of the event.
-            self._adapter.remember(token)
+            self._remember(token)

@@ -36,6 +36,21 @@ pub fn keystoneauth(installed_in: &Path) -> anyhow::Result<PathBuf> {
     environment(installed_in, "keystoneauth-5.18.1", &packages)
 }
 
+/// Runs the unit tests of the Python client in `folder` on the package in `package`.
+///
+/// # Panics
+/// If a test fails, or if there is none.
+pub fn test_client(installed_in: &Path, folder: &Path, package: &Path) {
+    let programs = keystoneauth(installed_in).expect("keystoneauth can be installed");
+    let mut tests = Command::new(programs.join("python"));
+    tests.args(["-B", "-m", "unittest", "discover", "-s"]);
+    tests.arg(folder).env("PYTHONPATH", package);
+    let output = tests.env("no_proxy", "*").output().expect("Python starts");
+    let report = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{report}");
+    assert!(!report.contains("Ran 0 tests"), "{report}");
+}
+
 /// Command of Python: `PYTHON` as set by `scripts/test`, which can create virtual environments; the
 /// default `python3` may not.
 pub fn interpreter() -> Command {

@@ -36,11 +36,8 @@ fn package() -> PathBuf {
 /// The blocks of a document in this language.
 fn blocks(document: &str, language: &str) -> Vec<String> {
     let text = fs::read_to_string(repository().join(document)).unwrap();
-    let fence = format!("```{language}\n");
-    let parts = text.split(&fence).skip(1);
-    parts
-        .map(|rest| rest.split("```").next().unwrap().to_owned())
-        .collect()
+    let blocks = placement_docs::blocks(&text, language);
+    blocks.into_iter().map(str::to_owned).collect()
 }
 
 /// A Python that has keystoneauth and the package.
@@ -68,12 +65,8 @@ fn run(program: &str, url: &str) -> (Program, Lines<BufReader<ChildStdout>>) {
 
 #[test]
 fn python_client_passes_its_unit_tests() {
-    let mut tests = interpreter();
-    tests.args(["-m", "unittest", "discover", "-s"]);
-    let output = tests.arg(package().join("tests")).output().unwrap();
-    let report = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{report}");
-    assert!(!report.contains("Ran 0 tests"), "{report}");
+    let installed_in = Path::new(env!("CARGO_TARGET_TMPDIR"));
+    python::test_client(installed_in, &package().join("tests"), &package());
 }
 
 #[test]

@@ -51,8 +51,7 @@ fn document(name: &str) -> String {
 
 /// The first block of a document in this language.
 fn block(document: &str, language: &str) -> String {
-    let (_, rest) = document.split_once(&format!("```{language}\n")).unwrap();
-    rest.split_once("```").unwrap().0.to_owned()
+    placement_docs::blocks(document, language)[0].to_owned()
 }
 
 /// An HAProxy process in front of a cluster.

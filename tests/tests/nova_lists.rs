@@ -92,11 +92,8 @@ fn servers(all: &[(Uuid, &str)]) -> Value {
 fn scripts() -> [String; 2] {
     let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/placementctl.md");
     let page = fs::read_to_string(page).unwrap();
-    let blocks = page
-        .split("```sh\n")
-        .skip(1)
-        .map(|rest| rest.split("```").next().unwrap().to_owned());
-    blocks.collect::<Vec<_>>().try_into().unwrap()
+    let blocks: [&str; 2] = placement_docs::blocks(&page, "sh").try_into().unwrap();
+    blocks.map(str::to_owned)
 }
 
 /// Creates hosts with shared storage. One instance has allocations on two hosts, as the answer to

@@ -372,15 +372,17 @@ fn package_is_reproducible_and_lists_its_components() {
 #[test]
 #[ignore = "scripts/nightly runs it"]
 fn wheel_of_the_python_client_is_complete() {
-    let programs = python::keystoneauth(Path::new(env!("CARGO_TARGET_TMPDIR"))).unwrap();
+    let installed_in = Path::new(env!("CARGO_TARGET_TMPDIR"));
+    let programs = python::keystoneauth(installed_in).unwrap();
     let scratch = tempfile::tempdir().unwrap();
     let mut install = Command::new(programs.join("pip"));
     install.args(["install", "--quiet", "--no-deps", "--target"]);
     printed(install.arg(scratch.path()).arg(made(".whl")));
-    let mut tests = Command::new(programs.join("python"));
-    tests.args(["-B", "-m", "unittest", "discover", "-s"]);
-    tests.arg(repository().join("python/tests"));
-    printed(tests.env("PYTHONPATH", scratch.path()).env("no_proxy", "*"));
+    python::test_client(
+        installed_in,
+        &repository().join("python/tests"),
+        scratch.path(),
+    );
     assert!(scratch.path().join("placementd_client/py.typed").exists());
 }
 

@@ -34,6 +34,15 @@ pub fn assert_kept(name: &str, page: &str) {
     );
 }
 
+/// The code blocks of a document in this language.
+pub fn blocks<'a>(document: &'a str, language: &str) -> Vec<&'a str> {
+    let fence = format!("```{language}\n");
+    let parts = document.split(fence.as_str()).skip(1);
+    parts
+        .map(|rest| rest.split("```").next().unwrap_or_default())
+        .collect()
+}
+
 /// Whether a line is code, a row of a table, a heading or empty. `in_fence` is the state of the
 /// fence around code, which this function updates.
 fn is_verbatim(line: &str, in_fence: &mut bool) -> bool {

@@ -23,6 +23,7 @@ mod counters;
 mod data_dir;
 pub mod disk_space;
 mod disk_wait;
+mod endless_file;
 mod error;
 mod files;
 #[cfg(test)]

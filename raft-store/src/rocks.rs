@@ -10,6 +10,7 @@ use rocksdb::{
 };
 use serde::de::DeserializeOwned;
 
+use crate::endless_file;
 use crate::error::{OpenError, Result};
 use crate::wire;
 use placement_base::platform::here;
@@ -85,6 +86,7 @@ impl Database {
         reserve_threads().map_err(failed)?;
         let mut unknown = Vec::new();
         if database_exists(&dir) {
+            endless_file::check(&dir)?;
             unknown = unknown_families(DB::list_cf(options, &dir).map_err(failed)?, families);
         }
         let all = (families.iter().copied())
@@ -102,6 +104,7 @@ impl Database {
     ) -> Result<Self> {
         options.create_if_missing(false);
         options.create_missing_column_families(false);
+        endless_file::check(&dir)?;
         let failed = |error| open_error(&dir, &error);
         let there = DB::list_cf(&options, &dir).map_err(failed)?;
         let described = there.iter().map(|name| (name, options.clone()));

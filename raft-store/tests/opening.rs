@@ -1,7 +1,9 @@
 //! Errors of a node that is started on the wrong directory, and the start count.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::mpsc;
+use std::time::Duration;
 
 use crate::common::{
     self, CLUSTER, append, apply, assert_says, entry, history, identity, new_dir, opened, options,
@@ -10,7 +12,9 @@ use crate::common::{
 use openraft::storage::RaftStateMachine;
 use placement_model::command::RaiseLevel;
 use placement_model::{Command, Level};
-use placement_raft_store::{Identity, OpenError, StoreOptions, create, inspect, open};
+use placement_raft_store::{
+    Identity, LOG_DIR, OpenError, STATE_DIR, StoreOptions, create, inspect, open,
+};
 use tempfile::TempDir;
 use uuid::Uuid;
 
@@ -220,4 +224,56 @@ fn node_stops_before_an_unknown_level_and_continues_after_upgrade() {
     // After a restart the state is still before that entry, which a newer version can apply.
     let store = opened(dir.path());
     assert_eq!(store.views.current().cluster.level(), Level::FIRST);
+}
+
+/// Positions of the record types in a manifest of one block.
+fn record_types(manifest: &[u8]) -> Vec<usize> {
+    let mut types = Vec::new();
+    let mut at = 0;
+    while at < manifest.len() {
+        types.push(at + 6);
+        at += 7 + usize::from(u16::from_le_bytes([manifest[at + 4], manifest[at + 5]]));
+    }
+    types
+}
+
+/// The manifest of a database in a new data directory.
+fn manifest(dir: &Path, database: &str) -> PathBuf {
+    let mut files = (fs::read_dir(dir.join(database)).unwrap()).map(|file| file.unwrap().path());
+    let is_manifest = |path: &PathBuf| path.to_string_lossy().contains("MANIFEST-");
+    files.find(is_manifest).unwrap()
+}
+
+/// Flips a bit of the type of each record of a manifest, and starts a node: returns the errors.
+fn starts_with_flipped_types(database: &str, bit: u8) -> Vec<String> {
+    let mut errors = Vec::new();
+    loop {
+        let dir = new_dir();
+        drop(opened(dir.path()));
+        let file = manifest(dir.path(), database);
+        let mut bytes = fs::read(&file).unwrap();
+        assert!(bytes.len() < 32 << 10, "the manifest has one block");
+        let Some(&at) = record_types(&bytes).get(errors.len()) else {
+            return errors;
+        };
+        bytes[at] ^= 1 << bit;
+        fs::write(&file, bytes).unwrap();
+        let (sender, receiver) = mpsc::channel();
+        std::thread::spawn(move || sender.send(refusal(options(dir.path()))));
+        let error = receiver.recv_timeout(Duration::from_secs(60)).unwrap();
+        assert!(matches!(error, OpenError::Damaged { .. }), "{error}");
+        errors.push(error.to_string());
+    }
+}
+
+/// RocksDB read a manifest or log with a certain flipped bit without end.
+#[test]
+fn a_start_ends_whatever_bit_of_a_record_type_flips() {
+    for database in [LOG_DIR, STATE_DIR] {
+        let errors: Vec<_> = (0..8)
+            .flat_map(|bit| starts_with_flipped_types(database, bit))
+            .collect();
+        let unread = |error: &&String| error.contains("a type of another kind of file");
+        assert!(errors.iter().filter(unread).count() > 1, "{errors:?}");
+    }
 }

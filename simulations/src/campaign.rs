@@ -16,6 +16,9 @@ use crate::report::Report;
 use crate::run::run_with;
 use crate::seed::Seed;
 
+/// Time limit of a run, which takes some seconds.
+pub const RUN_MAX: Duration = Duration::from_secs(300);
+
 /// The program that a campaign runs with each seed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TestedProgram {
@@ -179,6 +182,13 @@ impl Summary {
         {
             self.caught.push(seed.0);
         }
+    }
+
+    /// Adds a run that does not end.
+    pub(crate) fn add_endless(&mut self, seed: Seed) {
+        self.seeds += 1;
+        let reason = format!("the run has not ended within {} s", RUN_MAX.as_secs());
+        self.failed.push((self.subject.replay(seed), 1, reason));
     }
 
     /// Whether the campaign succeeds: no seed failed, or the mutant was caught.

@@ -1,13 +1,18 @@
 //! Runs many seeds on several processors.
 
+use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
 use std::time::{Duration, Instant};
 
-use crate::campaign::{Summary, TestedProgram};
+use crate::campaign::{RUN_MAX, Summary, TestedProgram};
 use crate::report::Report;
 use crate::seed::Seed;
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 /// A set of seeds to run.
 #[derive(Debug, Clone)]
@@ -26,7 +31,8 @@ pub struct Swarm {
 
 impl Swarm {
     /// Runs the seeds. `observe` gets each report as it arrives, in any order, and the summary so
-    /// far. It gets only the summary if no report arrived within `pause`.
+    /// far. It gets only the summary if no report arrived within `pause`. A run that does not end
+    /// within [`RUN_MAX`] has failed, and no other is waited for.
     ///
     /// # Panics
     /// If `observe` panics.
@@ -36,32 +42,40 @@ impl Swarm {
         mut observe: impl FnMut(Option<Report>, &Summary),
     ) -> Summary {
         let mut summary = Summary::new(self.subject);
-        let next = AtomicU64::new(self.seeds.start);
+        let next = Arc::new(AtomicU64::new(self.seeds.start));
+        let running = Arc::new(Mutex::new(BTreeMap::new()));
         let (sender, receiver) = mpsc::sync_channel::<Report>(self.jobs);
-        std::thread::scope(|workers| {
-            for _ in 0..self.jobs.max(1) {
-                let (sender, next) = (sender.clone(), &next);
-                workers.spawn(move || {
-                    while let Some(seed) = self.next(next) {
-                        if sender.send(self.subject.run(seed)).is_err() {
-                            return;
-                        }
+        // The threads are not joined: one of them may not end.
+        for _ in 0..self.jobs.max(1) {
+            let (swarm, sender) = (self.clone(), sender.clone());
+            let (next, running) = (Arc::clone(&next), Arc::clone(&running));
+            std::thread::spawn(move || {
+                while let Some(seed) = swarm.next(&next) {
+                    lock(&running).insert(seed.0, Instant::now());
+                    let report = swarm.subject.run(seed);
+                    lock(&running).remove(&seed.0);
+                    if sender.send(report).is_err() {
+                        return;
                     }
-                });
-            }
-            drop(sender);
-            loop {
-                match receiver.recv_timeout(pause) {
-                    Ok(report) => {
-                        summary.add(&report);
-                        observe(Some(report), &summary);
-                    }
-                    Err(mpsc::RecvTimeoutError::Timeout) => observe(None, &summary),
-                    Err(mpsc::RecvTimeoutError::Disconnected) => return,
                 }
+            });
+        }
+        drop(sender);
+        loop {
+            match receiver.recv_timeout(pause) {
+                Ok(report) => {
+                    summary.add(&report);
+                    observe(Some(report), &summary);
+                }
+                Err(mpsc::RecvTimeoutError::Timeout) => observe(None, &summary),
+                Err(mpsc::RecvTimeoutError::Disconnected) => return summary,
             }
-        });
-        summary
+            let is_over = |(_, begin): &(&u64, &Instant)| begin.elapsed() > RUN_MAX;
+            if let Some((&seed, _)) = lock(&running).iter().find(is_over) {
+                summary.add_endless(Seed(seed));
+                return summary;
+            }
+        }
     }
 
     fn next(&self, next: &AtomicU64) -> Option<Seed> {

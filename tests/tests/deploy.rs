@@ -605,6 +605,27 @@ fn deployment_tools_configure_haproxy_as_documented() {
     }
 }
 
+/// kolla's shared external frontend ignores the lines that a service adds to its own frontend.
+#[test]
+fn kolla_playbook_removes_headers_of_clients_behind_a_shared_frontend_too() {
+    let playbook = kolla_playbook();
+    let (_, backend) = playbook.split_once("backend_http_extra:\n").unwrap();
+    let is_item = |line: &&str| line.starts_with("- ");
+    let backend: Vec<_> = (backend.lines().map(str::trim).take_while(is_item)).collect();
+    for change in [
+        "del-header Forwarded",
+        "del-header X-Forwarded-Prefix",
+        "del-header X-Forwarded-For",
+        "set-header X-Forwarded-Host %[req.hdr(Host)]",
+    ] {
+        let line = format!("- \"http-request {change}\"");
+        assert!(
+            backend.contains(&line.as_str()),
+            "{line} is not in {backend:?}"
+        );
+    }
+}
+
 #[test]
 fn kolla_playbook_grants_the_role_that_nova_compute_needs() {
     let playbook = kolla_playbook();

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
+use std::time::Instant;
 
 use placement_client::{ApiRequest, Consistency};
 use placement_tests::binaries;
@@ -44,6 +45,7 @@ fn page() -> BTreeMap<String, VecDeque<Step>> {
 /// A chapter during the run of its commands.
 struct Chapter {
     title: &'static str,
+    begun: Instant,
     steps: VecDeque<Step>,
     /// The most recent step.
     last: Option<Step>,
@@ -55,6 +57,7 @@ impl Chapter {
         let steps = page().remove(title);
         Self {
             title,
+            begun: Instant::now(),
             steps: steps.unwrap_or_else(|| panic!("there is no chapter {title:?} with commands")),
             last: None,
             words: BTreeMap::new(),
@@ -134,12 +137,11 @@ impl Chapter {
         (output, step.exit, command)
     }
 
+    /// Prints how long the chapter took, with all waits. `docs/testing.md` has the mean.
     fn end(self) {
-        assert!(
-            self.steps.is_empty(),
-            "{}: commands were left out",
-            self.title
-        );
+        let (title, seconds) = (self.title, self.begun.elapsed().as_secs_f64());
+        assert!(self.steps.is_empty(), "{title}: commands were left out");
+        println!("{seconds:6.2} s: the chapter {title:?}");
     }
 }
 

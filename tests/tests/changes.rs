@@ -197,6 +197,8 @@ async fn claims_record_the_request_id_of_nova() {
     let consumer = consumer.to_string();
     let history = cluster.ctl(&["history", "--consumer", &consumer, "-o", "wide"]);
     assert!(history.contains(&nova), "{history}");
+    let wrote = cluster.ctl(&["history", "--request-id", &nova, "--kind", "consumer"]);
+    assert!(wrote.contains(&consumer), "{wrote}");
     let line = watch.next();
     assert!(line.contains(&nova) && line.contains(&consumer), "{line}");
 }

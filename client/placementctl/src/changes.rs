@@ -41,6 +41,16 @@ pub(crate) struct Filters {
     class: Option<String>,
 }
 
+/// Query parameters of `/placementd/v1/history`.
+#[derive(Args)]
+pub(crate) struct HistoryArgs {
+    #[command(flatten)]
+    filters: Filters,
+    /// Show only the changes of the request with this id, such as Nova's.
+    #[arg(long)]
+    request_id: Option<String>,
+}
+
 impl Filters {
     /// A request with these filters.
     pub(crate) async fn request(
@@ -61,10 +71,14 @@ impl Filters {
     }
 }
 
-pub(crate) async fn show(content: &Content, filters: Filters) -> anyhow::Result<String> {
+pub(crate) async fn show(content: &Content, args: HistoryArgs) -> anyhow::Result<String> {
     let output = &content.source.output;
+    let filters = args.filters;
     let (class, project) = (filters.class.clone(), filters.project.clone());
-    let request = filters.request(content, "history").await?;
+    let mut request = filters.request(content, "history").await?;
+    if let Some(id) = &args.request_id {
+        request = request.query("request_id", id);
+    }
     // Number of the newest entries to read; their rows are sorted afterwards.
     let enough = output.limit.unwrap_or(LIMIT_USUAL);
     let mut entries = Vec::new();

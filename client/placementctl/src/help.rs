@@ -116,7 +116,10 @@ const EXAMPLES: &[(&str, &[&str])] = &[
     ("what-if", &["what-if question.json"]),
     (
         "history",
-        &["history --provider compute-1 --kind allocation --limit 20"],
+        &[
+            "history --provider compute-1 --kind allocation --limit 20",
+            "history --request-id req-9a1c0000-0000-4000-8000-000000000000",
+        ],
     ),
     ("watch", &["watch --kind inventory,trait"]),
     ("bulk", &["bulk", "bulk --kind provider"]),

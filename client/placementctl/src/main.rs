@@ -564,7 +564,7 @@ mod tests {
             "consumers release --undo-from undo",
             "drain node-1",
             "watch --after 7.12 --kind inventory,trait --provider cmp-1 -o jsonl",
-            "history --consumer c --project p --class VCPU --limit 5",
+            "history --consumer c --project p --class VCPU --request-id req-1 --limit 5",
             "bulk --kind allocation --node 2",
             "events --sql mysql --after 7.12 --partition north",
             "providers list --as-of 7.12",

@@ -62,7 +62,7 @@ pub(crate) enum Verb {
     /// List past changes, newest first.
     ///
     /// The list goes as far back as the nodes retain changes.
-    History(VerbArgs<changes::Filters>),
+    History(VerbArgs<changes::HistoryArgs>),
     /// Print the whole content of a partition as JSON lines.
     ///
     /// The content is that of one point in time. The last line contains the token for `watch

@@ -62,7 +62,7 @@ fn targets(name: &str) -> Vec<String> {
         "candidates?resources={}&required={}&member_of={}&in_tree={}",
         "candidates?query={}",
         "searches?from=0",
-        "history?kind={}&provider={}&consumer={}&project={}&class={}&before={}",
+        "history?kind={}&provider={}&consumer={}&project={}&class={}&request_id={}&before={}",
         "nothing/{}",
     ]
     .map(|path| format!("/web/placement/default/{path}"));

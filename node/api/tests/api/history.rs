@@ -139,6 +139,40 @@ async fn entry_has_callers_request_id_or_its_own() {
     assert_eq!(ids(last["history"].as_array().unwrap()), expected);
 }
 
+/// A live migration changes the allocations of the instance and of the migration with one id.
+#[tokio::test]
+async fn changes_of_a_request_are_found_by_its_id() {
+    let cloud = host().await;
+    let [migration, other] = [77, 78].map(|number| format!("req-{}", uuid(number)));
+    for (name, id) in [("A", &migration), ("B", &other), ("C", &migration)] {
+        let put = cloud.ask("PUT", &format!("/traits/CUSTOM_{name}"));
+        put.header("x-openstack-request-id", id).expect(201).await;
+    }
+    let found = |query: String| {
+        let cloud = &cloud;
+        async move {
+            let found = history(cloud, &query).await;
+            let entries = found["history"].as_array().unwrap().iter();
+            let traits = entries.map(|entry| entry["changes"][0]["key"]["trait"].clone());
+            traits.collect::<Vec<_>>()
+        }
+    };
+    let both = [json!("CUSTOM_C"), json!("CUSTOM_A")];
+    assert_eq!(found(format!("request_id={migration}")).await, both);
+    let upper = format!("req-{}", uuid(77).to_uppercase());
+    assert_eq!(found(format!("request_id={upper}")).await, both);
+    assert_eq!(
+        found(format!("request_id={migration}&limit=1")).await,
+        both[..1]
+    );
+    for none in [
+        format!("request_id=req-{}", uuid(79)),
+        format!("request_id={migration}&kind=consumer"),
+    ] {
+        assert!(found(none).await.is_empty());
+    }
+}
+
 #[tokio::test]
 async fn sets_and_names_have_values_of_their_own() {
     let cloud = host().await;
@@ -219,6 +253,7 @@ async fn filters_are_combined() {
         ("before=cow", "before"),
         ("cows=1", "cows"),
         ("class=a", "class"),
+        ("request_id=req-1", "such as req-"),
     ] {
         let path = format!("/placementd/v1/history?{query}");
         cloud.get(&path).refused(400, says).await;

@@ -120,6 +120,7 @@ pub(super) const HISTORY: Listing<History<'static, AnyEntry>, AnyEntry> = Listin
         ("consumer", "Consumer (UUID)", "", "--consumer"),
         ("project", "Project", "", "--project"),
         ("class", "Resource class", "VCPU", "--class"),
+        ("request_id", "Request id", "", "--request-id"),
     ],
     rows: |answer| &answer.history,
     table: |_| {

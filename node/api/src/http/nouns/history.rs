@@ -6,9 +6,10 @@ use bytes::Bytes;
 use placement_model::ledger::LedgerEntry;
 use placement_wire::events::History;
 use serde_json::value::{RawValue, to_raw_value};
+use uuid::Uuid;
 
 use super::events::{parse_filter, parse_place};
-use super::parse_limit;
+use super::{bad_value, parse_limit};
 use crate::http::edge::answer::Answer;
 use crate::http::edge::explanations::{DEADLINE, WAIT};
 use crate::http::edge::ledger::Ledger;
@@ -16,7 +17,7 @@ use crate::http::edge::patience::Patience;
 use crate::http::edge::request_context::RequestContext;
 use crate::http::errors::{ApiError, code, to_json};
 use crate::http::wire::changes::{Filter, line};
-use placement_base::backend::Consistency;
+use placement_base::backend::{Consistency, uuid_of_request};
 
 /// Default number of entries.
 const LIMIT_USUAL: usize = 100;
@@ -29,6 +30,10 @@ pub(crate) async fn list(context: &RequestContext) -> Result<Answer, ApiError> {
     let query = context.query()?;
     query.check_once(context.head.route, context.head.version)?;
     let filter = parse_filter(query)?;
+    let request = query.last("request_id").map(|text| {
+        let right = "give the id of a request, such as req-9a1c0000-0000-4000-8000-000000000000";
+        uuid_of_request(text).ok_or_else(|| bad_value("request_id", text, right))
+    });
     let limit = query.last("limit").map_or(Ok(LIMIT_USUAL), parse_limit)?;
     let before = query
         .last("before")
@@ -43,6 +48,7 @@ pub(crate) async fn list(context: &RequestContext) -> Result<Answer, ApiError> {
         from: before.map_or(newest, |token| token.index.saturating_sub(1)),
         ledger: context.ledger(&view),
         filter,
+        request: request.transpose()?,
         limit,
     };
     // The state is not held during the wait.
@@ -61,6 +67,8 @@ pub(crate) async fn list(context: &RequestContext) -> Result<Answer, ApiError> {
 struct Walk {
     ledger: Ledger,
     filter: Filter,
+    /// Only the changes of the request with this id.
+    request: Option<Uuid>,
     limit: usize,
     from: u64,
 }
@@ -96,8 +104,10 @@ impl Walk {
 
     /// Writes the matching entries. Returns the index of the last one if the page is full.
     fn put(&self, page: &mut Page, entries: &[Arc<LedgerEntry>]) -> Option<u64> {
-        let own = entries.iter().filter(|entry| self.ledger.has(entry));
-        for entry in own {
+        let is_asked_for = |entry: &&Arc<LedgerEntry>| {
+            self.ledger.has(entry) && (self.request.is_none() || self.request == entry.request_id)
+        };
+        for entry in entries.iter().filter(is_asked_for) {
             let Some(line) = line(self.ledger.epoch, entry, &self.filter) else {
                 continue;
             };

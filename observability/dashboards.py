@@ -122,6 +122,7 @@ API = [
         ("Requests by partition", "reqps", [(rate("placement_partition_requests_total", "partition"), "{{partition}}")]),
         ("Open connections", "none", each("placement_http_connections")),
         ("Requests in flight", "none", each("placement_http_in_flight")),
+        ("Streams of changes", "none", each("placement_event_streams")),
     ]),
     ("Latency", [
         ("All requests", "s", quantiles(REQUESTS)),

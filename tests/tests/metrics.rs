@@ -220,6 +220,24 @@ async fn deleted_partition_has_no_series_and_totals_do_not_fall() {
     }
 }
 
+/// An operator sees whether the mirror of a database still follows the changes.
+#[tokio::test]
+async fn open_streams_of_all_partitions_are_counted() {
+    let cluster = Cluster::start(1).await.unwrap();
+    let made = cluster.create_partition("north", &[], &["/north"]);
+    made.await.unwrap();
+    let streams = "placement_event_streams ";
+    assert_eq!(value(&cluster, 1, streams).await, Some(0.0));
+    let client = cluster.client();
+    let mut open = Vec::new();
+    for path in ["/placementd/v1/events", "/north/placementd/v1/events"] {
+        open.push(client.lines(ApiRequest::get(path)).await.unwrap());
+    }
+    assert_eq!(value(&cluster, 1, streams).await, Some(2.0));
+    drop(open);
+    shows(&cluster, 1, streams, 0.0).await;
+}
+
 #[tokio::test]
 async fn conflicts_searches_and_requests_are_counted() {
     let cluster = Cluster::start_with(3, STEADY_LEADER).await.unwrap();

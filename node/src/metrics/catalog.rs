@@ -84,6 +84,8 @@ catalog! {
         if there was no time to find the cause";
     SEARCHES_WAITING = "placement_searches_waiting" Gauge None []
         "Searches for allocation candidates that are queued";
+    EVENT_STREAMS = "placement_event_streams" Gauge None []
+        "Open streams of changes, such as those of watch and events --sql; a node has at most 512";
     KEYSTONE_REQUESTS = "placement_keystone_requests" Counter None ["result"]
         "Token validations by Keystone: valid, unknown (rejected), or failed without an answer";
     KEYSTONE_WAITING = "placement_keystone_waiting" Gauge None []

@@ -276,6 +276,8 @@ impl MetricsEncoder<'_> {
         self.put_each(&SEARCHES, searches)?;
         self.put_each(&SEARCHES_EMPTY, empty)?;
         self.put(&SEARCHES_WAITING, counts.searches_waiting)?;
+        let streams = sources.partitions.default().event_streams();
+        self.put(&EVENT_STREAMS, streams as u64)?;
         let results = Keystone::results(sources.keystone.as_deref());
         self.put_each(&KEYSTONE_REQUESTS, results)?;
         let waiting = sources.keystone.as_ref().map_or(0, |it| it.waiting());

@@ -71,6 +71,11 @@ impl Service {
         self.0.admission.searches.waiting()
     }
 
+    /// Number of open event streams of all partitions, which share one limit.
+    pub fn event_streams(&self) -> usize {
+        self.0.admission.streams_open()
+    }
+
     /// Answers one request, which arrived on a connection from `peer`.
     pub fn respond(
         &self,

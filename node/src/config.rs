@@ -241,7 +241,16 @@ impl Config {
             if !advertise.is_empty() {
                 check_address(&path, advertise, false)?;
             } else if is_wildcard && !matches!(key, "metrics" | "web") {
-                let message = format!("is required, because clients cannot connect to {listen}");
+                let others = match key {
+                    "peer" => "other nodes",
+                    "admin" => "operators",
+                    _ => "clients",
+                };
+                let (_, port) = listen.rsplit_once(':').unwrap_or_default();
+                let message = format!(
+                    "is required, because {others} cannot connect to {listen}: set an address of \
+                     this node that they reach, such as 10.0.0.1:{port}"
+                );
                 return Err(Invalid::new(&path, message));
             }
         }
@@ -253,7 +262,15 @@ impl Config {
 
     fn validate_members(&self) -> Result<(), Invalid> {
         let invalid = |message: String| Err(Invalid::new("initial_members", message));
-        let ids: BTreeSet<u64> = self.initial_members.iter().map(|one| one.id).collect();
+        let mut ids = BTreeSet::new();
+        for member in &self.initial_members {
+            if !ids.insert(member.id) {
+                return invalid(format!(
+                    "contains node {} twice: give each node a number of its own",
+                    member.id
+                ));
+            }
+        }
         if ids.is_empty() {
             return Ok(());
         }
@@ -262,14 +279,15 @@ impl Config {
                 "cannot be set together with initial_members: a node forms a cluster or joins one";
             return Err(Invalid::new("cluster.join", message));
         }
-        if !ids.contains(&self.node_id) {
-            return invalid(format!("does not name this node, {}", self.node_id));
+        if ids.contains(&self.node_id) {
+            return Ok(());
         }
-        if ids.len() == self.initial_members.len() {
-            Ok(())
-        } else {
-            invalid("contains a node twice".to_owned())
-        }
+        let named: Vec<String> = ids.iter().map(u64::to_string).collect();
+        let (own, named) = (self.node_id, named.join(", "));
+        invalid(format!(
+            "names {named}, but not this node: add \"{own}=HOST:PEER_PORT\" on all nodes, or correct \
+             node_id, which is {own}"
+        ))
     }
 
     fn validate_partitions(&self) -> Result<(), Invalid> {

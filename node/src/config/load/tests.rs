@@ -192,6 +192,35 @@ fn unusable_settings_are_refused_with_their_key() {
     }
 }
 
+/// An operator who sets up the first node sees in the error what to write.
+#[test]
+fn errors_of_addresses_and_members_say_what_to_set() {
+    for (text, says) in [
+        (
+            "[peer]\nlisten = \"0.0.0.0:18779\"",
+            "`peer.advertise`: is required, because other nodes cannot connect to 0.0.0.0:18779: \
+             set an address of this node that they reach, such as 10.0.0.1:18779",
+        ),
+        (
+            "[api]\nlisten = \"[::]:8778\"",
+            "`api.advertise`: is required, because clients cannot connect to [::]:8778: set an \
+             address of this node that they reach, such as 10.0.0.1:8778",
+        ),
+        (
+            "initial_members = [\"1=a:1\", \"2=b:1\"]",
+            "`initial_members`: names 1, 2, but not this node: add \"4=HOST:PEER_PORT\" on all \
+             nodes, or correct node_id, which is 4",
+        ),
+        (
+            "initial_members = [\"4=a:1\", \"2=b:1\", \"2=c:1\"]",
+            "`initial_members`: contains node 2 twice: give each node a number of its own",
+        ),
+    ] {
+        let error = load(&format!("node_id = 4\n{text}"), &[], &[]).unwrap_err();
+        assert_eq!(error.to_string(), says);
+    }
+}
+
 #[test]
 fn secrets_are_not_shown() {
     let text = "node_id = 1\n[auth]\nstrategy = \"keystone\"\n[keystone]\n\

@@ -148,8 +148,9 @@ impl Client {
     }
 
     /// Gets the `X-Auth-Token` from this function: at the first request, and once more in a request
-    /// that is answered with 401, which is then sent again. Clones of the result share the token. A
-    /// request waits for the function as long as that takes.
+    /// that is answered with 401, which is then sent again. Clones of the result share the token,
+    /// and requests at the same time share a call. A request waits for the function as long as that
+    /// takes.
     pub fn with_tokens<F, T, E>(mut self, tokens: F) -> Self
     where
         F: Fn() -> T + Send + Sync + 'static,
@@ -306,7 +307,7 @@ impl Client {
         let mut unknown = false;
         loop {
             let at = nodes.next();
-            let http = self.to_http(at, request, &token)?;
+            let http = self.to_http(at, request, &token.text)?;
             let answer = self.send(request, http, streams).await;
             let judge = |(response, body)| Ok((judged(request, response)?, body));
             let failure = match answer.and_then(judge) {
@@ -394,7 +395,7 @@ impl Client {
     /// Sends a request once, to the first endpoint, and returns any response, also 503.
     pub async fn request_once(&self, request: ApiRequest) -> Result<ApiResponse, Error> {
         let token = self.tokens.get(None).await?;
-        let http = self.to_http(0, &request, &token)?;
+        let http = self.to_http(0, &request, &token.text)?;
         let answer = self
             .send(&request, http, false)
             .await

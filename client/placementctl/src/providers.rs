@@ -20,6 +20,8 @@ use crate::render::{Rows, cell, pairs, text, warn, word};
 
 /// Width of a bar in characters.
 const BAR_WIDTH: usize = 20;
+/// Number of levels of a tree that are drawn. A level makes each line longer.
+const LEVELS_MAX: usize = 64;
 /// The first columns of a list of providers; the columns of other classes follow.
 const USUAL_CLASSES: [&str; 4] = ["VCPU", "PCPU", "MEMORY_MB", "DISK_GB"];
 /// Maximum number of classes with a column of their own.
@@ -59,15 +61,15 @@ enum Action {
 
 #[derive(Args)]
 struct Filters {
-    /// Show only providers with room for this amount (default: 1) of this resource class. May be
-    /// repeated.
+    /// Show only providers with room for this amount (default: 1) of this resource class.
+    /// Repeatable.
     #[arg(long, value_name = "CLASS[:AMOUNT]")]
     class: Vec<String>,
-    /// Show only providers with this trait, or without the trait if `!` precedes it. May be
-    /// repeated.
+    /// Show only providers with this trait, or without the trait if `!` precedes it.
+    /// Repeatable.
     #[arg(long, value_name = "TRAIT")]
     r#trait: Vec<String>,
-    /// Show only providers in this aggregate. May be repeated.
+    /// Show only providers in this aggregate. Repeatable.
     #[arg(long, value_name = "UUID")]
     aggregate: Vec<String>,
     /// Show only providers whose name contains this text.
@@ -101,9 +103,7 @@ pub(crate) async fn run(content: &Content, args: ProvidersArgs) -> anyhow::Resul
             let uuid = content.provider_of_tree(&provider).await?;
             let (tree, _) = tree(content, uuid).await?;
             let rows = inventories(&tree.providers);
-            output.report(&cell(&tree), Some(rows), |_| {
-                drawn(&tree.providers, None, "")
-            })
+            output.report(&cell(&tree), Some(rows), |_| drawn(&tree.providers))
         }
         Action::Show(Named { provider }) => {
             let (_, shown) = tree(content, content.provider(&provider).await?).await?;
@@ -348,28 +348,53 @@ fn inventories(providers: &[TreeProvider<'_>]) -> Rows<Listed> {
         .wide("step_size", |row| row.inventory.step_size)
 }
 
-/// Draws the children of `parent` with their inventories and subtrees. `margin` precedes each line.
-fn drawn(providers: &[TreeProvider<'_>], parent: Option<&str>, margin: &str) -> String {
-    let mut drawing = String::new();
-    let mut below = providers
-        .iter()
-        .filter(|one| one.parent.as_deref() == parent)
-        .peekable();
-    while let Some(one) = below.next() {
-        let (fork, stem) = match (parent, below.peek()) {
-            (None, _) => ("", ""),
-            (_, None) => ("└─ ", "   "),
-            (_, Some(_)) => ("├─ ", "│  "),
+/// Draws the providers of a tree with their inventories. The response may be faulty: each provider
+/// is drawn at most once, and none below [`LEVELS_MAX`].
+fn drawn(providers: &[TreeProvider<'_>]) -> String {
+    let mut below: BTreeMap<Option<&str>, Vec<&TreeProvider<'_>>> = BTreeMap::new();
+    for one in providers {
+        below.entry(one.parent.as_deref()).or_default().push(one);
+    }
+    let roots = below.remove(&None).unwrap_or_default();
+    // Margin and fork precede the name, margin and stem the lines below it.
+    let place = |one, level: usize, margin: &str, is_last: bool| {
+        let (fork, stem) = match (level, is_last) {
+            (1, _) => ("", ""),
+            (_, true) => ("└─ ", "   "),
+            (_, false) => ("├─ ", "│  "),
         };
+        (
+            one,
+            level,
+            format!("{margin}{fork}"),
+            format!("{margin}{stem}"),
+        )
+    };
+    let mut next: Vec<_> = roots
+        .into_iter()
+        .rev()
+        .map(|one| place(one, 1, "", true))
+        .collect();
+    let mut drawing = String::new();
+    while let Some((one, level, fork, margin)) = next.pop() {
+        let mut children = Vec::new();
+        if level < LEVELS_MAX {
+            children = below.remove(&Some(&*one.uuid)).unwrap_or_default();
+        }
         let (name, consumers) = (text(&one.name), counted(one.holders, "consumer"));
-        drawing += &format!("{margin}{fork}{name}  ({consumers})\n");
-        let margin = format!("{margin}{stem}");
-        let children = drawn(providers, Some(&one.uuid), &margin);
+        drawing += &format!("{fork}{name}  ({consumers})\n");
         let stem = if children.is_empty() { " " } else { "│" };
         for line in bars(&one.inventories) {
             drawing += &format!("{margin}{stem}    {line}\n");
         }
-        drawing += &children;
+        let last_first = children.into_iter().rev().enumerate();
+        next.extend(last_first.map(|(at, child)| place(child, level + 1, &margin, at == 0)));
+    }
+    let left: usize = below.values().map(Vec::len).sum();
+    if left > 0 {
+        let left = counted(left as u64, "provider");
+        drawing +=
+            &format!("{left} below level {LEVELS_MAX} or without a root: `-o json` has them\n");
     }
     drawing
 }
@@ -522,7 +547,40 @@ cmp  (2 consumers)
 └─ numa1  (2 consumers)
         VGPU [....................] 0/0
 ";
-        assert_eq!(drawn(&tree().providers, None, ""), expected);
+        assert_eq!(drawn(&tree().providers), expected);
+    }
+
+    fn provider(uuid: &str, parent: Option<&str>) -> TreeProvider<'static> {
+        let provider = json!({"uuid": uuid, "name": uuid, "parent": parent, "generation": 1, "inventories": {},
+                              "traits": [], "aggregates": [], "holders": 0});
+        TreeProvider::deserialize(provider).unwrap()
+    }
+
+    #[test]
+    fn a_very_deep_tree_is_drawn_to_its_last_level() {
+        let uuid = |at: usize| format!("p{at}");
+        let chain: Vec<_> = (0..100_000)
+            .map(|at| provider(&uuid(at), (at > 0).then(|| uuid(at - 1)).as_deref()))
+            .collect();
+        let drawing = drawn(&chain);
+        assert_eq!(drawing.lines().count(), LEVELS_MAX + 1);
+        let end = "99936 providers below level 64 or without a root: `-o json` has them\n";
+        assert!(drawing.ends_with(end), "{drawing}");
+    }
+
+    #[test]
+    fn providers_in_a_cycle_are_counted_and_not_drawn() {
+        let faulty = [
+            provider("root", None),
+            provider("root", Some("root")),
+            provider("a", Some("b")),
+            provider("b", Some("a")),
+        ];
+        assert_eq!(
+            drawn(&faulty),
+            "root  (0 consumers)\n└─ root  (0 consumers)\n\
+             2 providers below level 64 or without a root: `-o json` has them\n"
+        );
     }
 
     #[test]

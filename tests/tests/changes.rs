@@ -85,7 +85,7 @@ async fn changes_are_watched_listed_and_read_back() {
     );
     let first = host::claim(&cluster.client(), host).await.unwrap();
     let line = people.next();
-    let shown = format!("allocation consumer={first} resource_provider={host}: claimed VCPU=1");
+    let shown = format!("allocation consumer={first} resource_provider=host: claimed VCPU=1");
     assert!(line.ends_with(&shown), "{line}");
     // `watch` follows the first endpoint.
     cluster.kill_9(1);

@@ -1,7 +1,7 @@
 //! `placementctl history`, and the text form of a change.
 
 use std::borrow::Cow;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use clap::Args;
 use placement_client::{ApiRequest, Error};
@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 use uuid::Uuid;
 
 use crate::content::{Content, EXTENSIONS, filtered, one_unit};
+use crate::names::Names;
 use crate::render::{Rows, cell, cut, pairs, word};
 
 /// Number of entries to show without `--limit`.
@@ -104,10 +105,9 @@ pub(crate) async fn show(content: &Content, args: HistoryArgs) -> anyhow::Result
     } else {
         String::new()
     };
-    let mut names = Names::new();
-    if output.is_table() && !entries.is_empty() {
-        let all = content.providers(Value::Null).await?;
-        names.extend(all.into_iter().map(|one| (one.uuid, one.name)));
+    let mut names = Names::default();
+    if output.is_table() {
+        names.add(content, entries.iter().rev()).await;
     }
     let rows = listed(&entries, names).if_none(none);
     let answer = History {
@@ -162,9 +162,6 @@ pub(crate) struct Listed {
     pub(crate) change: String,
 }
 
-/// Names of providers by UUID.
-type Names = BTreeMap<String, String>;
-
 /// A row for each change.
 fn listed(entries: &[AnyEntry], names: Names) -> Rows<Listed> {
     Rows::new(entries.iter().flat_map(changes).collect())
@@ -173,7 +170,7 @@ fn listed(entries: &[AnyEntry], names: Names) -> Rows<Listed> {
         .column("verb", |row| spoken(&row.verb))
         .column("kind", |row| row.values.kind.clone())
         .column("key", |row| row.values.key.clone())
-        .shown_as(move |_, key| Some(named(key, &names)))
+        .shown_as(move |_, key| Some(names.shown(key)))
         .column("change", |row| row.change.clone())
         .wide("request_id", |row| row.request_id.clone())
 }
@@ -188,17 +185,6 @@ pub(crate) fn changes(entry: &AnyEntry) -> impl Iterator<Item = Listed> {
         values: values.clone(),
         change: difference(values),
     })
-}
-
-/// A key with the names of existing providers in place of their UUIDs.
-fn named(key: &Value, names: &Names) -> String {
-    let member = |(label, value): (&String, &Value)| match names.get(value.as_str()?) {
-        Some(name) if label == "uuid" => Some(format!("name={name}")),
-        Some(name) => Some(format!("{label}={name}")),
-        None => Some(format!("{label}={}", word(value))),
-    };
-    let members: Option<Vec<_>> = pairs(key).map(member).collect();
-    members.map_or_else(|| word(key), |members| members.join(" "))
 }
 
 /// The name of a command as separate words, such as "delete allocations".
@@ -259,10 +245,7 @@ mod tests {
              "after": {"resources": {"PCPU": 1, "VCPU": 4}}},
             {"kind": "trait", "key": {"trait": "A"}, "before": null, "after": {"name": "A"}}]});
         let entry = AnyEntry::deserialize(entry).unwrap();
-        let names = Names::from([("u".to_owned(), "cmp-1".to_owned())]);
-        let table = Format::Table.printed(listed(std::slice::from_ref(&entry), names));
-        assert!(table.contains("  provider    name=cmp-1  "), "{table}");
-        let printed = Format::Csv.printed(listed(&[entry], Names::new()));
+        let printed = Format::Csv.printed(listed(&[entry], Names::default()));
         let lines: Vec<_> = printed.lines().skip(1).collect();
         let from = "2026-11-27T06:00:00Z,7.12,put inventory";
         assert_eq!(

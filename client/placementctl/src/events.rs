@@ -40,7 +40,7 @@ pub(crate) async fn run(content: &Content, args: EventsArgs) -> anyhow::Result<(
         written: Instant::now(),
     };
     print(&session(args.sql))?;
-    let take = |_: &[u8], event: &Event| database.take(event).map(|()| true);
+    let take = async |_: &[u8], event: &Event| database.take(event).map(|()| true);
     let ended = follow(content, &request, args.after, take).await;
     let is_elsewhere = |error: &anyhow::Error| {
         let error = error.downcast_ref::<Error>().and_then(Error::status);

@@ -23,6 +23,7 @@ mod manual;
 mod members;
 mod moment;
 mod named;
+mod names;
 mod nova;
 mod partitions;
 mod providers;

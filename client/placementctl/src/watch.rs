@@ -1,5 +1,6 @@
 //! `placementctl watch` and `bulk`: streams of changes and of the whole content.
 
+use std::iter::once;
 use std::time::Duration;
 
 use anyhow::bail;
@@ -13,7 +14,8 @@ use tokio::time::sleep;
 
 use crate::changes::{AnyEntry, Filters, changes, spoken};
 use crate::content::Content;
-use crate::render::{is_printed, warn, word};
+use crate::names::Names;
+use crate::render::{is_printed, text, warn, word};
 
 /// Delay before a stream that ended is requested again.
 const PAUSE: Duration = Duration::from_secs(1);
@@ -36,11 +38,15 @@ pub(crate) async fn watch(content: &Content, args: WatchArgs) -> anyhow::Result<
     let now = content.send(ApiRequest::get("/resource_classes")).await?;
     let now = now.position().index.map(|now| now.as_str().to_owned());
     let after = args.after.or(now).unwrap_or_default();
-    let print = |line: &[u8], event: &Event| {
-        let text = if raw {
-            [line, b"\n"].concat()
-        } else {
-            shown(event).into_bytes()
+    let mut names = Names::default();
+    let print = async |line: &[u8], event: &Event| {
+        let text = match event {
+            _ if raw => [line, b"\n"].concat(),
+            Event::Entry(entry) => {
+                names.add(content, once(entry)).await;
+                shown(entry, &names).into_bytes()
+            }
+            _ => Vec::new(),
         };
         Ok(text.is_empty() || is_printed(&text)?)
     };
@@ -53,7 +59,7 @@ pub(crate) async fn follow(
     content: &Content,
     request: &ApiRequest,
     mut after: String,
-    mut take: impl FnMut(&[u8], &Event) -> anyhow::Result<bool>,
+    mut take: impl AsyncFnMut(&[u8], &Event) -> anyhow::Result<bool>,
 ) -> anyhow::Result<()> {
     loop {
         let asked = request.clone().query("after", &after);
@@ -65,7 +71,7 @@ pub(crate) async fn follow(
                 Err(error) => break error.to_string(),
             };
             let event = serde_json::from_slice(&line)?;
-            if !take(&line, &event)? {
+            if !take(&line, &event).await? {
                 return Ok(());
             }
             if let Some(end) = note(&mut after, &event) {
@@ -117,10 +123,7 @@ fn note(after: &mut String, event: &Event) -> Option<End> {
 }
 
 /// A line for each change.
-fn shown(event: &Event) -> String {
-    let Event::Entry(entry) = event else {
-        return String::new();
-    };
+fn shown(entry: &AnyEntry, names: &Names) -> String {
     let lines = changes(entry).map(|row| {
         format!(
             "{}  {}  {}  {}  {} {}: {}\n",
@@ -129,7 +132,7 @@ fn shown(event: &Event) -> String {
             word(&row.request_id),
             word(spoken(&row.verb)),
             word(&row.values.kind),
-            word(&row.values.key),
+            text(&names.shown(&row.values.key)),
             word(&row.change)
         )
     });
@@ -156,7 +159,7 @@ pub(crate) async fn bulk(content: &Content, filters: Filters) -> anyhow::Result<
 
 #[cfg(test)]
 mod tests {
-    use serde_json::{Value, json};
+    use serde_json::json;
 
     use super::*;
 
@@ -187,14 +190,13 @@ mod tests {
     }
 
     #[test]
-    fn progress_lines_are_not_shown_as_text() {
-        let shown = |event: &Value| shown(&Event::deserialize(event).unwrap());
-        assert_eq!(shown(&json!({"progress": "7.2"})), "");
+    fn each_change_of_an_entry_is_a_line() {
         let change =
             json!({"kind": "trait", "key": {"trait": "A"}, "before": null, "after": {"name": "A"}});
-        let event = json!({"index": "7.2", "at": "now", "verb": "PutTrait", "request_id": "req-1", "changes": [change]});
+        let entry = json!({"index": "7.2", "at": "now", "verb": "PutTrait", "request_id": "req-1", "changes": [change]});
+        let entry = AnyEntry::deserialize(entry).unwrap();
         assert_eq!(
-            shown(&event),
+            shown(&entry, &Names::default()),
             "now  7.2  req-1  put trait  trait trait=A: created name=A\n"
         );
     }

@@ -51,8 +51,16 @@ impl Admin {
         } else {
             (self.client.for_endpoint(&member.admin)?, None)
         };
-        let client = (client.with_patience(Duration::ZERO)).with_attempt_timeout(limit);
-        Ok(Self { client, node })
+        Ok(Self { client, node }.without_repetition(limit))
+    }
+
+    /// A client that sends each request at most once to each endpoint, with the timeout `limit`.
+    pub fn without_repetition(&self, limit: Duration) -> Self {
+        let client = self.client.clone().with_patience(Duration::ZERO);
+        Self {
+            client: client.with_attempt_timeout(limit),
+            node: self.node,
+        }
     }
 
     /// The path of a request for the selected node.

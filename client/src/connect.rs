@@ -11,6 +11,7 @@ use http::uri::Scheme;
 use hyper::rt::{Read, Write};
 use hyper_util::client::legacy::connect::{Connected, Connection, HttpConnector};
 use hyper_util::rt::TokioIo;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpStream, UnixStream};
 use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
@@ -23,6 +24,11 @@ use tower_service::Service;
 
 use crate::connect_error::{self, ConnectError, Obstacle};
 use crate::endpoint::socket;
+
+/// A part of the answer of the port for other nodes to an HTTP request.
+const PEER_PORT: &str = "the port for other nodes";
+/// Longer answers are truncated when they are searched for [`PEER_PORT`].
+const PEER_ANSWER_BYTES_MAX: u64 = 1024;
 
 /// A future on the heap.
 pub type BoxFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
@@ -80,12 +86,35 @@ impl Connector {
         })?;
         let limit = self.limit;
         let secured = timeout(limit, tls.connect(name, tcp.into_inner())).await;
-        let stream = secured
-            .map_err(|_| ConnectError::passing(format!("no TLS handshake within {limit:?}")))?
-            .map_err(|error| {
-                connect_error::handshake_error(&error, self.trust.ca_file.as_deref())
-            })?;
-        Ok(Box::new(TokioIo::new(stream)))
+        let secured = secured
+            .map_err(|_| ConnectError::passing(format!("no TLS handshake within {limit:?}")))?;
+        let error = match secured {
+            Ok(stream) => return Ok(Box::new(TokioIo::new(stream))),
+            Err(error) => error,
+        };
+        let is_about_tls = (error.get_ref()).is_some_and(|inner| inner.is::<rustls::Error>());
+        // Without TLS, the port for other nodes closes a connection that begins with a handshake.
+        if !is_about_tls && self.is_peer_port(url).await {
+            let reason = format!("this is {PEER_PORT}");
+            return Err(ConnectError::permanent(Obstacle::PeerPort, reason));
+        }
+        let ca_file = self.trust.ca_file.as_deref();
+        Err(connect_error::handshake_error(&error, ca_file))
+    }
+
+    /// Whether this address answers a request without TLS as the port for other nodes does.
+    async fn is_peer_port(&mut self, url: Uri) -> bool {
+        let asked = async {
+            let mut tcp = self.tcp.call(url).await.ok()?.into_inner();
+            tcp.write_all(b"GET / HTTP/1.1\r\n\r\n").await.ok()?;
+            let mut answer = Vec::new();
+            let mut tcp = tcp.take(PEER_ANSWER_BYTES_MAX);
+            tcp.read_to_end(&mut answer).await.ok()?;
+            Some(String::from_utf8_lossy(&answer).contains(PEER_PORT))
+        };
+        let limit = self.limit;
+        let answer = timeout(limit, asked).await;
+        answer.is_ok_and(|answer| answer == Some(true))
     }
 }
 

@@ -24,6 +24,8 @@ pub enum Obstacle {
     UnknownAuthority,
     /// The node requires another certificate of the client, or any.
     ClientCertificate,
+    /// Other nodes use this port, and not clients or operators.
+    PeerPort,
     /// A file, a host name, the scheme or the certificate of the node is wrong.
     Settings,
 }

@@ -23,7 +23,7 @@ pub struct Endpoint {
 
 impl Endpoint {
     /// Whether it is a Unix socket.
-    pub(crate) fn is_socket(&self) -> bool {
+    pub fn is_socket(&self) -> bool {
         self.scheme.as_str() == UNIX
     }
 

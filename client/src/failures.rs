@@ -68,8 +68,8 @@ impl<'a> Failures<'a> {
         is_hopeless
     }
 
-    /// The last failure of an endpoint, as text. The answer of an only node is not preceded by its
-    /// endpoint.
+    /// The last failure of an endpoint, as text; empty if it has none. The answer of an only node
+    /// is not preceded by its endpoint.
     pub(crate) fn text(&self, at: usize) -> String {
         let last = self.last.lock().expect("no panic while locked");
         let Some(failure) = &last[at] else {
@@ -83,7 +83,7 @@ impl<'a> Failures<'a> {
         }
     }
 
-    /// The last failures of all endpoints.
+    /// The last failures of the endpoints that failed so far.
     fn all(&self) -> String {
         let all = (0..self.endpoints.len()).map(|at| self.text(at));
         let failed: Vec<String> = all.filter(|one| !one.is_empty()).collect();
@@ -105,7 +105,12 @@ impl<'a> Failures<'a> {
 
     /// The error if there is no further attempt. `unknown`: an attempt may have been committed.
     pub(crate) fn error(&self, is_read: bool, unknown: bool) -> Error {
-        let reason = self.all();
+        let named = |at| match self.text(at) {
+            none if none.is_empty() => format!("{}: not asked in time", self.endpoints[at]),
+            failed => failed,
+        };
+        let reason = (0..self.endpoints.len()).map(named).collect::<Vec<_>>();
+        let reason = reason.join("; ");
         let last = self.last.lock().expect("no panic while locked");
         let kinds = || last.iter().flatten().map(|failure| failure.kind);
         let is_answered = kinds().any(|kind| kind == FailureKind::Answer);

@@ -1,11 +1,13 @@
 //! Reports and exit codes of `placementctl`.
 
-use std::process::{Command, Output};
+use std::io::{BufRead, BufReader};
+use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 use placement_client::{ApiRequest, Client, Inventory, NewProvider, NodeRole};
 use placement_tests::cluster::Cluster;
 use placement_tests::node_process::{NodeProcess, StartOptions};
+use placement_tests::program::Program;
 use placement_tests::wait::{until, until_ok};
 use placement_tests::{binaries, host};
 use serde_json::json;
@@ -230,6 +232,43 @@ async fn without_a_quorum_lists_show_the_local_state() {
         "Connection refused",
     ];
     cluster.until_shown(&capacity, 2, &reasons).await;
+
+    // Long before the time limit, the tool says what the reason is and what helps.
+    let mut waiting = Command::new(binaries::placementctl().unwrap());
+    waiting.args(["--endpoint", &cluster.place(1).admin(), "--timeout", "60"]);
+    waiting.args(["providers", "list"]).stderr(Stdio::piped());
+    let begun = Instant::now();
+    let mut waiting = Program(waiting.spawn().unwrap());
+    let mut messages = BufReader::new(waiting.0.stderr.take().unwrap()).lines();
+    let advice = messages.find(|line| line.as_ref().unwrap().contains("`--local` shows"));
+    let took = begun.elapsed();
+    let advice = advice.expect("the tool advises before it ends").unwrap();
+    assert!(
+        advice.starts_with("placementctl: no quorum: node 1 answers"),
+        "{advice}"
+    );
+    assert!(took < Duration::from_secs(10), "{took:?}: {advice}");
+    assert!(waiting.0.try_wait().unwrap().is_none(), "it does not wait");
+
+    let begun = Instant::now();
+    let at_api = [
+        "--endpoint",
+        &cluster.place(1).api(),
+        "--timeout",
+        "60",
+        "status",
+    ];
+    let (code, _, error) = ctl(&cluster, &at_api);
+    assert_eq!(code, 1, "{error}");
+    assert!(
+        error.contains("is the REST listener of placementd"),
+        "{error}"
+    );
+    assert!(
+        begun.elapsed() < Duration::from_secs(5),
+        "{:?}",
+        begun.elapsed()
+    );
 }
 
 #[tokio::test]
@@ -237,6 +276,7 @@ async fn wrong_endpoints_end_at_once_with_a_reason() {
     let cluster = Cluster::start(1).await.unwrap();
     let place = cluster.place(1);
     let tls = format!("https://{}", place.admin());
+    let peer_with_tls = format!("https://{}", place.peer());
     for (endpoint, code, reason) in [
         (
             "unix:/nope,unix:/none",
@@ -247,9 +287,14 @@ async fn wrong_endpoints_end_at_once_with_a_reason() {
         (
             &*place.api(),
             1,
-            "is the REST API. placementctl needs the admin listener",
+            "is the REST listener of placementd; give --endpoint the admin listener of a node",
         ),
         (&*place.peer(), 1, "This is the port for other nodes"),
+        (
+            &*peer_with_tls,
+            2,
+            "this is the port for other nodes. placementctl needs admin.sock or",
+        ),
         (&*tls, 2, "this port does not speak TLS: use http://"),
         (
             "placement",

@@ -1,6 +1,8 @@
 //! Requests for the content of a partition.
 
 use std::cell::Cell;
+use std::convert::Infallible;
+use std::future::pending;
 use std::slice::from_ref;
 use std::time::Duration;
 
@@ -17,17 +19,22 @@ use placement_wire::upstream::{Provider, Providers};
 use placement_words::Words;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
+use tokio::time::{Instant, sleep, sleep_until};
 use uuid::Uuid;
 
+use crate::EXAMINED_AFTER;
 use crate::moment::earlier;
 use crate::named::Named;
 use crate::render::{Misuse, Output, first_names, pairs, text, warn};
+use crate::survey::without_quorum;
 
 /// Path prefix of the routes that other implementations of the API do not have.
 pub(crate) const EXTENSIONS: &str = "/placementd/v1";
 /// A local read of a state older than this causes a warning. Nodes ask the leader for its position
 /// more often than this, so only the state of a node that cannot reach the leader is older.
 const STALE: Duration = Duration::from_secs(5);
+/// An answer that takes longer causes a warning if there is no quorum.
+const LATE: Duration = Duration::from_secs(2);
 /// Characters that must be escaped in a query (RFC 3986 section 3.4).
 const NOT_IN_QUERIES: &AsciiSet = &CONTROLS.add(b' ').add(b'"').add(b'#').add(b'<').add(b'>');
 /// Parameters of `GET /allocation_candidates` that a suffix can make part of a group.
@@ -90,8 +97,9 @@ impl Content {
 
     /// Sends a request. Warns on standard error, once, if there is no quorum.
     pub(crate) async fn send(&self, request: ApiRequest) -> Result<ApiResponse, Error> {
-        let answer = self.api.call(self.at_moment(request)).await?;
-        if let Some(warning) = without_quorum(&answer.position())
+        let answer = self.api.call(self.at_moment(request));
+        let answer = self.with_advice(answer).await?;
+        if let Some(warning) = unconfirmed(&answer.position())
             && !self.has_warned.replace(true)
         {
             warn(&warning);
@@ -101,7 +109,33 @@ impl Content {
 
     /// The response to a request, line by line.
     pub(crate) async fn lines(&self, request: ApiRequest) -> Result<Lines, Error> {
-        self.api.lines(self.at_moment(request)).await
+        let lines = self.api.lines(self.at_moment(request));
+        self.with_advice(lines).await
+    }
+
+    /// Waits for an answer. If there is none within [`LATE`] since there is no quorum, a warning
+    /// names `--local`.
+    async fn with_advice<T>(&self, answer: impl Future<Output = T>) -> T {
+        let advice = async {
+            if self.source.local || self.has_warned.get() {
+                return pending::<Infallible>().await;
+            }
+            let late = Instant::now() + LATE;
+            sleep(EXAMINED_AFTER).await;
+            let advice = without_quorum(&self.admin, true).await;
+            // An election may end by then.
+            sleep_until(late).await;
+            if let Some(advice) = advice {
+                self.has_warned.set(true);
+                warn(&advice);
+            }
+            pending().await
+        };
+        tokio::select! {
+            biased;
+            answer = answer => answer,
+            never = advice => match never {},
+        }
     }
 
     fn at_moment(&self, request: ApiRequest) -> ApiRequest {
@@ -393,7 +427,7 @@ pub(crate) fn escaped(given: &str) -> String {
 }
 
 /// Warning about a response that no quorum has confirmed recently.
-fn without_quorum(position: &Position) -> Option<String> {
+fn unconfirmed(position: &Position) -> Option<String> {
     let (leader, age) = (position.known_leader, position.staleness);
     let is_local = position.effective_consistency.as_deref() == Some("local");
     if !is_local || leader.is_some() && age.is_some_and(|age| age < STALE) {
@@ -421,19 +455,19 @@ mod tests {
             effective_consistency: Some(consistency.to_owned()),
             ..Position::default()
         };
-        let warning = without_quorum(&position(None, Some(9.25), "local")).unwrap();
+        let warning = unconfirmed(&position(None, Some(9.25), "local")).unwrap();
         assert!(
             warning.contains("node 2 answers") && warning.contains("at most 9.2s old"),
             "{warning}"
         );
-        assert!(without_quorum(&position(Some(2), Some(60.0), "local")).is_some());
+        assert!(unconfirmed(&position(Some(2), Some(60.0), "local")).is_some());
         assert!(
-            without_quorum(&position(Some(1), None, "local"))
+            unconfirmed(&position(Some(1), None, "local"))
                 .unwrap()
                 .contains("unknown age")
         );
-        assert_eq!(without_quorum(&position(Some(1), Some(0.2), "local")), None);
-        assert_eq!(without_quorum(&position(None, None, "linearizable")), None);
+        assert_eq!(unconfirmed(&position(Some(1), Some(0.2), "local")), None);
+        assert_eq!(unconfirmed(&position(None, None, "linearizable")), None);
     }
 
     #[test]

@@ -42,6 +42,7 @@ mod watch;
 mod web;
 mod what_if;
 
+use std::future::pending;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -49,6 +50,8 @@ use std::time::Duration;
 
 use clap::{FromArgMatches, Parser, Subcommand};
 use clap_complete::Shell;
+use futures::future::join_all;
+use http::StatusCode;
 use join_tokens::{JoinTokenAction, ReplaceNode};
 use members::MembersAction;
 use named::Named;
@@ -58,23 +61,23 @@ use placement_client::{
     Trust,
 };
 use placement_wire::upstream::Versions;
-use placement_words::{Condition, Health, nodes};
 use render::{Misuse, Output, print, warn};
-use survey::{NO_QUORUM, survey};
+use survey::{DIAGNOSIS_LIMIT, NO_QUORUM, without_quorum};
 use tls::TlsAction;
+use tokio::time::sleep;
 
 /// Exit code of a wrong command line (`EX_USAGE` of sysexits.h).
 const USAGE: u8 = 64;
-/// Timeout of each request that finds the cause of an error.
-const DIAGNOSIS_LIMIT: Duration = Duration::from_secs(3);
+/// How long a command or request takes before the reason is examined.
+const EXAMINED_AFTER: Duration = Duration::from_millis(500);
 
 /// Inspect and operate a placementd cluster through the admin listener of any node.
 #[derive(Parser)]
 #[command(name = "placementctl", version, next_help_heading = "Connection")]
 struct Command {
     /// Admin listener of a node: `unix:/path` on the same machine, or `https://host:port`
-    /// (`http://host:port` or `host:port` without TLS). Repeatable, or separated by commas; the
-    /// first endpoint that answers is used.
+    /// (`http://host:port` or `host:port` without TLS). The first endpoint that answers is used.
+    /// Repeatable, or separated by commas.
     #[arg(
         long,
         global = true,
@@ -350,9 +353,13 @@ async fn ask(command: Command) -> anyhow::Result<ExitCode> {
     let can_be_local = matches!(command.action, Action::Content(_));
     match command.action {
         Action::Compare(args) => compare::run(&client, args).await,
-        action => match act(&client, &trust, action, timeout).await {
-            Err(error) => Err(diagnosed(error, &client, can_be_local).await),
-            done => done,
+        action => tokio::select! {
+            biased;
+            done = act(&client, &trust, action, timeout) => match done {
+                Err(error) => Err(diagnosed(error, &client, can_be_local).await),
+                done => done,
+            },
+            mistake = no_admin_listener(&client) => Err(anyhow::Error::msg(mistake)),
         },
     }
 }
@@ -415,8 +422,10 @@ async fn diagnosed(error: anyhow::Error, client: &Client, can_be_local: bool) ->
         }
         Some(
             Error::Unreachable { .. } | Error::Unavailable(_) | Error::NothingCommitted { .. },
-        ) => without_quorum(client, can_be_local).await,
-        Some(Error::Refused(refused)) if has_no_admin_route(refused) => rest_api(client).await,
+        ) => without_quorum(&Admin::new(client.clone()), can_be_local).await,
+        Some(Error::Refused(refused)) if has_no_admin_route(refused) => {
+            rest_listeners(client).await.into_iter().flatten().next()
+        }
         _ => None,
     };
     let Some(found) = found else {
@@ -448,6 +457,7 @@ fn advice(obstacle: &Obstacle) -> Option<String> {
         Obstacle::SocketDenied => {
             "Only the user of placementd may open it: sudo -u placement placementctl …"
         }
+        Obstacle::PeerPort => "placementctl needs admin.sock or the address of [admin] listen",
         Obstacle::UnknownAuthority => "--cacert selects the authorities of the cluster",
         Obstacle::ClientCertificate => "--cert and --key select an operator's certificate",
         _ => return None,
@@ -455,62 +465,51 @@ fn advice(obstacle: &Obstacle) -> Option<String> {
     Some(advice.to_owned())
 }
 
-/// Which nodes answer, if there is no quorum.
-async fn without_quorum(client: &Client, can_be_local: bool) -> Option<String> {
-    let client = client.clone().with_patience(Duration::ZERO);
-    let admin = Admin::new(client.with_attempt_timeout(DIAGNOSIS_LIMIT));
-    let found = survey(&admin, DIAGNOSIS_LIMIT).await.ok()?;
-    let health = Health::from_survey(&found);
-    if health.condition != Condition::NoQuorum || health.voters == 0 {
-        return None;
-    }
-    let ids = |answers: bool| -> Vec<u64> {
-        let members = found.members.iter();
-        let chosen = members.filter(|(_, status)| status.is_some() == answers);
-        chosen.map(|(member, _)| member.id).collect()
-    };
-    let say = |ids: &[u64], one: &str, many: &str| match ids.len() {
-        1 => format!("{} {one}", nodes(ids)),
-        _ => format!("{} {many}", nodes(ids)),
-    };
-    let (answering, silent) = (ids(true), ids(false));
-    let mut text = "no quorum: ".to_owned();
-    if !answering.is_empty() {
-        text += &say(&answering, "answers", "answer");
-    }
-    if !silent.is_empty() {
-        text += if answering.is_empty() { "" } else { ", " };
-        text += &say(&silent, "does not", "do not");
-    }
-    if can_be_local && let [first, ..] = &answering[..] {
-        text += &format!("; `--local` shows the state of node {first}");
-    }
-    Some(text)
-}
-
 /// Whether the node may have refused the request because it has no routes for operators.
 fn has_no_admin_route(refused: &ApiError) -> bool {
-    refused.status == http::StatusCode::UNAUTHORIZED
+    refused.status == StatusCode::UNAUTHORIZED
         || refused.message() == "The resource could not be found."
 }
 
-/// Names the first endpoint that is the REST API of a node, or another service of Placement.
-async fn rest_api(client: &Client) -> Option<String> {
-    for endpoint in client.endpoints() {
-        let one = client.for_endpoint(&endpoint.to_string()).ok()?;
-        let one = one.with_attempt_timeout(DIAGNOSIS_LIMIT);
-        let answer = one.request_once(ApiRequest::get("/")).await;
-        let versions = answer
-            .ok()
-            .and_then(|answer| answer.json::<Versions>().ok());
-        if versions.is_some_and(|versions| !versions.versions.is_empty()) {
-            return Some(format!(
-                "{endpoint} is the REST API. placementctl needs the admin listener of a node, which is admin.sock in \
-                 its data directory, or [admin] listen"
-            ));
-        }
+/// The mistake if each endpoint is a REST listener; otherwise this never ends. Without a quorum, a
+/// REST listener needs seconds to refuse a request for operators, and more if Keystone is down.
+async fn no_admin_listener(client: &Client) -> String {
+    sleep(EXAMINED_AFTER).await;
+    let found = rest_listeners(client).await;
+    let all: Option<Vec<String>> = found.into_iter().collect();
+    match all.and_then(|all| all.into_iter().next()) {
+        Some(mistake) => mistake,
+        None => pending().await,
     }
-    None
+}
+
+/// For each endpoint: the mistake if it is the REST listener of a node or another Placement.
+async fn rest_listeners(client: &Client) -> Vec<Option<String>> {
+    let endpoints = client.endpoints().iter();
+    join_all(endpoints.map(|endpoint| rest_listener(client, endpoint))).await
+}
+
+async fn rest_listener(client: &Client, endpoint: &Endpoint) -> Option<String> {
+    if endpoint.is_socket() {
+        return None;
+    }
+    let one = client.for_endpoint(&endpoint.to_string()).ok()?;
+    let one = one.with_attempt_timeout(DIAGNOSIS_LIMIT);
+    // Listeners for operators, also that of `placementd replay`, refuse a request with an origin.
+    let request = ApiRequest::get("/").header("origin", "http://placementctl.invalid");
+    let answer = one.request_once(request).await.ok()?;
+    let is_refused = answer.status == StatusCode::FORBIDDEN;
+    let has_versions = (answer.json::<Versions>()).is_ok_and(|found| !found.versions.is_empty());
+    let what = match (is_refused, answer.position().node) {
+        (true, _) => return None,
+        (false, Some(_)) => "the REST listener of placementd",
+        (false, None) if has_versions => "the REST API of another Placement",
+        (false, None) => return None,
+    };
+    Some(format!(
+        "{endpoint} is {what}; give --endpoint the admin listener of a node: admin.sock in its data directory, or the \
+         address of [admin] listen"
+    ))
 }
 
 fn endpoint(text: &str) -> Result<Endpoint, String> {

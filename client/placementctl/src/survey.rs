@@ -3,12 +3,14 @@
 use std::process::ExitCode;
 use std::time::Duration;
 
-use placement_client::{Admin, Error, Member, NodeStatus};
-use placement_words::{Condition, Health, Survey};
+use placement_client::{Admin, Error, Member, MemberRole, NodeStatus};
+use placement_words::{Condition, Health, Survey, nodes};
 
 /// Timeout after which a member counts as unreachable. Longer than a node takes to detect that it
 /// is not ready.
 const PROBE_LIMIT: Duration = Duration::from_secs(3);
+/// Timeout of each request that finds the cause of an error or of a delay.
+pub(crate) const DIAGNOSIS_LIMIT: Duration = Duration::from_secs(3);
 
 /// Asks one node for the membership, and then each member for its status.
 pub(crate) async fn survey(admin: &Admin, timeout: Duration) -> Result<Survey, Error> {
@@ -45,6 +47,45 @@ async fn probe_all(
         answers.push((member.clone(), probe.await.ok().flatten()));
     }
     answers
+}
+
+/// Which nodes answer, if there is no quorum. `can_be_local`: whether the command has `--local`.
+pub(crate) async fn without_quorum(admin: &Admin, can_be_local: bool) -> Option<String> {
+    let admin = admin.without_repetition(DIAGNOSIS_LIMIT);
+    let found = survey(&admin, DIAGNOSIS_LIMIT).await.ok()?;
+    let health = Health::from_survey(&found);
+    if health.condition != Condition::NoQuorum || health.voters == 0 {
+        return None;
+    }
+    let ids = |answers: bool| -> Vec<u64> {
+        let members = found.members.iter();
+        let chosen = members.filter(|(_, status)| status.is_some() == answers);
+        chosen.map(|(member, _)| member.id).collect()
+    };
+    let say = |ids: &[u64], one: &str, many: &str| match ids.len() {
+        1 => format!("{} {one}", nodes(ids)),
+        _ => format!("{} {many}", nodes(ids)),
+    };
+    let (answering, silent) = (ids(true), ids(false));
+    let is_up = |(member, status): &&(Member, Option<NodeStatus>)| {
+        member.role == MemberRole::Voter && status.is_some()
+    };
+    // A majority that answers has no leader during an election, or if its nodes cannot reach each
+    // other.
+    let has_majority = found.members.iter().filter(is_up).count() > health.voters / 2;
+    let lost = if has_majority { "leader" } else { "quorum" };
+    let mut text = format!("no {lost}: ");
+    if !answering.is_empty() {
+        text += &say(&answering, "answers", "answer");
+    }
+    if !silent.is_empty() {
+        text += if answering.is_empty() { "" } else { ", " };
+        text += &say(&silent, "does not", "do not");
+    }
+    if can_be_local && let [first, ..] = &answering[..] {
+        text += &format!("; `--local` shows the state of node {first}");
+    }
+    Some(text)
 }
 
 /// Exit code of `status`.

@@ -25,7 +25,9 @@ pub(crate) struct ConsumersArgs {
 
 #[derive(Subcommand)]
 enum Action {
-    /// List consumers. A consumer must match all given conditions.
+    /// List consumers and the sums of their allocations.
+    ///
+    /// A consumer must match all given conditions.
     List(Filters),
     /// Show the allocations of one consumer.
     Show {

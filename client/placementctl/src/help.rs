@@ -3,6 +3,8 @@
 
 use clap::{Command, CommandFactory};
 
+/// Width of help texts, in columns. A narrower terminal has narrower texts.
+const WIDTH: usize = 80;
 /// Groups of commands in the overview.
 const GROUPS: [(&str, &[&str]); 5] = [
     (
@@ -86,7 +88,7 @@ const EXAMPLES: &[(&str, &[&str])] = &[
         "consumers audit",
         &[
             "consumers audit",
-            "consumers audit --servers-command 'sh servers.sh' --plan plan.jsonl",
+            "consumers audit --servers-command ./servers.sh --plan plan.jsonl",
         ],
     ),
     (
@@ -126,7 +128,7 @@ const EXAMPLES: &[(&str, &[&str])] = &[
     ("events", &["events --sql mysql --after 7.1234"]),
     (
         "compare",
-        &["compare http://10.0.0.9:8778/placement unix:/var/lib/placementd/admin.sock"],
+        &["compare http://old:8778 unix:/var/lib/placementd/admin.sock"],
     ),
     (
         "api",
@@ -141,7 +143,7 @@ const EXAMPLES: &[(&str, &[&str])] = &[
     ("check", &["check", "check -o json"]),
     (
         "init",
-        &["init --member 1=10.0.0.1:18779 --member 2=10.0.0.2:18779 --member 3=10.0.0.3:18779"],
+        &["init --member 1=n1:18779 --member 2=n2:18779 --member 3=n3:18779"],
     ),
     ("members list", &["members list", "members list -o wide"]),
     ("members promote", &["members promote node-4"]),
@@ -208,7 +210,7 @@ pub(crate) fn definition() -> Command {
 /// The commands as parsed. The help of a command shows its own flags, and only the names of flags
 /// that many commands accept.
 pub(crate) fn command() -> Command {
-    let mut root = without_global_flags(definition());
+    let mut root = without_global_flags(definition()).max_term_width(WIDTH);
     root.build();
     let flags = flags();
     let root = finished(root, "", &flags);
@@ -224,6 +226,7 @@ pub(crate) fn flags() -> String {
     let reader = reader.expect("a command that accepts all flags for content");
     let flags = reader.get_arguments().filter(|flag| flag.is_global_set());
     let mut page = Command::new("flags")
+        .max_term_width(WIDTH)
         .disable_help_flag(true)
         .args(flags.cloned())
         .help_template("{all-args}");
@@ -322,6 +325,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     use clap::Parser;
+    use unicode_width::UnicodeWidthStr;
 
     use super::*;
 
@@ -335,7 +339,7 @@ mod tests {
         assert_eq!(grouped.collect::<BTreeSet<_>>(), all);
         let overview = command().render_help().to_string();
         for line in overview.lines().take_while(|line| *line != "Options:") {
-            assert!(line.len() <= 80, "{line}");
+            assert!(line.len() <= WIDTH, "{line}");
         }
         assert!(overview.contains("\nCertificates:\n  tls "), "{overview}");
     }
@@ -411,6 +415,115 @@ mod tests {
         ] {
             assert!(flags.contains(text), "{text}: {flags}");
         }
+    }
+
+    /// Passes each command, with the words that name it, to `check`.
+    fn each_command(
+        command: &mut Command,
+        words: &[&str],
+        check: &mut impl FnMut(&mut Command, &str),
+    ) {
+        check(command, &words.join(" "));
+        for sub in command.get_subcommands_mut() {
+            let name = sub.get_name().to_owned();
+            if name != "help" {
+                each_command(sub, &[words, &[&name]].concat(), check);
+            }
+        }
+    }
+
+    #[test]
+    fn help_texts_fit_80_columns() {
+        each_command(&mut command(), &["placementctl"], &mut |command, name| {
+            for help in [command.render_help(), command.render_long_help()] {
+                let help = help.to_string();
+                for line in help.lines() {
+                    assert!(line.width() <= WIDTH, "{name}: {line}");
+                }
+                // A line of an example would be broken.
+                let examples = EXAMPLES
+                    .iter()
+                    .filter(|(path, _)| format!("placementctl {path}") == name);
+                for example in examples.flat_map(|(_, examples)| *examples) {
+                    let line = format!("  placementctl {example}\n");
+                    assert!(help.contains(&line), "{name}: {help}");
+                }
+            }
+        });
+    }
+
+    /// The sentences of a help text.
+    fn sentences(text: &str) -> Vec<String> {
+        let text = text.replace("\n", " ");
+        let sentences = text.split(". ").map(|one| one.trim().to_owned());
+        sentences.filter(|one| !one.is_empty()).collect()
+    }
+
+    /// The subjects of sentences in help texts that end with `s`.
+    const SUBJECTS: [&str; 8] = [
+        "Amounts",
+        "Columns",
+        "Consumers",
+        "Generations",
+        "Latencies",
+        "Notices",
+        "Rates",
+        "Requests",
+    ];
+
+    /// A sentence tells the reader what to do, or has a subject: it does not begin with a verb such
+    /// as "Prints".
+    fn check_style(name: &str, text: &str) {
+        for sentence in sentences(text) {
+            let first = sentence.split(' ').next().unwrap_or_default();
+            let is_word = first.chars().all(char::is_alphabetic) && first.len() > 3;
+            let is_verb = is_word && first.ends_with('s') && !SUBJECTS.contains(&first);
+            assert!(!is_verb, "{name}: {sentence}");
+            assert!(
+                !sentence.to_lowercase().contains("be repeated"),
+                "{name}: {sentence}"
+            );
+        }
+    }
+
+    #[test]
+    fn help_texts_have_one_style() {
+        each_command(
+            &mut definition(),
+            &["placementctl"],
+            &mut |command, name| {
+                let about = command
+                    .get_about()
+                    .map(ToString::to_string)
+                    .unwrap_or_default();
+                assert_eq!(sentences(&about).len(), 1, "{name}: {about}");
+                let texts = [
+                    command.get_about(),
+                    command.get_long_about(),
+                    command.get_after_help(),
+                ];
+                for text in texts.into_iter().flatten() {
+                    check_style(name, &text.to_string());
+                }
+                for flag in command.get_arguments() {
+                    let name = format!("{name}, {}", flag.get_id());
+                    let text = flag
+                        .get_long_help()
+                        .or(flag.get_help())
+                        .unwrap_or_else(|| panic!("{name} has no help"));
+                    check_style(&name, &text.to_string());
+                    for value in flag.get_possible_values() {
+                        check_style(
+                            &name,
+                            &value
+                                .get_help()
+                                .map(ToString::to_string)
+                                .unwrap_or_default(),
+                        );
+                    }
+                }
+            },
+        );
     }
 
     #[test]

@@ -11,8 +11,9 @@ use crate::render::{Output, Rows, print};
 
 #[derive(Subcommand)]
 pub(crate) enum JoinTokenAction {
-    /// Create and print a token with which one node can join the cluster, once. The cluster stores
-    /// only a hash of the token.
+    /// Create and print a token with which one node can join, once.
+    ///
+    /// The cluster stores only a hash of the token.
     Create(CreateToken),
     /// List recent tokens and their states.
     List(Output),

@@ -88,7 +88,7 @@ struct Command {
     )]
     endpoint: Vec<Endpoint>,
 
-    /// How long to retry a request. Also the time limit of each attempt.
+    /// Time limit of a request with its repetitions, and of each attempt.
     #[arg(
         long,
         global = true,
@@ -143,8 +143,9 @@ enum Action {
     ///
     /// Latencies are those of reads and writes at each site.
     #[command(
-        after_help = "Exits with 1 if the cluster does not tolerate the failure (`node`, `zone` or `region`) in the queried \
-                      node's setting `[cluster] survive`. A member that does not answer counts as failed."
+        after_help = "Exit codes: 0 = success; 1 = the cluster does not tolerate the failure (`node`, `zone` or `region`) in \
+                      the queried node's setting `[cluster] survive`; 2 = no node answers. A member that does not answer \
+                      counts as failed."
     )]
     Topology(Output),
     #[command(flatten)]
@@ -153,8 +154,8 @@ enum Action {
     ///
     /// Its nodes run without `initial_members` and do not belong to a cluster yet.
     Init {
-        /// Number and peer listener of an initial member. Repeat this option for each member.
-        /// Without it, the node at the first endpoint that answers forms a cluster of one member.
+        /// Number and peer listener of an initial member. Without this option, the node at the
+        /// first endpoint that answers forms a cluster of one member. Repeatable.
         #[arg(long = "member", value_name = "ID=HOST:PORT", value_parser = founder)]
         members: Vec<(u64, String)>,
     },
@@ -173,7 +174,7 @@ enum Action {
     Replace(ReplaceNode),
     /// Manage partitions: independent clouds in one cluster.
     ///
-    /// Lists them by default.
+    /// Without a subcommand, the command lists them.
     Partitions {
         #[command(subcommand)]
         action: Option<PartitionsAction>,
@@ -209,8 +210,8 @@ enum Action {
     Check(Output),
     /// Compare the data of two Placement services.
     ///
-    /// Reads all data and prints the differences. Each service is a placementd cluster or
-    /// openstack-placement. `--endpoint` is not used.
+    /// The command reads all data and prints the differences. Each service is a placementd cluster
+    /// or openstack-placement. `--endpoint` is not used.
     #[command(
         after_help = "Exit codes: 0 = no differences; 1 = differences; 2 = a service cannot be read. Data that differs is \
                       read a second time, and is reported only if it still differs."
@@ -228,14 +229,14 @@ enum Action {
                       memory of the size of its state."
     )]
     SupportBundle(bundle::BundleArgs),
-    /// Compact the Raft log of one node. This is not a backup.
+    /// Compact the Raft log of one node (not a backup).
     ///
     /// The node at the first endpoint that answers flushes its state to disk, and deletes the log
     /// entries that this state includes.
     Compact,
     /// Serve read-only web pages to a browser on this machine.
     ///
-    /// Prints the address to open, which works once.
+    /// The command prints the address to open, which works once.
     Web(web::WebArgs),
     /// Create, renew and show certificates.
     #[command(subcommand)]

@@ -17,11 +17,17 @@ use crate::survey::survey;
 pub(crate) enum MembersAction {
     /// List the members with their sites and roles.
     List(Output),
-    /// Make a learner a voter. The learner must be caught up.
+    /// Make a learner a voter.
+    ///
+    /// The learner must have caught up.
     Promote(Change),
-    /// Make a voter a learner. A learner serves reads but does not count towards the majority.
+    /// Make a voter a learner.
+    ///
+    /// A learner serves reads but does not count towards the majority.
     Demote(Change),
-    /// Remove a node from the cluster. Its number is never used again.
+    /// Remove a node from the cluster.
+    ///
+    /// Its number is never used again.
     Remove {
         /// Do not ask for confirmation even if the cluster tolerates no further failure afterwards.
         #[arg(long)]

@@ -63,8 +63,8 @@ pub(crate) struct Lists {
     /// Placement.
     #[arg(long, value_name = "COMMAND")]
     servers_command: Option<String>,
-    /// File with all migrations of Nova in JSON. Needs a list of servers, which shows whether a
-    /// cell is down: Nova silently omits the migrations of such a cell.
+    /// File with all migrations of Nova in JSON. A list of servers is required as well, as it shows
+    /// whether a cell is down: Nova silently omits the migrations of such a cell.
     #[arg(long, value_name = "FILE", conflicts_with = "migrations_command")]
     migrations: Option<PathBuf>,
     /// Shell command that lists all migrations of Nova in JSON.

@@ -19,29 +19,33 @@ use crate::render::{Output, Rows, print};
 pub(crate) enum PartitionsAction {
     /// List the partitions with their sizes and routes.
     List,
-    /// Create a partition: an independent cloud. It starts with only the standard resource classes
-    /// and traits.
+    /// Create a partition: an independent cloud.
+    ///
+    /// It starts with only the standard resource classes and traits.
     Create {
         /// Name: up to 64 lower-case letters, digits, dashes, underscores and dots.
         name: String,
         #[command(flatten)]
         routes: Routes,
     },
-    /// Replace the routes of a partition on all nodes. Without --host and --prefix, the partition
-    /// gets only the requests to the listener that `[[partitions]]` configures for it.
+    /// Replace the routes of a partition on all nodes.
+    ///
+    /// Without --host and --prefix, the partition gets only the requests to the listener that
+    /// `[[partitions]]` configures for it.
     Route {
         /// Name of the partition. `default` can have hosts but no prefixes.
         name: String,
         #[command(flatten)]
         routes: Routes,
     },
-    /// Import the default partition of a backup into an empty partition without routes. A backup of
-    /// `placementd import` or of a cluster can be imported. Generations, timestamps and the order
-    /// of rows are preserved.
+    /// Import the default partition of a backup into an empty partition.
+    ///
+    /// The partition must have no routes. The backup can be that of `placementd import` or of a
+    /// cluster. Generations, timestamps and the order of rows are preserved.
     #[command(
         after_help = "The partition serves no requests until `partitions route` gives it routes. A failed import leaves it \
-                      incomplete: delete it and create it again. Exits with 1 if the import fails or the content digests of \
-                      backup and partition differ."
+                      incomplete: delete it and create it again. Exit codes: 0 = success; 1 = the import failed, or the content \
+                      digests of backup and partition differ; 2 = no node answers."
     )]
     Import {
         /// Name of the partition.
@@ -62,10 +66,10 @@ pub(crate) enum PartitionsAction {
 /// Routes: the requests that a partition serves.
 #[derive(clap::Args)]
 pub(crate) struct Routes {
-    /// Host name in the requests of clients, without the port; may be repeated.
+    /// Host name in the requests of clients, without the port. Repeatable.
     #[arg(long = "host", value_name = "HOST")]
     hosts: Vec<String>,
-    /// Path prefix of its API, such as /north/placement; may be repeated.
+    /// Path prefix of its API, such as /north/placement. Repeatable.
     #[arg(long = "prefix", value_name = "PATH")]
     prefixes: Vec<String>,
 }

@@ -36,8 +36,10 @@ type Put = fn(&Path, u32, &[u8]) -> anyhow::Result<()>;
 
 #[derive(Subcommand)]
 pub(crate) enum TlsAction {
-    /// Create the certificate authority of a cluster. Copy `ca.pem` to each node and operator. Do
-    /// not store `ca-key.pem` on a node: anyone who has it can issue a certificate for any node.
+    /// Create the certificate authority of a cluster.
+    ///
+    /// Copy `ca.pem` to each node and operator. Do not store `ca-key.pem` on a node: anyone who has
+    /// it can issue a certificate for any node.
     Init {
         /// Directory for the new files.
         #[arg(long, value_name = "DIR", default_value = ".")]
@@ -52,9 +54,10 @@ pub(crate) enum TlsAction {
     /// Create a certificate and its key in the directory of the authority.
     #[command(subcommand)]
     Issue(CertificateOwner<Hosts>),
-    /// Replace a certificate and its key in the directory of the authority by new ones with the
-    /// same host names. Afterwards, copy both over the files that the node or the operator uses; a
-    /// running node reloads them within seconds.
+    /// Replace a certificate and its key by new ones with the same host names.
+    ///
+    /// The files are those in the directory of the authority. Afterwards, copy both over the files
+    /// that the node or the operator uses; a running node reloads them within seconds.
     #[command(subcommand)]
     Renew(CertificateOwner<SameHosts>),
     /// Show the content of certificate files.
@@ -69,7 +72,7 @@ pub(crate) enum TlsAction {
 
 #[derive(Subcommand)]
 pub(crate) enum CertificateOwner<H: Args> {
-    /// Certificate of a node: `node-ID.pem` and `node-ID-key.pem`.
+    /// Write the certificate of a node: `node-ID.pem` and `node-ID-key.pem`.
     Node {
         /// Number of the node. The certificate is valid for this node only.
         #[arg(value_parser = clap::value_parser!(u64).range(1..))]
@@ -79,8 +82,9 @@ pub(crate) enum CertificateOwner<H: Args> {
         #[command(flatten)]
         from: From,
     },
-    /// Certificate of an operator: `admin-NAME.pem` and `admin-NAME-key.pem`. Anyone who has these
-    /// files has access to all nodes.
+    /// Write the certificate of an operator: `admin-NAME.pem` and `admin-NAME-key.pem`.
+    ///
+    /// Anyone who has these files has access to all nodes.
     Admin {
         /// Name of the operator.
         name: String,
@@ -91,7 +95,7 @@ pub(crate) enum CertificateOwner<H: Args> {
 
 #[derive(Args)]
 pub(crate) struct Hosts {
-    /// Host name or IP address that clients and operators use for https; may be repeated.
+    /// Host name or IP address that clients and operators use for https. Repeatable.
     #[arg(long = "host")]
     hosts: Vec<String>,
 }

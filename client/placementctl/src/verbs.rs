@@ -85,7 +85,7 @@ pub(crate) enum Verb {
     WhatIf(VerbArgs<what_if::WhatIfArgs>),
     /// Send any request to the REST API.
     ///
-    /// Prints the body of the response unchanged.
+    /// The command prints the body of the response unchanged.
     Api(VerbArgs<api::ApiArgs>),
 }
 

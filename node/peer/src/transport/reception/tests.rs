@@ -294,7 +294,7 @@ async fn thin_path(
     }
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn slow_upload_keeps_its_connection() {
     const SILENCE: Duration = Duration::from_millis(300);
     let (follower, tasks) = (Arc::default(), Tasks::default());

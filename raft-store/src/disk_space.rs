@@ -32,7 +32,10 @@ impl DiskSpace {
 /// A message if a disk has less room than `[disk] min_free_bytes`.
 pub fn nearly_full(free: u64, min: u64) -> Option<String> {
     (free < min).then(|| {
-        format!("the disk is nearly full: {free} bytes are free, [disk] min_free_bytes is {min}")
+        let [free, min] = [free, min].map(|bytes| bytes as f64 / f64::from(1 << 20));
+        format!(
+            "the disk is nearly full: {free:.1} MiB are free, [disk] min_free_bytes is {min:.1} MiB"
+        )
     })
 }
 

@@ -80,6 +80,7 @@ async fn nearly_full_disks_refuse_claims_but_allow_deletions() {
     // next one. The sleep gives the next leader time to check the disks.
     let full = cluster.leader().await.unwrap();
     fill(full);
+    cluster.until_logged(&[full], "disk-nearly-full").await;
     claim(&client, host).await.unwrap();
     cluster.leader_other_than(Some(full)).await.unwrap();
     tokio::time::sleep(LOOKED_AFTER).await;

@@ -418,7 +418,7 @@ catalog! {
     ///
     /// If the line is repeated, see [A node is slow](runbook.md#a-node-is-slow).
     APPLY_WAITS = WARN "apply-waits";
-    /// As the leader: the disk of this node is nearly full; another voter takes over.
+    /// The disk of this node is nearly full. If the node leads, another voter takes over.
     ///
     /// See [A disk is full](runbook.md#a-disk-is-full).
     DISK_NEARLY_FULL = WARN "disk-nearly-full";

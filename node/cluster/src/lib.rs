@@ -46,8 +46,8 @@
 //! - `raise_level` in `upkeep/upgrade.rs`, every second until the newest: as the leader, raises the
 //!   feature level.
 //! - `watch` in `upkeep/divergence.rs`, every 5 s: compares digests with the other voters.
-//! - `watch` in `upkeep/room.rs`, every 5 s, vital: as the leader, asks which disks are nearly
-//!   full.
+//! - `watch` in `upkeep/room.rs`, every 5 s, vital: checks the free disk space; as the leader, also
+//!   that of the other voters.
 //! - `watch` in `upkeep/disk_watch.rs` and a thread, with `[disk] hung_after_ms`, every 250 ms,
 //!   vital: when the disk hangs, hands leadership over, and finally ends the process.
 //! - `end_streams_of_those_behind` in `upkeep/snapshots.rs`, every second: as the leader, sends

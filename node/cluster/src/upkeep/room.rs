@@ -18,12 +18,22 @@ const EVERY: Duration = Duration::from_secs(5);
 /// Deadline for another node to take over.
 const HAND_OVER: Duration = Duration::from_secs(5);
 
-/// As the leader: checks the free space of the voters. If its own disk is nearly full, it hands
-/// leadership to a voter with enough space.
+/// Checks the free space of this node's disk; as the leader, also that of the other voters. If the
+/// disk of the leader is nearly full, it hands leadership to a voter with enough space.
 pub(crate) async fn watch(node: Arc<Running>) {
     let replica = &node.replica;
+    let mut was_full = false;
     loop {
         sleep(EVERY).await;
+        let mine = node.is_disk_nearly_full().await;
+        if mine && !was_full {
+            log!(
+                DISK_NEARLY_FULL,
+                min_free_bytes = replica.config.disk.min_free_bytes,
+                "this node's disk is nearly full"
+            );
+        }
+        was_full = mine;
         if !replica.leads() {
             replica.note_room(true);
             continue;
@@ -31,7 +41,6 @@ pub(crate) async fn watch(node: Arc<Running>) {
         let mut others = replica.voters();
         others.retain(|id| *id != replica.me && replica.is_reachable(*id));
         let others: BTreeMap<u64, bool> = node.ask(others, Method::IsShort, &()).await;
-        let mine = node.is_disk_nearly_full().await;
         let voters = replica.voters().len();
         let short = usize::from(mine) + others.values().filter(|short| **short).count();
         let room = short <= voters / 2;

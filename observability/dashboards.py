@@ -77,6 +77,7 @@ RAFT_AND_DISKS = [
     ("The log", [
         ("Entries applied", "ops", [(rate("placement_log_entries_applied_total", "instance"), "{{instance}}")]),
         ("Entries that a node is behind", "none", each("placement_raft_follower_lag", "node {{node}}")),
+        ("Time to acknowledge entries", "s", each("placement_raft_follower_acknowledgement_seconds", "node {{node}}")),
         ("Age of the state", "s", each("placement_staleness_seconds")),
         ("Entries kept", "none", [(f"placement_raft_last_log_index{{{JOB}}} - placement_raft_purged_index{{{JOB}}}", "{{instance}}")]),
         ("Time to sync, 99 %", "s", [(quantile(0.99, "placement_log_sync_duration_seconds", "instance"), "{{instance}}")]),

@@ -115,6 +115,12 @@ impl HealthChecks {
         }
     }
 
+    /// Whether a leader has just confirmed a read, also if this node is drained.
+    pub(crate) async fn is_confirmed(&self) -> bool {
+        let ability = self.ability(Duration::MAX).await;
+        matches!(ability, Ok(PromiseStatus::Confirmed))
+    }
+
     /// Whether this node is ready, as far as known within [`SOON`].
     pub(crate) async fn is_ready(&self) -> bool {
         self.readiness(SOON).await.is_ok()
@@ -125,6 +131,15 @@ impl HealthChecks {
         if let Some(reason) = self.slot.leaving.why() {
             return Err(reason.to_owned());
         }
+        let ready = self.ability(patience).await;
+        if ready.is_ok() {
+            self.slot.leaving.note_ready();
+        }
+        ready
+    }
+
+    /// Like [`Self::readiness`], also while the node is drained or stops.
+    async fn ability(&self, patience: Duration) -> Result<PromiseStatus, String> {
         if let Some(name) = self.tasks.ended() {
             return Err(format!("the task of {name} has ended; restart this node"));
         }
@@ -139,13 +154,9 @@ impl HealthChecks {
         let standing = self.clone().standing(running);
         let is_fresh = |age, _: &_| age < FRESH;
         let known = self.in_cluster.get(is_fresh, patience, standing).await;
-        let ready = known.unwrap_or_else(|| {
+        known.unwrap_or_else(|| {
             Err("no leader has confirmed so far that this node is up to date".to_owned())
-        });
-        if ready.is_ok() {
-            self.slot.leaving.note_ready();
-        }
-        ready
+        })
     }
 
     async fn standing(self, running: Arc<Running>) -> Result<PromiseStatus, String> {

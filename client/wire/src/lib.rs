@@ -24,7 +24,7 @@ pub use number::Capacity;
 pub use operators::{
     BackupReport, CheckReport, Drained, Finding, IMPORT_BYTES_MAX, ImportReport, InitialMembers,
     JoinToken, JoinTokens, LeadershipTransfer, MeasuredRoundTrip, Member, MemberRole, NewJoinToken,
-    NewLeader, NewPartition, NodeRole, NodeStatus, Partition, PartitionRoutes,
+    NewLeader, NewPartition, NodeRole, NodeStatus, Partition, PartitionRoutes, SlowFollower,
 };
 pub use sql::Dialect;
 pub use topology::{

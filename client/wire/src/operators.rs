@@ -77,6 +77,22 @@ pub struct MeasuredRoundTrip {
     pub mean_ms: f64,
 }
 
+/// A follower that acknowledges log entries late, as measured by the leader. Times are in
+/// milliseconds.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct SlowFollower {
+    /// Number of the follower.
+    pub node: u64,
+    /// Time from sending log entries to their acknowledgement, in most seconds of the last minute.
+    pub ms: f64,
+    /// Round trip of its link, without queueing.
+    pub round_trip_ms: f64,
+    /// Number of the follower that acknowledges fastest.
+    pub fastest: u64,
+    /// The same time as `ms`, of that follower.
+    pub fastest_ms: f64,
+}
+
 /// Status that a node reports about itself. Indexes are Raft log indexes.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
@@ -115,6 +131,8 @@ pub struct NodeStatus {
     /// Whether the node is ready and a leader has just confirmed a read. (`/readyz` stays 200 for
     /// `[cluster] wait_ms` longer.)
     pub ready: bool,
+    /// Whether a leader has just confirmed a read. Unlike `ready`, it is true on a drained node.
+    pub confirmed: bool,
     /// Reason why it is not ready.
     pub not_ready: Option<String>,
     /// Time of the last successful scheduled backup, in seconds since 1970.
@@ -131,7 +149,8 @@ pub struct NodeStatus {
     pub disk_used_bytes: Option<u64>,
     /// Free bytes on the disk.
     pub disk_free_bytes: Option<u64>,
-    /// Problem of the disk if it is nearly full; additions are refused then.
+    /// Problem of the disk if it is nearly full. Additions are refused while a majority of the
+    /// voters has this problem.
     pub disk_problem: Option<String>,
     /// Number of answered requests in each minute of the last hour, oldest first, and the number of
     /// these that were answered with 503.
@@ -146,6 +165,8 @@ pub struct NodeStatus {
     pub members: Vec<Member>,
     /// Measured round trips to other members.
     pub round_trips: Vec<MeasuredRoundTrip>,
+    /// Followers that are much slower than the fastest follower; only the leader reports them.
+    pub slow_followers: Vec<SlowFollower>,
     /// Problem of election timeouts that do not fit the round trips.
     pub round_trip_problem: Option<String>,
     /// Problem of the wall clocks of this or another node.

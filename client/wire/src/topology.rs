@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 /// Topology as known to the asked node and the nodes that it reaches.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Topology {
-    /// Number of the leader, if known.
+    /// Number of the leader, if known and reachable.
     pub leader: Option<u64>,
     /// `[cluster] survive`: `node`, `zone`, `region`, or empty.
     pub survive: String,
@@ -25,6 +25,15 @@ pub struct Topology {
     pub partitions: Vec<PartitionCosts>,
     /// Consequences of each possible failure.
     pub losses: Vec<Loss>,
+}
+
+impl Topology {
+    /// Whether a majority of the voters answers the asked node.
+    pub fn has_quorum(&self) -> bool {
+        let voters = self.members.iter().filter(|member| member.votes);
+        let reachable = voters.clone().filter(|member| member.reachable);
+        reachable.count() > voters.count() / 2
+    }
 }
 
 /// Whether a majority survives any single failure of this kind.

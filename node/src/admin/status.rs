@@ -6,14 +6,15 @@ use std::time::Duration;
 use openraft::ServerState;
 use placement_model::Cluster;
 use placement_model::types::PartitionName;
-use placement_wire::{MeasuredRoundTrip, Member, MemberRole, NodeRole, NodeStatus};
+use placement_wire::{MeasuredRoundTrip, Member, MemberRole, NodeRole, NodeStatus, SlowFollower};
 
 use super::Admin;
 use super::partitions::covers;
 use crate::partitions::PartitionSection;
 use crate::version::VERSION;
 use placement_cluster::leadership::round_trips::too_long;
-use placement_cluster::replica::index;
+use placement_cluster::leadership::slow_followers::{paces, slow};
+use placement_cluster::replica::{Replica, index};
 use placement_cluster::start::Bootstrap;
 use placement_cluster::topology::ms;
 use placement_raft_store::disk_space::nearly_full;
@@ -26,6 +27,8 @@ const DISK_WAIT: Duration = Duration::from_secs(1);
 pub(super) async fn full_status(admin: &Admin) -> NodeStatus {
     let bootstrap = &*admin.bootstrap;
     let not_ready = admin.checks.problem().await;
+    let is_drained = bootstrap.slot.leaving.is_drained();
+    let confirmed = not_ready.is_none() || is_drained && admin.checks.is_confirmed().await;
     let mut settings = (*admin.shared).clone();
     for (name, policy) in &admin.policies {
         let path = match name.as_str() {
@@ -40,6 +43,7 @@ pub(super) async fn full_status(admin: &Admin) -> NodeStatus {
     let running = bootstrap.slot.get();
     NodeStatus {
         ready: not_ready.is_none(),
+        confirmed,
         not_ready,
         settings,
         routing_problem: (running.as_ref())
@@ -92,6 +96,23 @@ fn replacements(cluster: &Cluster) -> BTreeMap<u64, u64> {
         .filter(|(_, replaced)| !replaced.stays)
         .map(|(by, replaced)| (replaced.node, by))
         .collect()
+}
+
+/// Followers that are much slower than the fastest follower, if this node leads.
+fn slow_followers(bootstrap: &Bootstrap, replica: &Replica) -> Vec<SlowFollower> {
+    let paces = paces(replica, &bootstrap.peers);
+    let (slow, fastest) = slow(&paces);
+    let Some(fastest) = fastest else {
+        return Vec::new();
+    };
+    let follower = |node: &u64| SlowFollower {
+        node: *node,
+        ms: ms(paces[node].acknowledges),
+        round_trip_ms: ms(paces[node].round_trip),
+        fastest,
+        fastest_ms: ms(paces[&fastest].acknowledges),
+    };
+    slow.iter().map(follower).collect()
 }
 
 /// The status of a node, without values that take time to compute.
@@ -170,6 +191,7 @@ pub(crate) fn node_status(bootstrap: &Bootstrap) -> NodeStatus {
                 mean_ms: ms(way.mean),
             })
             .collect(),
+        slow_followers: slow_followers(bootstrap, replica),
         round_trip_problem: too_long(replica, &bootstrap.peers.round_trips),
         clock_problem: running.clock_problem().map(|problem| problem.to_string()),
         ..unformed

@@ -76,7 +76,9 @@ async fn collect_topology(
             is_reachable: answers.iter().any(|(id, _)| *id == node),
         })
         .collect();
+    // Without a quorum, a node still remembers who led.
     let leader = replica.leader().map(|leader| leader.id);
+    let leader = leader.filter(|leader| answers.iter().any(|(id, _)| id == leader));
     let survive = admin
         .bootstrap
         .config

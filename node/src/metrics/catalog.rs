@@ -181,6 +181,12 @@ catalog! {
         "How many of the reachable voters may fail before the quorum is lost; on the leader only";
     RAFT_FOLLOWER_LAG = "placement_raft_follower_lag" Gauge None ["node"]
         "Log entries that a node lacks; on the leader only";
+    RAFT_FOLLOWER_ACKNOWLEDGEMENT = "placement_raft_follower_acknowledgement" Gauge SECONDS ["node"]
+        "Time from sending log entries to a node until it acknowledges them, the median over the \
+        seconds of the last minute; on the leader only";
+    RAFT_FOLLOWER_SLOW = "placement_raft_follower_slow" Gauge None ["node"]
+        "1 if a node acknowledges log entries much later than the fastest follower and the round \
+        trip explain, 0 if not; on the leader only";
     BACKUP_LAST = "placement_backup_last_timestamp" Gauge SECONDS []
         "Time of the last good backup of [backup], since 1970; 0 without one";
     BACKUP_LOG_INDEX = "placement_backup_log_index" Gauge None []

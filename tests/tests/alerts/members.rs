@@ -5,6 +5,7 @@ use std::time::Duration;
 use placement_tests::binaries;
 use placement_tests::cluster::{Cluster, STEADY_LEADER};
 use placement_tests::host;
+use rustix::process::Signal;
 
 use super::{Story, during, pause};
 
@@ -21,6 +22,7 @@ pub(super) async fn set() -> Cluster {
 
 pub(super) async fn play(story: Story<'_>, mut cluster: Cluster) {
     certificates(&story, &cluster).await;
+    slow_follower(&story, &mut cluster).await;
     leaders(&story, &mut cluster).await;
     losses(&story, &mut cluster).await;
 }
@@ -36,6 +38,25 @@ async fn certificates(story: &Story<'_>, cluster: &Cluster) {
     story.fires(&["PlacementNodeDrained"]).await;
     cluster.admin_of(2).undrain().await.unwrap();
     story.ended(&["PlacementNodeDrained"]).await;
+}
+
+async fn slow_follower(story: &Story<'_>, cluster: &mut Cluster) {
+    let slow = cluster.followers().await.unwrap()[0];
+    let client = cluster.client_of(cluster.leader().await.unwrap());
+    let provider = host::with_processors(&client).await;
+    // The process runs for a fifth of the time, while clients write.
+    let pulse = async || {
+        cluster.process(slow).signal(Signal::STOP);
+        for _ in 0..4 {
+            host::claim(&client, provider).await.unwrap();
+            pause(200).await;
+        }
+        cluster.process(slow).signal(Signal::CONT);
+        pause(200).await;
+    };
+    during(pulse, story.fires(&["PlacementFollowerSlow"])).await;
+    cluster.process(slow).signal(Signal::CONT);
+    story.ended(&["PlacementFollowerSlow"]).await;
 }
 
 async fn leaders(story: &Story<'_>, cluster: &mut Cluster) {

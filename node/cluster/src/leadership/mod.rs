@@ -3,4 +3,5 @@
 pub mod hand_over;
 pub mod preference;
 pub mod round_trips;
+pub mod slow_followers;
 pub mod watch;

@@ -65,6 +65,7 @@ pub(crate) async fn measure(node: Arc<Running>, tasks: Tasks) {
         }
         let (members, voters) = (replica.members(), replica.voters());
         (peers.round_trips).keep(|node| members.contains_key(&node));
+        (peers.acknowledgements).keep(|node| members.contains_key(&node));
         for (id, member) in members {
             if id == replica.me {
                 continue;

@@ -418,6 +418,9 @@ struct Appends<'s, S> {
 struct UnderWay {
     answer: PendingCall,
     bytes: usize,
+    /// When it was sent, and how long the slowest supported link takes for it and for the appends
+    /// before it; `None` for an append without entries.
+    measured: Option<(Instant, Duration)>,
 }
 
 async fn first_answer(under_way: &mut VecDeque<UnderWay>) -> Result<Bytes, CallError> {
@@ -454,12 +457,16 @@ where
             tokio::select! {
                 biased;
                 answer = first_answer(&mut self.under_way), if count > 0 => {
-                    if let Some(answered) = self.under_way.pop_front() {
-                        self.under_way_bytes -= answered.bytes;
-                    }
+                    let answered = self.under_way.pop_front();
+                    self.under_way_bytes -= answered.as_ref().map_or(0, |answered| answered.bytes);
                     self.moved = Instant::now();
                     let answer =
                         answer.map_err(|error| self.network.error(RPCTypes::AppendEntries, error))?;
+                    if let Some((sent, upload)) = answered.and_then(|answered| answered.measured) {
+                        let took = self.moved.duration_since(sent).saturating_sub(upload);
+                        let peers = &self.network.shared.peers;
+                        peers.acknowledgements.note(self.network.target, took);
+                    }
                     return self.network.append_reply(&answer).map(Some);
                 }
                 request = self.input.next(), if may_send => match request {
@@ -508,6 +515,7 @@ where
         self.under_way.push_back(UnderWay {
             answer,
             bytes: body.len(),
+            measured: (taken > 0).then(|| (self.sent, upload(self.under_way_bytes))),
         });
         if from + taken < request.entries.len() {
             self.split = Some((request, from + taken));

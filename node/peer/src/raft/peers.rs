@@ -17,6 +17,7 @@ use tokio::sync::watch;
 use tokio::time::timeout;
 use uuid::Uuid;
 
+use super::acknowledgements::Acknowledgements;
 use crate::tls::Link;
 use crate::transport::channel::{CallError, Channel, Extras};
 use crate::transport::damage::Damage;
@@ -45,6 +46,8 @@ pub struct Peers {
     lost: watch::Sender<BTreeMap<u64, String>>,
     /// Round trips to the other nodes, and the clocks of these nodes.
     pub round_trips: Arc<RoundTrips>,
+    /// How long the other nodes take to acknowledge the log entries that this node sends.
+    pub acknowledgements: Acknowledgements,
     /// Bytes sent to each node.
     pub traffic: Traffic,
     /// Damaged frames, on connections in both directions.
@@ -94,6 +97,7 @@ impl Peers {
             slots: Mutex::default(),
             lost: watch::Sender::default(),
             round_trips: Arc::default(),
+            acknowledgements: Acknowledgements::default(),
             traffic: Traffic::default(),
             damage: Arc::default(),
             region,

@@ -60,7 +60,7 @@ pub(super) async fn show(questions: &mut Questions<'_>) -> Result<View, Failure>
     let partitions = budget.take(partitions.iter().map(|one| held.row(one)));
     let facts = facts(&[
         ("cluster id", word(&asked.cluster_id)),
-        ("leader", word(asked.leader)),
+        ("leader", word(survey.leader())),
         ("term", word(asked.term)),
         ("level", word(asked.level)),
     ]);

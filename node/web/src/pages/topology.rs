@@ -101,6 +101,7 @@ fn summary(topology: &Topology) -> String {
         )
     };
     match survived.join(" or ") {
+        _ if !topology.has_quorum() => format!("No quorum: writes have stopped.{missed}"),
         kinds if kinds.is_empty() => format!("The loss of any voter stops writes.{missed}"),
         kinds => format!("The cluster tolerates the loss of any one {kinds}.{missed}"),
     }

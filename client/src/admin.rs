@@ -45,13 +45,19 @@ impl Admin {
     pub fn for_member(&self, member: &Member, limit: Duration) -> Result<Self, Error> {
         // Other nodes cannot be reached through the Unix socket of this machine.
         let is_local = self.client.endpoints().iter().all(Endpoint::is_socket);
-        let through_this = member.admin.is_empty() || is_local;
-        let (client, node) = if through_this {
-            (self.client.clone(), Some(member.id))
-        } else {
-            (self.client.for_endpoint(&member.admin)?, None)
-        };
-        Ok(Self { client, node }.without_repetition(limit))
+        if member.admin.is_empty() || is_local {
+            return Ok(self.relayed(member.id, limit));
+        }
+        let client = self.client.for_endpoint(&member.admin)?;
+        Ok(Self { client, node: None }.without_repetition(limit))
+    }
+
+    /// A client for one member whose requests a node of this client relays. It sends each request
+    /// once, with the timeout `limit`.
+    pub fn relayed(&self, member: u64, limit: Duration) -> Self {
+        let node = Some(member);
+        let client = self.client.clone();
+        Self { client, node }.without_repetition(limit)
     }
 
     /// A client that sends each request at most once to each endpoint, with the timeout `limit`.

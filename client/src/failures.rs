@@ -96,7 +96,12 @@ impl<'a> Failures<'a> {
         match self.all() {
             none if none.is_empty() => {
                 let endpoints: Vec<_> = self.endpoints.iter().map(Endpoint::to_string).collect();
-                let endpoints = endpoints.join(" or ");
+                let endpoints = match endpoints.as_slice() {
+                    [first @ .., last] if !first.is_empty() => {
+                        format!("{} and {last}", first.join(", "))
+                    }
+                    all => all.concat(),
+                };
                 format!("no answer yet from {endpoints}; trying for {seconds} s more")
             }
             failed => format!("no result yet; trying for {seconds} s more: {failed}"),

@@ -7,9 +7,9 @@ use std::time::{Duration, Instant};
 use parking_lot::Mutex;
 use placement_client::{ApiRequest, Client, NewProvider};
 use placement_tests::cluster::{Cluster, STEADY_LEADER};
-use placement_tests::is_ready;
 use placement_tests::layout::NodePlace;
 use placement_tests::wait::{PATIENCE, until};
+use placement_tests::{host, is_ready};
 use tokio::task::JoinHandle;
 use uuid::Uuid;
 
@@ -190,6 +190,17 @@ async fn drained_node_serves_requests_and_undrain_makes_it_ready() {
     cluster
         .until_shown(&["drain", "7"], 1, &["is not a member"])
         .await;
+}
+
+#[tokio::test]
+async fn cluster_of_drained_nodes_has_a_quorum() {
+    let cluster = Cluster::start(3).await.unwrap();
+    for id in ["1", "2", "3"] {
+        cluster.ctl(&["drain", id]);
+    }
+    let report = ["degraded: 0 of 3 voters ready, 1 may fail", "leader node "];
+    cluster.until_shown(&["status"], 1, &report).await;
+    host::with_processors(&cluster.client()).await;
 }
 
 #[tokio::test]

@@ -5,11 +5,12 @@ use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 use placement_client::{ApiRequest, Client, Inventory, NewProvider, NodeRole};
-use placement_tests::cluster::Cluster;
+use placement_tests::cluster::{Cluster, STEADY_LEADER};
 use placement_tests::node_process::{NodeProcess, StartOptions};
 use placement_tests::program::Program;
 use placement_tests::wait::{until, until_ok};
 use placement_tests::{binaries, host};
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
 use uuid::Uuid;
 
@@ -46,12 +47,16 @@ async fn status_exit_code_reports_how_many_nodes_may_be_lost() {
     let silent = format!("node {leader} does not answer");
     let degraded = ["degraded: 2 of 3 voters ready, 0 may fail", &silent];
     cluster.until_shown(&["status"], 1, &degraded).await;
-    let unchecked = format!("node {leader} could not be checked");
-    cluster.until_shown(&["check"], 2, &[&unchecked]).await;
+    let unchecked = format!("node {leader} could not be checked: it does not answer: ");
+    let refused = [&*unchecked, "Connection refused"];
+    cluster.until_shown(&["check"], 2, &refused).await;
     let next = cluster.leader_other_than(Some(leader)).await.unwrap();
     cluster.kill_9(next);
-    let no_quorum = ["no quorum: 0 of 3 voters ready, 2 needed"];
+    let no_quorum = ["leader none", "no quorum: 0 of 3 voters ready, 2 needed"];
     cluster.until_shown(&["status"], 2, &no_quorum).await;
+    let stopped = ["no quorum: writes have stopped"];
+    let topology = cluster.until_shown(&["topology"], 2, &stopped).await;
+    assert!(!topology.contains("(leads)"), "{topology}");
     let json = ["status", "--output", "json"];
     let no_quorum = ["\"condition\": \"no_quorum\""];
     cluster.until_shown(&json, 2, &no_quorum).await;
@@ -68,6 +73,50 @@ async fn status_exit_code_reports_how_many_nodes_may_be_lost() {
     let (code, _, reason) = ctl(&cluster, &["status", "--timeout", "1"]);
     assert_eq!(code, 2, "{reason}");
     assert!(reason.contains("no node answered"), "{reason}");
+}
+
+#[tokio::test]
+async fn slow_follower_is_named_while_clients_write() {
+    let mut cluster = Cluster::start_with(3, STEADY_LEADER).await.unwrap();
+    let leader = cluster.leader().await.unwrap();
+    let client = cluster.client_of(leader);
+    let provider = host::with_processors(&client).await;
+    let slow = cluster.followers().await.unwrap()[0];
+    let writes = tokio::spawn(async move {
+        loop {
+            host::claim(&client, provider).await.unwrap();
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+    });
+    // The process runs for a fifth of the time.
+    let pid = i32::try_from(cluster.process(slow).pid()).unwrap();
+    let pid = Pid::from_raw(pid).unwrap();
+    let slowed = tokio::spawn(async move {
+        loop {
+            for (signal, ms) in [(Signal::STOP, 800), (Signal::CONT, 200)] {
+                kill_process(pid, signal).unwrap();
+                tokio::time::sleep(Duration::from_millis(ms)).await;
+            }
+        }
+    });
+    let warning = format!("warning: node {slow} is slow: it acknowledges log entries after ");
+    until_ok("a warning", async || {
+        let (_, text, _) = ctl(&cluster, &["status"]);
+        text.contains(&warning).then_some(()).ok_or(text)
+    })
+    .await;
+    let series = format!("placement_raft_follower_slow{{node=\"{slow}\"}} 1");
+    let metrics = cluster.metrics(leader).await;
+    assert!(metrics.contains(&series), "{metrics}");
+    slowed.abort();
+    cluster.process(slow).signal(Signal::CONT);
+    // The median of the last minute falls while clients write.
+    until("no warning", async || {
+        let (_, text, _) = ctl(&cluster, &["status"]);
+        !text.contains(" is slow: ")
+    })
+    .await;
+    writes.abort();
 }
 
 #[tokio::test]

@@ -1,19 +1,25 @@
 //! `placementctl check`: verifies the state of each node, and compares the states.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::process::ExitCode;
 use std::time::Duration;
 
-use placement_client::{Admin, CheckReport, Error, Member};
-use placement_words::nodes;
+use placement_client::{Admin, CheckReport, Error, Member, NodeStatus};
+use placement_words::{Survey, nodes};
 use serde::Serialize;
+use tokio::time::sleep;
 
 use crate::render::{Output, Rows, print};
 use crate::survey::survey;
 
 /// Time limit for one reachable member to verify its state.
 const CHECK_LIMIT: Duration = Duration::from_secs(600);
-/// Exit code if a member could not be checked and no check failed.
+/// Number of passes until each state can be compared with another state. While writes continue, two
+/// members may have no digest of the same entry.
+const PASSES: u32 = 3;
+/// Pause between two passes.
+const PAUSE: Duration = Duration::from_secs(1);
+/// Exit code if a state was not checked or not compared and no check failed.
 const INCOMPLETE: u8 = 2;
 
 /// The results of all members.
@@ -22,6 +28,8 @@ struct ClusterCheck {
     members: Vec<MemberCheck>,
     /// The first entry after which states differ.
     difference: Option<String>,
+    /// Members whose states have no entry in common with another state.
+    not_compared: Vec<u64>,
     verdict: Verdict,
 }
 
@@ -30,8 +38,9 @@ struct MemberCheck {
     node: u64,
     name: String,
     report: Option<CheckReport>,
-    /// Why there is no report.
+    /// Why there is no report, as a predicate that follows the name of the node.
     unchecked: Option<String>,
+    verdict: Verdict,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Serialize)]
@@ -39,9 +48,9 @@ struct MemberCheck {
 enum Verdict {
     /// The state of each member is consistent, and all states are equal.
     Sound,
-    /// A state is inconsistent, or states differ.
+    /// A state is inconsistent, states differ, or a member belongs to another cluster.
     Wrong,
-    /// No problem was found, but a member was not checked.
+    /// No problem was found, but a state was not checked or not compared.
     Incomplete,
 }
 
@@ -51,20 +60,21 @@ pub(crate) async fn run(
     output: &Output,
     timeout: Duration,
 ) -> anyhow::Result<ExitCode> {
-    let mut members = Vec::new();
-    for (member, status) in survey(admin, timeout).await?.members {
-        let found = match status {
-            Some(_) => (check(admin, &member).await).map_err(|error| error.to_string()),
-            None => Err("it does not answer".to_owned()),
-        };
-        members.push(MemberCheck {
-            node: member.id,
-            name: member.name,
-            unchecked: found.as_ref().err().cloned(),
-            report: found.ok(),
-        });
+    let survey = survey(admin, timeout).await?;
+    let mut checked = ClusterCheck::new(pass(admin, &survey).await);
+    for _ in 1..PASSES {
+        if checked.not_compared.is_empty() {
+            break;
+        }
+        sleep(PAUSE).await;
+        let mut members = pass(admin, &survey).await;
+        for (member, earlier) in members.iter_mut().zip(checked.members) {
+            if let (Some(report), Some(earlier)) = (&mut member.report, earlier.report) {
+                report.digests.extend(earlier.digests);
+            }
+        }
+        checked = ClusterCheck::new(members);
     }
-    let checked = ClusterCheck::new(members);
     print(&output.report(&checked, Some(checked.rows()), |_| checked.text())?)?;
     Ok(match checked.verdict {
         Verdict::Sound => ExitCode::SUCCESS,
@@ -73,12 +83,49 @@ pub(crate) async fn run(
     })
 }
 
+/// Checks each member once.
+async fn pass(admin: &Admin, survey: &Survey) -> Vec<MemberCheck> {
+    let mut members = Vec::new();
+    for (member, status) in &survey.members {
+        members.push(MemberCheck::run(admin, member, status.as_ref(), survey).await);
+    }
+    members
+}
+
 impl MemberCheck {
-    fn verdict(&self) -> Verdict {
-        match &self.report {
-            None => Verdict::Incomplete,
-            Some(report) if report.wrong.is_empty() => Verdict::Sound,
-            Some(_) => Verdict::Wrong,
+    async fn run(
+        admin: &Admin,
+        member: &Member,
+        status: Option<&NodeStatus>,
+        survey: &Survey,
+    ) -> Self {
+        let (found, verdict) = match status {
+            None => {
+                let silence = survey.silence(member);
+                let reason = format!("could not be checked: it {silence}");
+                (Err(reason), Verdict::Incomplete)
+            }
+            Some(status) if survey.is_foreign(status) => {
+                let cluster = status.cluster_id.as_deref().unwrap_or_default();
+                let reason =
+                    format!("belongs to another cluster, {cluster}: its state was not compared");
+                (Err(reason), Verdict::Wrong)
+            }
+            Some(_) => match check(admin, member, survey).await {
+                Ok(report) if report.wrong.is_empty() => (Ok(report), Verdict::Sound),
+                Ok(report) => (Ok(report), Verdict::Wrong),
+                Err(error) => {
+                    let reason = format!("could not be checked: {error}");
+                    (Err(reason), Verdict::Incomplete)
+                }
+            },
+        };
+        Self {
+            node: member.id,
+            name: member.name.clone(),
+            unchecked: found.as_ref().err().cloned(),
+            report: found.ok(),
+            verdict,
         }
     }
 }
@@ -97,17 +144,20 @@ struct Row {
 impl ClusterCheck {
     fn new(members: Vec<MemberCheck>) -> Self {
         let reports = members.iter().filter_map(|member| member.report.as_ref());
-        let difference = difference(reports);
-        let has = |verdict| members.iter().any(|member| member.verdict() == verdict);
+        let difference = difference(reports.clone());
+        let not_compared = not_compared(reports);
+        let has = |verdict| members.iter().any(|member| member.verdict == verdict);
         let verdict = match difference {
             Some(_) => Verdict::Wrong,
             None if has(Verdict::Wrong) => Verdict::Wrong,
             None if has(Verdict::Incomplete) => Verdict::Incomplete,
+            None if !not_compared.is_empty() => Verdict::Incomplete,
             None => Verdict::Sound,
         };
         Self {
             members,
             difference,
+            not_compared,
             verdict,
         }
     }
@@ -118,7 +168,7 @@ impl ClusterCheck {
             Row {
                 node: member.node,
                 name: member.name.clone(),
-                verdict: member.verdict(),
+                verdict: member.verdict,
                 providers: report.map(|report| report.providers),
                 consumers: report.map(|report| report.consumers),
                 applied: report.and_then(|report| report.applied),
@@ -135,11 +185,11 @@ impl ClusterCheck {
 
     fn text(&self) -> String {
         let mut text = String::new();
-        let mut unchecked = 0;
+        let mut unchecked = self.not_compared.len();
         for member in &self.members {
             if let Some(reason) = &member.unchecked {
                 unchecked += 1;
-                text += &format!("node {} could not be checked: {reason}\n", member.node);
+                text += &format!("node {} {reason}\n", member.node);
             }
         }
         let reports = self.members.iter().filter_map(|one| one.report.as_ref());
@@ -147,10 +197,22 @@ impl ClusterCheck {
         if let Some(difference) = &self.difference {
             text += &format!("{difference}\n");
         }
+        if !self.not_compared.is_empty() {
+            let (who, their) = match self.not_compared.as_slice() {
+                [_] => ("shares", "its state was"),
+                _ => ("share", "their states were"),
+            };
+            text += &format!(
+                "{} {who} no checked entry with another member: {their} not compared\n",
+                nodes(&self.not_compared)
+            );
+        }
         text += &match self.verdict {
             Verdict::Wrong => "check failed\n".to_owned(),
             Verdict::Incomplete => {
-                format!("no problem found, but {unchecked} of the members could not be checked\n")
+                format!(
+                    "no problem found, but {unchecked} of the members could not be checked or compared\n"
+                )
             }
             Verdict::Sound => {
                 "sound: the state of each member is consistent, and all states are equal\n"
@@ -161,8 +223,13 @@ impl ClusterCheck {
     }
 }
 
-async fn check(admin: &Admin, member: &Member) -> Result<CheckReport, Error> {
-    admin.for_member(member, CHECK_LIMIT)?.check().await
+async fn check(admin: &Admin, member: &Member, survey: &Survey) -> Result<CheckReport, Error> {
+    let node = if survey.errors.contains_key(&member.id) {
+        admin.relayed(member.id, CHECK_LIMIT)
+    } else {
+        admin.for_member(member, CHECK_LIMIT)?
+    };
+    node.check().await
 }
 
 fn words(report: &CheckReport) -> String {
@@ -184,11 +251,11 @@ fn words(report: &CheckReport) -> String {
     text
 }
 
-/// Describes the first log entry after which the states of nodes differ. Once states differ, they
-/// differ after all later entries, too. Digests in different formats are not compared; they occur
-/// while nodes run different versions.
-fn difference<'a>(reports: impl IntoIterator<Item = &'a CheckReport>) -> Option<String> {
-    let mut at: BTreeMap<(u64, &str), BTreeMap<&str, Vec<u64>>> = BTreeMap::new();
+/// The digests of all reports, by log index and format, with the nodes that have each digest.
+type Digests<'a> = BTreeMap<(u64, &'a str), BTreeMap<&'a str, Vec<u64>>>;
+
+fn digests<'a>(reports: impl IntoIterator<Item = &'a CheckReport>) -> Digests<'a> {
+    let mut at = Digests::new();
     for report in reports {
         for (index, digest) in &report.digests {
             let form = digest.split('.').next().unwrap_or_default();
@@ -196,6 +263,32 @@ fn difference<'a>(reports: impl IntoIterator<Item = &'a CheckReport>) -> Option<
             digests.entry(digest).or_default().push(report.node_id);
         }
     }
+    at
+}
+
+/// Nodes whose states have no entry in common with the state of another node. All states are empty
+/// before the first entry, so that its digest shows nothing.
+fn not_compared<'a>(reports: impl IntoIterator<Item = &'a CheckReport> + Clone) -> Vec<u64> {
+    let at = digests(reports.clone());
+    let mut compared = BTreeSet::new();
+    for ((index, _), digests) in &at {
+        let nodes: Vec<u64> = digests.values().flatten().copied().collect();
+        if *index > 0 && nodes.len() > 1 {
+            compared.extend(nodes);
+        }
+    }
+    let all: Vec<u64> = reports.into_iter().map(|report| report.node_id).collect();
+    let is_alone = all.len() == 1;
+    let rest = all.into_iter();
+    rest.filter(|node| !is_alone && !compared.contains(node))
+        .collect()
+}
+
+/// Describes the first log entry after which the states of nodes differ. Once states differ, they
+/// differ after all later entries, too. Digests in different formats are not compared; they occur
+/// while nodes run different versions.
+fn difference<'a>(reports: impl IntoIterator<Item = &'a CheckReport>) -> Option<String> {
+    let at = digests(reports);
     let ((index, _), differ) = at.iter().find(|(_, digests)| digests.len() > 1)?;
     let differ: Vec<_> = (differ.iter())
         .map(|(digest, ids)| format!("{digest} on {}", nodes(ids)))
@@ -223,6 +316,55 @@ mod tests {
             wrong: Vec::new(),
             noticed: Vec::new(),
         }
+    }
+
+    fn checked(reports: impl IntoIterator<Item = CheckReport>) -> ClusterCheck {
+        let member = |report: CheckReport| MemberCheck {
+            node: report.node_id,
+            name: format!("node-{}", report.node_id),
+            report: Some(report),
+            unchecked: None,
+            verdict: Verdict::Sound,
+        };
+        ClusterCheck::new(reports.into_iter().map(member).collect())
+    }
+
+    #[test]
+    fn states_without_a_common_entry_are_not_called_equal() {
+        // The digest before the first entry is the same for all clusters.
+        let one = report(1, &[(0, "2.00"), (64, "2.aa"), (109, "2.bb")]);
+        let two = report(2, &[(0, "2.00"), (64, "2.aa"), (110, "2.cc")]);
+        let other = report(3, &[(0, "2.00"), (3, "2.dd")]);
+        let check = checked([one.clone(), two.clone(), other]);
+        assert!(check.verdict == Verdict::Incomplete);
+        let text = check.text();
+        assert!(
+            text.contains(
+                "node 3 shares no checked entry with another member: its state was not compared\n"
+            ),
+            "{text}"
+        );
+        assert!(!text.contains("sound"), "{text}");
+        assert!(checked([one.clone(), two]).verdict == Verdict::Sound);
+        assert!(checked([one]).verdict == Verdict::Sound, "a single member");
+    }
+
+    #[test]
+    fn a_member_of_another_cluster_fails_the_check() {
+        let mut check = checked([report(1, &[(64, "2.aa")]), report(2, &[(64, "2.aa")])]);
+        check.members.push(MemberCheck {
+            node: 3,
+            name: "node-3".to_owned(),
+            report: None,
+            unchecked: Some("belongs to another cluster, d: its state was not compared".to_owned()),
+            verdict: Verdict::Wrong,
+        });
+        let text = ClusterCheck::new(check.members).text();
+        assert!(
+            text.starts_with("node 3 belongs to another cluster, d: its state was not compared\n"),
+            "{text}"
+        );
+        assert!(text.ends_with("check failed\n"), "{text}");
     }
 
     #[test]

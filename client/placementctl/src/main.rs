@@ -144,8 +144,8 @@ enum Action {
     /// Latencies are those of reads and writes at each site.
     #[command(
         after_help = "Exit codes: 0 = success; 1 = the cluster does not tolerate the failure (`node`, `zone` or `region`) in \
-                      the queried node's setting `[cluster] survive`; 2 = no node answers. A member that does not answer \
-                      counts as failed."
+                      the queried node's setting `[cluster] survive`; 2 = there is no quorum, or no node answers. A \
+                      member that does not answer counts as failed."
     )]
     Topology(Output),
     #[command(flatten)]
@@ -204,7 +204,7 @@ enum Action {
     /// The members verify their states one after the other.
     #[command(
         after_help = "Exit codes: 0 = no problem was found; 1 = a check failed; 2 = no check failed, but a \
-                      member could not be checked. Notices do not affect the exit code. During the check a member \
+                      state could not be checked or compared. Notices do not affect the exit code. During the check a member \
                       needs additional memory of the size of its state."
     )]
     Check(Output),

@@ -74,7 +74,7 @@ impl ClusterReport {
             .map(|(one, answer)| MemberReport::new(one, answer.as_ref(), survey, head));
         Self {
             cluster_id: newest.cluster_id.clone(),
-            leader: newest.leader,
+            leader: survey.leader(),
             term: newest.term,
             level: newest.level,
             health: Health::from_survey(survey),
@@ -191,14 +191,17 @@ struct MemberReport {
 enum Role {
     Reported(NodeRole),
     Listed(MemberRole),
-    Lost(Superseded),
+    Lost(LostRole),
 }
 
-/// Role of a node that believes it is the leader although another node leads in a later term.
+/// Role of a node that the cluster does not count.
 #[derive(Clone, Copy, Serialize)]
 #[serde(rename_all = "lowercase")]
-enum Superseded {
+enum LostRole {
+    /// It believes that it is the leader although another node leads in a later term.
     Superseded,
+    /// It belongs to another cluster.
+    Foreign,
 }
 
 impl MemberReport {
@@ -226,6 +229,7 @@ impl MemberReport {
             unreachable,
             replaced_by,
         } = member.clone();
+        let is_foreign = answer.is_some_and(|status| survey.is_foreign(status));
         let applied = answer.and_then(|status| status.applied);
         let text = |of: fn(&NodeStatus) -> &Option<String>| answer.and_then(|one| of(one).clone());
         Self {
@@ -243,6 +247,7 @@ impl MemberReport {
             id,
             lag: head
                 .zip(applied)
+                .filter(|_| !is_foreign)
                 .map(|(head, applied)| head.saturating_sub(applied)),
             last_backup: answer.and_then(|status| status.last_backup),
             last_log: answer.and_then(|status| status.last_log),
@@ -253,11 +258,12 @@ impl MemberReport {
             not_ready: text(|status| &status.not_ready),
             peer,
             reachable: answer.is_some(),
-            ready: answer.is_some_and(|status| status.ready),
+            ready: answer.is_some_and(|status| status.ready && !is_foreign),
             region,
             replaced_by,
             role: match answer {
-                Some(status) if survey.is_superseded(status) => Role::Lost(Superseded::Superseded),
+                Some(_) if is_foreign => Role::Lost(LostRole::Foreign),
+                Some(status) if survey.is_superseded(status) => Role::Lost(LostRole::Superseded),
                 Some(status) => Role::Reported(status.role),
                 None => Role::Listed(role),
             },

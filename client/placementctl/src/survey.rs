@@ -1,5 +1,6 @@
 //! Collects the status of all members of a cluster.
 
+use std::collections::BTreeMap;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -15,38 +16,67 @@ pub(crate) const DIAGNOSIS_LIMIT: Duration = Duration::from_secs(3);
 /// Asks one node for the membership, and then each member for its status.
 pub(crate) async fn survey(admin: &Admin, timeout: Duration) -> Result<Survey, Error> {
     let asked = admin.status().await?;
-    let members = probe_all(admin, &asked.members, timeout).await;
-    let survey = Survey::new(asked, members);
+    let known = asked.members.clone();
+    let survey = probe_all(admin, asked, &known, timeout).await;
     // The membership of the first node may be out of date.
     let newest = survey.newest().members.clone();
     let is_known = |id: u64| survey.members.iter().any(|(member, _)| member.id == id);
     if newest.len() == survey.members.len() && newest.iter().all(|member| is_known(member.id)) {
         return Ok(survey);
     }
-    let members = probe_all(admin, &newest, timeout).await;
-    Ok(Survey::new(survey.asked, members))
+    Ok(probe_all(admin, survey.asked, &newest, timeout).await)
 }
 
 async fn probe_all(
     admin: &Admin,
+    asked: NodeStatus,
     members: &[Member],
     timeout: Duration,
-) -> Vec<(Member, Option<NodeStatus>)> {
-    let probe = |member: &Member| {
-        let id = member.id;
-        let node = admin.for_member(member, PROBE_LIMIT.min(timeout));
-        tokio::spawn(async move {
-            let status = node.ok()?.status().await.ok();
-            // A different node at this address does not count.
-            status.filter(|status| status.node_id == id)
-        })
-    };
-    let probes: Vec<_> = members.iter().map(probe).collect();
-    let mut answers = Vec::new();
+) -> Survey {
+    let limit = PROBE_LIMIT.min(timeout);
+    let probes: Vec<_> = (members.iter().cloned())
+        .map(|member| tokio::spawn(probe(admin.clone(), member, limit)))
+        .collect();
+    let (mut answers, mut errors) = (Vec::new(), BTreeMap::new());
     for (member, probe) in members.iter().zip(probes) {
-        answers.push((member.clone(), probe.await.ok().flatten()));
+        let (status, error) = probe.await.unwrap_or_default();
+        answers.push((member.clone(), status));
+        errors.extend(error.map(|error| (member.id, error)));
     }
-    answers
+    let mut survey = Survey::new(asked, answers);
+    survey.errors = errors;
+    survey
+}
+
+/// The status of a member, and the error if the member does not answer directly.
+async fn probe(
+    admin: Admin,
+    member: Member,
+    limit: Duration,
+) -> (Option<NodeStatus>, Option<String>) {
+    let id = member.id;
+    let direct = async { admin.for_member(&member, limit)?.status().await };
+    let error = match direct.await {
+        Ok(status) if status.node_id == id => return (Some(status), None),
+        Ok(other) => {
+            let error = format!("node {} answers at {}", other.node_id, member.admin);
+            return (None, Some(error));
+        }
+        Err(error) => error,
+    };
+    // An obstacle, such as an expired certificate, is no obstacle to nodes that are connected.
+    let has_obstacle =
+        matches!(&error, Error::Unreachable { obstacles, .. } if !obstacles.is_empty());
+    let reason = match error {
+        Error::Unreachable { reason, .. } => reason,
+        Error::Refused(refused) => refused.message().to_owned(),
+        error => error.to_string(),
+    };
+    if !has_obstacle {
+        return (None, Some(reason));
+    }
+    let relayed = admin.relayed(id, limit).status().await.ok();
+    (relayed.filter(|status| status.node_id == id), Some(reason))
 }
 
 /// Which nodes answer, if there is no quorum. `can_be_local`: whether the command has `--local`.
@@ -99,3 +129,65 @@ pub(crate) fn exit_code(health: &Health) -> ExitCode {
 
 /// Exit code of `status` without a quorum or a response.
 pub(crate) const NO_QUORUM: u8 = 2;
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+    use http::{Request, Response};
+    use http_body_util::Full;
+    use placement_client::{Body, BoxFuture, Client, Obstacle, Transport, TransportError, whole};
+
+    use super::*;
+
+    const EXPIRED: &str = "its certificate ended 2026-11-29T02:23Z";
+
+    /// A cluster in which node 2 has an expired certificate, but is still connected to node 1; node
+    /// 1 listens at the address of node 3, too; and node 4 does not run.
+    struct Nodes;
+
+    impl Transport for Nodes {
+        fn send(
+            &self,
+            request: Request<Full<Bytes>>,
+        ) -> BoxFuture<Result<Response<Body>, TransportError>> {
+            let node_id = match (request.uri().host(), request.uri().path()) {
+                (Some("n1" | "n3"), "/v1/status") => Ok(1),
+                (Some("n1"), "/v1/nodes/2/status") => Ok(2),
+                (Some("n2"), _) => Err(TransportError::Unusable(
+                    Obstacle::Settings,
+                    EXPIRED.to_owned(),
+                )),
+                _ => Err(TransportError::NotSent("Connection refused".to_owned())),
+            };
+            let member = |id| Member {
+                id,
+                admin: format!("https://n{id}:1"),
+                ..Member::default()
+            };
+            let status = |node_id| NodeStatus {
+                node_id,
+                members: (1..=4).map(member).collect(),
+                ..NodeStatus::default()
+            };
+            let answer = node_id.map(|node_id| {
+                let body = serde_json::to_vec(&status(node_id)).unwrap();
+                Response::new(whole(body.into()))
+            });
+            Box::pin(async { answer })
+        }
+    }
+
+    #[tokio::test]
+    async fn a_member_without_an_answer_has_a_reason() {
+        let client = Client::over(["https://n1:1"], Nodes).unwrap();
+        let found = survey(&Admin::new(client), PROBE_LIMIT).await.unwrap();
+        let answering: Vec<u64> = found.answers().map(|status| status.node_id).collect();
+        assert_eq!(answering, [1, 2]);
+        let errors = [
+            (2, format!("https://n2:1: {EXPIRED}")),
+            (3, "node 1 answers at https://n3:1".to_owned()),
+            (4, "https://n4:1: Connection refused".to_owned()),
+        ];
+        assert_eq!(found.errors, errors.into());
+    }
+}

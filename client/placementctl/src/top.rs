@@ -149,7 +149,10 @@ impl Sample {
     async fn take(admin: &Admin, timeout: Duration) -> Result<Self, Error> {
         let survey = survey(admin, timeout).await?;
         let until = Instant::now() + METRICS_LIMIT;
-        let answering = survey.members.iter().filter(|(_, status)| status.is_some());
+        // A node of another cluster has other inventories.
+        let own = |status: &NodeStatus| !survey.is_foreign(status);
+        let members = survey.members.iter();
+        let answering = members.filter(|(_, status)| status.as_ref().is_some_and(own));
         let asked = answering.map(|(member, _)| async move {
             let metrics = timeout_at(until, metrics(admin, member)).await.ok()??;
             Some((member.id, metrics))
@@ -338,11 +341,15 @@ struct Line {
 fn view(before: Option<&Sample>, after: &Sample) -> String {
     let newest = after.survey.newest();
     let cluster = newest.cluster_id.as_deref().unwrap_or("not formed");
-    let leader = newest.leader.map(|leader| format!("node {leader}"));
+    let leader = after.survey.leader();
+    let leader = leader.map(|leader| format!("node {leader}"));
     let leader = leader.as_deref().unwrap_or("none");
     let now = rfc3339(OffsetDateTime::now_utc().unix_timestamp());
     let mut text = format!("cluster {cluster}   leader {leader}   {now}\n");
     text += &Health::from_survey(&after.survey).text();
+    for warning in after.survey.warnings(false) {
+        text += &format!("warning: {warning}\n");
+    }
     let members = after.survey.members.iter();
     let lines = members.map(|(member, status)| line(before, after, member, status.as_ref()));
     text += "\n";
@@ -378,7 +385,8 @@ fn line(
     status: Option<&NodeStatus>,
 ) -> Line {
     let newest = after.survey.newest();
-    let applied = status.and_then(|status| status.applied);
+    let own = status.filter(|status| !after.survey.is_foreign(status));
+    let applied = own.and_then(|status| status.applied);
     let before = before.and_then(|before| {
         let seconds = after.at.duration_since(before.at).as_secs_f64();
         Some((before.counted.get(&member.id)?, seconds.max(0.001)))
@@ -395,11 +403,11 @@ fn line(
     Line {
         node: member.id,
         name: member.name.clone(),
-        role: status.map(|status| status.role),
-        ready: match status {
-            None => "no answer",
-            Some(status) if status.ready => "yes",
-            Some(_) => "no",
+        role: own.map(|status| status.role),
+        ready: match (status, own) {
+            (None, _) => "no answer",
+            (Some(_), Some(own)) if own.ready => "yes",
+            _ => "no",
         },
         lag: (newest.last_log.zip(applied)).map(|(last, applied)| last.saturating_sub(applied)),
         rate: since.map(|(counted, seconds)| format!("{:.1}", counted.requests / seconds)),
@@ -500,6 +508,8 @@ placement_inventory_capacity{partition="north",resource_class="VGPU"} 0
             ..Member::default()
         };
         let leader = NodeStatus {
+            makes_backups: true,
+            clock_problem: Some("its clock is 300 s ahead".to_owned()),
             node_id: 1,
             cluster_id: Some("18f80951-404d-4a19-8c9e-0518526ce24d".to_owned()),
             role: NodeRole::Leader,
@@ -522,6 +532,10 @@ placement_inventory_capacity{partition="north",resource_class="VGPU"} 0
         let text = view(
             Some(&sample(Counted::default())),
             &sample(Counted::new(METRICS)),
+        );
+        assert!(
+            text.contains("\nwarning: node 1: its clock is 300 s ahead\n"),
+            "{text}"
         );
         let width = text.lines().map(|line| line.chars().count()).max();
         assert!(width <= Some(100), "{text}");

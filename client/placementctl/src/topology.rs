@@ -5,14 +5,15 @@ use std::process::ExitCode;
 use placement_client::{Admin, FailureDomain, Loss, Reads, SiteCosts, Topology};
 
 use crate::render::{NO_ROWS, Output, Rows, print};
+use crate::survey::NO_QUORUM;
 
 pub(crate) async fn show(admin: &Admin, output: &Output) -> anyhow::Result<ExitCode> {
     let topology = admin.topology().await?;
     print(&output.report(&topology, NO_ROWS, |_| text(&topology))?)?;
-    Ok(if is_as_configured(&topology) {
-        ExitCode::SUCCESS
-    } else {
-        ExitCode::FAILURE
+    Ok(match (topology.has_quorum(), is_as_configured(&topology)) {
+        (false, _) => ExitCode::from(NO_QUORUM),
+        (true, false) => ExitCode::FAILURE,
+        (true, true) => ExitCode::SUCCESS,
     })
 }
 
@@ -88,7 +89,7 @@ fn name(topology: &Topology, node: u64) -> String {
     let member = topology.members.iter().find(|member| member.node == node);
     let votes = member.is_some_and(|member| member.votes);
     let is_unreachable = !member.is_some_and(|member| member.reachable);
-    let leads = topology.leader == Some(node);
+    let leads = topology.leader == Some(node) && topology.has_quorum();
     let marks = [(votes, "*"), (leads, " (leads)"), (is_unreachable, "!")]
         .map(|(is, mark)| if is { mark } else { "" });
     format!("{node}{}", marks.concat())
@@ -207,6 +208,7 @@ fn summary(topology: &Topology) -> String {
         .map(|(_, name)| *name)
         .collect();
     let mut text = match survived.as_slice() {
+        _ if !topology.has_quorum() => "no quorum: writes have stopped\n".to_owned(),
         [] => "the loss of any voter stops writes\n".to_owned(),
         names => format!(
             "the cluster tolerates the loss of any one {}\n",
@@ -289,6 +291,19 @@ mod tests {
         }
         // The region has the same node.
         assert!(!output.contains("zone s/a"), "{output}");
+    }
+
+    #[test]
+    fn without_a_quorum_no_node_leads_and_writes_have_stopped() {
+        let mut topology = topology("region");
+        topology.members[1].reachable = false;
+        let output = text(&topology);
+        assert!(output.contains("1* 2*!"), "{output}");
+        assert!(
+            output.contains("no quorum: writes have stopped\n"),
+            "{output}"
+        );
+        assert!(!output.contains("tolerates"), "{output}");
     }
 
     #[test]

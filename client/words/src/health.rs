@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use placement_wire::{Member, MemberRole, NodeRole, NodeStatus};
+use placement_wire::{Member, MemberRole, NodeRole, NodeStatus, SlowFollower};
 use serde::Serialize;
 
 /// The status of one node, and the statuses of the members that it knows.
@@ -11,12 +11,19 @@ pub struct Survey {
     pub asked: NodeStatus,
     /// Members with their own status; `None` if a member does not answer.
     pub members: Vec<(Member, Option<NodeStatus>)>,
+    /// Errors of the direct requests to members. A member with a status has an error if another
+    /// node relayed its status.
+    pub errors: BTreeMap<u64, String>,
 }
 
 impl Survey {
     /// Takes the description of each member from the newest response.
     pub fn new(asked: NodeStatus, members: Vec<(Member, Option<NodeStatus>)>) -> Self {
-        let mut survey = Self { asked, members };
+        let mut survey = Self {
+            asked,
+            members,
+            errors: BTreeMap::new(),
+        };
         let newest = survey.newest().members.clone();
         for (member, _) in &mut survey.members {
             if let Some(newer) = newest.iter().find(|newer| newer.id == member.id) {
@@ -26,10 +33,40 @@ impl Survey {
         survey
     }
 
-    /// Statuses of the members that answer.
+    /// Statuses of the members that answer, without nodes of other clusters.
     pub fn answers(&self) -> impl Iterator<Item = &NodeStatus> {
+        let cluster = self.cluster();
+        self.all_answers()
+            .filter(move |status| !is_of_other(status, cluster))
+    }
+
+    /// Statuses of the nodes that answer at the addresses of the members.
+    fn all_answers(&self) -> impl Iterator<Item = &NodeStatus> {
         let answers = self.members.iter();
         answers.filter_map(|(_, status)| status.as_ref())
+    }
+
+    /// The cluster that most answers belong to; of several, the cluster with a ready node, then the
+    /// cluster of the asked node.
+    fn cluster(&self) -> Option<&str> {
+        let mut sizes: BTreeMap<&str, (usize, bool)> = BTreeMap::new();
+        for status in self.all_answers() {
+            if let Some(cluster) = &status.cluster_id {
+                let (size, has_ready) = sizes.entry(cluster).or_default();
+                *size += 1;
+                *has_ready |= status.ready;
+            }
+        }
+        let asked = self.asked.cluster_id.as_deref();
+        let largest = sizes
+            .into_iter()
+            .max_by_key(|(cluster, size)| (*size, Some(*cluster) == asked));
+        largest.map(|(cluster, _)| cluster).or(asked)
+    }
+
+    /// Whether the node at the address of a member belongs to another cluster.
+    pub fn is_foreign(&self, status: &NodeStatus) -> bool {
+        is_of_other(status, self.cluster())
     }
 
     fn is_voter(&self, id: u64) -> bool {
@@ -37,16 +74,40 @@ impl Survey {
         members.any(|(member, _)| member.id == id && member.role == MemberRole::Voter)
     }
 
-    /// The status with the newest membership: the status of the leader of the highest
-    /// term, or of one of its followers.
+    /// The status with the newest membership: the status of a ready node if there is one, and of
+    /// the leader of the highest term, or of one of its followers.
     pub fn newest(&self) -> &NodeStatus {
-        let knows =
-            |status: &&NodeStatus| status.leader.is_some() && status.role != NodeRole::Removed;
-        let best = self.answers().filter(knows).max_by_key(|status| {
+        let members = self.answers().filter(|one| one.role != NodeRole::Removed);
+        let best = members.max_by_key(|status| {
             let leads = status.leader == Some(status.node_id);
-            (status.term, leads, status.last_log)
+            let knows = status.leader.is_some();
+            (status.ready, knows, status.term, leads, status.last_log)
         });
         best.unwrap_or(&self.asked)
+    }
+
+    /// The leader; `None` without a quorum, although nodes remember who led.
+    pub fn leader(&self) -> Option<u64> {
+        self.newest().leader.filter(|_| self.has_quorum())
+    }
+
+    /// Whether a leader has just confirmed a read of a voter, which may be drained.
+    fn has_quorum(&self) -> bool {
+        let mut answers = self.answers();
+        answers.any(|status| self.is_voter(status.node_id) && is_confirmed(status))
+    }
+
+    /// Why a member gives no answer, as a predicate that follows its name.
+    pub fn silence(&self, member: &Member) -> String {
+        let error = self.errors.get(&member.id);
+        let Some(reason) = member.unreachable.as_ref().or(error) else {
+            return "does not answer".to_owned();
+        };
+        // A node that is refused does answer.
+        match reason.strip_prefix("refused: ") {
+            Some(reason) => format!("is refused: {reason}"),
+            None => format!("does not answer: {reason}"),
+        }
     }
 
     /// Whether a node believes that it leads although another node leads in a later term.
@@ -84,12 +145,33 @@ impl Survey {
             let problems = of_settings.chain(others).flatten();
             warnings.extend(problems.map(|words| format!("node {id}: {words}")));
         }
+        warnings.extend(self.slow_followers());
         warnings.extend(self.without_backups());
         if is_for_operator {
             warnings.extend(differences(&answers));
             warnings.extend(self.unbound());
         }
         warnings
+    }
+
+    /// Warnings about followers that acknowledge log entries late, as measured by the leader.
+    fn slow_followers(&self) -> Vec<String> {
+        let leader = self.leader();
+        let mut answers = self.answers();
+        let measured = answers.find(|status| Some(status.node_id) == leader);
+        let slow = measured.map(|leader| leader.slow_followers.as_slice());
+        let words = |slow: &SlowFollower| {
+            format!(
+                "node {} is slow: it acknowledges log entries after {}, although the round trip to it takes {} and \
+                 node {} acknowledges them after {}; check its processor, its disk and its network",
+                slow.node,
+                milliseconds(slow.ms),
+                milliseconds(slow.round_trip_ms),
+                slow.fastest,
+                milliseconds(slow.fastest_ms)
+            )
+        };
+        slow.unwrap_or_default().iter().map(words).collect()
     }
 
     fn without_backups(&self) -> Option<String> {
@@ -135,7 +217,7 @@ pub enum Condition {
     Healthy,
     /// Requests are served, but some member has a problem.
     Degraded,
-    /// No member is ready, so writes are impossible.
+    /// No leader has confirmed a read of any voter, so writes are impossible.
     NoQuorum,
 }
 
@@ -148,7 +230,7 @@ pub struct Health {
     pub voters: usize,
     /// Number of voters that are ready.
     pub ready: usize,
-    /// Number of ready voters that may fail before the quorum is lost.
+    /// Number of ready or drained voters that may fail before the quorum is lost.
     pub can_lose: usize,
     /// Problems of members, with their reasons.
     pub problems: Vec<String>,
@@ -158,12 +240,15 @@ impl Health {
     /// Derives the health of a cluster from the statuses of its members.
     pub fn from_survey(survey: &Survey) -> Self {
         let mut problems = Vec::new();
-        let (mut voters, mut ready) = (0, 0);
+        let (mut voters, mut ready, mut voting) = (0, 0, 0);
         for (member, status) in &survey.members {
             let is_voter = member.role == MemberRole::Voter;
             voters += usize::from(is_voter);
-            let is_ready = |status: &&NodeStatus| status.ready && !is_foreign(status, survey);
-            ready += usize::from(is_voter && status.as_ref().is_some_and(|one| is_ready(&one)));
+            let own = status.as_ref().filter(|one| !survey.is_foreign(one));
+            if let Some(status) = own.filter(|_| is_voter) {
+                ready += usize::from(status.ready);
+                voting += usize::from(is_confirmed(status));
+            }
             // Its replacement already has its vote.
             let is_leaving = !is_voter && member.replaced_by.is_some_and(|by| survey.is_voter(by));
             let why = problem(member, status.as_ref(), survey);
@@ -179,8 +264,7 @@ impl Health {
             }
             _ => {}
         }
-        // A node is ready only if a leader with a quorum has just confirmed a read.
-        let condition = match (ready, problems.is_empty()) {
+        let condition = match (voting, problems.is_empty()) {
             (0, _) => Condition::NoQuorum,
             (_, true) => Condition::Healthy,
             (_, false) => Condition::Degraded,
@@ -189,7 +273,7 @@ impl Health {
             condition,
             voters,
             ready,
-            can_lose: ready.saturating_sub(voters / 2 + 1),
+            can_lose: voting.saturating_sub(voters / 2 + 1),
             problems,
         }
     }
@@ -214,32 +298,53 @@ impl Health {
     }
 }
 
-/// Whether the node at the address of a member belongs to another cluster.
-fn is_foreign(status: &NodeStatus, survey: &Survey) -> bool {
-    let clusters = [&status.cluster_id, &survey.newest().cluster_id];
-    matches!(clusters, [Some(own), Some(other)] if own != other)
+fn is_of_other(status: &NodeStatus, cluster: Option<&str>) -> bool {
+    matches!([status.cluster_id.as_deref(), cluster], [Some(own), Some(other)] if own != other)
+}
+
+/// Whether a leader has just confirmed a read of this node.
+fn is_confirmed(status: &NodeStatus) -> bool {
+    status.ready || status.confirmed
 }
 
 /// The problem of a member, as a predicate that follows its name.
 fn problem(member: &Member, status: Option<&NodeStatus>, survey: &Survey) -> Option<String> {
-    let behind = |what: String, link: &str| match &member.unreachable {
-        Some(reason) => Some(format!("{what}{link}{reason}")),
-        None => Some(what),
-    };
     let Some(status) = status else {
-        return behind("does not answer".to_owned(), ": ");
+        return Some(survey.silence(member));
     };
-    if is_foreign(status, survey) {
+    if survey.is_foreign(status) {
         let cluster = status.cluster_id.as_deref().unwrap_or_default();
-        return Some(format!("belongs to another cluster, {cluster}"));
+        return Some(format!(
+            "belongs to another cluster, {cluster}: its data directory is the wrong one. Stop it and start it with \
+             its own data directory, or replace the node"
+        ));
     }
     if !status.ready {
         let reason = status.not_ready.as_deref().unwrap_or_default();
-        let link = "; another node does not reach it: ";
-        return behind(format!("is not ready: {reason}"), link);
+        let link = match &member.unreachable {
+            Some(reason) => format!("; another node does not reach it: {reason}"),
+            None => String::new(),
+        };
+        return Some(format!("is not ready: {reason}{link}"));
+    }
+    if let Some(error) = survey.errors.get(&member.id) {
+        return Some(format!(
+            "answers only through another node: {error}; the other nodes still reach it"
+        ));
     }
     let full = status.disk_problem.as_ref()?;
-    Some(format!("refuses additions: {full}"))
+    Some(format!(
+        "reports that {full}; additions are refused once a majority of the voters reports this"
+    ))
+}
+
+/// `0.1 ms`, `640 ms`
+fn milliseconds(ms: f64) -> String {
+    if ms < 10.0 {
+        format!("{ms:.1} ms")
+    } else {
+        format!("{ms:.0} ms")
+    }
 }
 
 /// Differences between nodes in settings that must be equal on all nodes.

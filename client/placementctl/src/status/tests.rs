@@ -1,5 +1,6 @@
 use std::collections::BTreeMap;
 
+use placement_client::SlowFollower;
 use placement_words::Condition;
 
 use super::*;
@@ -48,6 +49,7 @@ fn survey(answers: [Option<NodeStatus>; 3]) -> Survey {
     Survey {
         asked: status(2, NodeRole::Follower, 47),
         members: (1..=3).map(member).zip(answers).collect(),
+        errors: BTreeMap::new(),
     }
 }
 
@@ -248,7 +250,8 @@ fn a_member_with_a_nearly_full_disk_is_a_degradation() {
     assert_eq!(
         health.text(),
         "degraded: 3 of 3 voters ready, 1 may fail\n  \
-         node 3 refuses additions: the disk is nearly full\n"
+         node 3 reports that the disk is nearly full; additions are refused once a majority of the voters reports \
+         this\n"
     );
 }
 
@@ -262,15 +265,145 @@ fn the_newest_member_reports_why_a_member_is_unreachable() {
 }
 
 #[test]
-fn a_node_of_another_cluster_does_not_count() {
-    let mut answers = [leader(), follower(2), follower(3)];
-    if let Some(status) = &mut answers[2] {
-        status.cluster_id = Some("d".to_owned());
-    }
-    assert_eq!(
-        Health::from_survey(&survey(answers)).text(),
-        "degraded: 2 of 3 voters ready, 0 may fail\n  node 3 belongs to another cluster, d\n"
+fn a_member_that_is_refused_does_answer() {
+    let mut survey = survey([leader(), follower(2), None]);
+    let reason = "refused: node 3 belongs to another cluster than node 1, whose is c";
+    survey.members[2].0.unreachable = Some(reason.to_owned());
+    let text = Health::from_survey(&survey).text();
+    let problem =
+        "\n  node 3 is refused: node 3 belongs to another cluster than node 1, whose is c\n";
+    assert!(text.ends_with(problem), "{text}");
+}
+
+#[test]
+fn the_error_of_a_direct_request_is_the_reason_if_no_node_has_one() {
+    let expired = "https://n3:1: its certificate ended 2026-11-29T02:23Z";
+    let mut survey = survey([leader(), follower(2), None]);
+    survey.errors.insert(3, expired.to_owned());
+    let text = Health::from_survey(&survey).text();
+    assert!(
+        text.ends_with(&format!("\n  node 3 does not answer: {expired}\n")),
+        "{text}"
     );
+    // Another node, which is still connected, relays the status.
+    survey.members[2].1 = follower(3);
+    assert_eq!(
+        Health::from_survey(&survey).text(),
+        format!(
+            "degraded: 3 of 3 voters ready, 1 may fail\n  node 3 answers only through another node: {expired}; the \
+             other nodes still reach it\n"
+        )
+    );
+}
+
+/// A node with the data directory of another cluster, where it voted more often.
+fn foreign(id: u64) -> Option<NodeStatus> {
+    Some(NodeStatus {
+        cluster_id: Some("d".to_owned()),
+        term: 9,
+        ready: false,
+        not_ready: Some("no leader".to_owned()),
+        backup_problem: Some("no backup is made".to_owned()),
+        settings: BTreeMap::new(),
+        ..status(id, NodeRole::Follower, 4)
+    })
+}
+
+#[test]
+fn a_node_of_another_cluster_does_not_count_and_does_not_speak_for_the_cluster() {
+    for has_leader in [true, false] {
+        let [one, two] = if has_leader {
+            [leader(), follower(2)]
+        } else {
+            [stuck(1), stuck(2)]
+        };
+        let report = reported([one, two, foreign(3)]);
+        assert_eq!(report.cluster_id.as_deref(), Some("c"));
+        assert_eq!(report.term, 3);
+        assert_eq!(report.warnings, [""; 0]);
+        assert_eq!(report.members[2].lag, None);
+        assert_eq!(word(report.members[2].role), "foreign");
+        let problem = "  node 3 belongs to another cluster, d: its data directory is the wrong one. Stop it and start \
+                       it with its own data directory, or replace the node\n";
+        let text = report.health.text();
+        assert!(text.ends_with(problem), "{text}");
+        let condition = if has_leader {
+            "degraded: 2 of 3 voters ready, 0 may fail\n"
+        } else {
+            "no quorum: 0 of 3 voters ready, 2 needed"
+        };
+        assert!(text.starts_with(condition), "{text}");
+    }
+    // One answer of each cluster: the ready node decides, also if the other one was asked.
+    let mut survey = survey([leader(), None, foreign(3)]);
+    survey.asked.cluster_id = Some("d".to_owned());
+    assert_eq!(survey.newest().node_id, 1);
+}
+
+#[test]
+fn without_a_quorum_there_is_no_leader() {
+    // The node remembers who led.
+    let mut lonely = stuck(3).unwrap();
+    lonely.leader = Some(1);
+    let report = reported([None, None, Some(lonely)]);
+    assert_eq!(report.leader, None);
+    let text = report.printed(&Output::default()).unwrap();
+    assert!(text.contains("   leader none   "), "{text}");
+}
+
+#[test]
+fn drained_nodes_still_vote() {
+    let drained = |id: u64, role| {
+        Some(NodeStatus {
+            ready: false,
+            confirmed: true,
+            not_ready: Some("an operator has drained this node".to_owned()),
+            ..status(id, role, 50)
+        })
+    };
+    let all = [
+        drained(1, NodeRole::Leader),
+        drained(2, NodeRole::Follower),
+        drained(3, NodeRole::Follower),
+    ];
+    let report = reported(all);
+    assert_eq!(report.leader, Some(1));
+    let text = report.health.text();
+    assert!(
+        text.starts_with(
+            "degraded: 0 of 3 voters ready, 1 may fail\n  node 1 is not ready: an operator"
+        ),
+        "{text}"
+    );
+}
+
+#[test]
+fn a_slow_follower_is_named_with_the_times_that_the_leader_measured() {
+    let slow = SlowFollower {
+        node: 3,
+        ms: 640.4,
+        round_trip_ms: 0.086,
+        fastest: 2,
+        fastest_ms: 2.04,
+    };
+    let reports = |answer: Option<NodeStatus>| {
+        answer.map(|status| NodeStatus {
+            slow_followers: vec![slow.clone()],
+            ..status
+        })
+    };
+    let report = reported([reports(leader()), follower(2), follower(3)]);
+    assert_eq!(report.health.condition, Condition::Healthy);
+    assert_eq!(
+        report.warnings,
+        [
+            "node 3 is slow: it acknowledges log entries after 640 ms, although the round trip to it takes 0.1 ms and \
+             node 2 acknowledges them after 2.0 ms; check its processor, its disk and its network"
+        ]
+    );
+    // The measurements of a former leader are out of date.
+    let report = reported([leader(), reports(follower(2)), follower(3)]);
+    assert_eq!(report.warnings, [""; 0]);
 }
 
 #[test]

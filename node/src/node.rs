@@ -158,6 +158,8 @@ impl Node {
             self.tasks.spawn(follows);
         }
         self.tasks
+            .spawn(preference::lead_only_undrained(slot.clone()));
+        self.tasks
             .spawn(probe(slot.clone(), self.config.reads.probe_ms));
         for (_, policy) in &self.policies {
             let looks = look_at_policy(policy.clone(), env.offload.clone());

@@ -204,6 +204,26 @@ async fn cluster_of_drained_nodes_has_a_quorum() {
 }
 
 #[tokio::test]
+async fn drained_node_that_is_elected_leads_only_until_another_node_can() {
+    let mut cluster = Cluster::start(3).await.unwrap();
+    let first = cluster.leader().await.unwrap();
+    for follower in cluster.followers().await.unwrap() {
+        cluster.ctl(&["drain", &follower.to_string()]);
+    }
+    cluster.kill_9(first);
+    // Both candidates are drained, and one of them keeps the cluster writable.
+    let second = cluster.leader_other_than(Some(first)).await.unwrap();
+    let provider = NewProvider::named("host").uuid(Uuid::new_v4());
+    let created = cluster.client_of(second).create_provider(&provider).await;
+    created.unwrap();
+    cluster.start_node(first).unwrap();
+    cluster.until_leader(first).await;
+    cluster
+        .until_logged(&[second], "a drained node does not lead")
+        .await;
+}
+
+#[tokio::test]
 async fn node_that_was_never_ready_stops_without_delay() {
     let mut cluster = Cluster::prepare(3, "").unwrap();
     cluster.start_node(1).unwrap();

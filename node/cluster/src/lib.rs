@@ -31,6 +31,8 @@
 //! - `clean` in `upkeep/snapshot_intake.rs`, every minute: drops incomplete incoming snapshots.
 //! - `follow` in `leadership/preference.rs`, with `[cluster] leader_preference`, every second: as
 //!   the leader, hands over to a preferred site.
+//! - `lead_only_undrained` in `leadership/preference.rs`, while this node is drained, every second:
+//!   as the leader, hands over to a voter that is not drained.
 //! - `watch` in `write/own_past.rs`, every second until known: determines whether the data
 //!   directory is an older copy.
 //! - `measure` in `leadership/round_trips.rs`, every 2 s: pings the voters to measure round trips

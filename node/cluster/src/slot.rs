@@ -41,6 +41,14 @@ impl Leaving {
         self.0.borrow().drained
     }
 
+    /// Waits while no operator has drained this node.
+    pub(crate) async fn drained(&self) {
+        // `self` holds the sender, so this does not fail.
+        let _ = (self.0.subscribe())
+            .wait_for(|reasons| reasons.drained)
+            .await;
+    }
+
     /// Notes that this node has reported readiness.
     pub fn note_ready(&self) {
         (self.0).send_if_modified(|reasons| !std::mem::replace(&mut reasons.was_ready, true));

@@ -1,6 +1,8 @@
 //! Moves leadership to preferred sites. If the configuration prefers some sites, leadership moves
 //! to the best of them that has a voter which is reachable, has caught up and accepts leadership.
-//! Otherwise leadership does not move: the cluster never waits for a preferred site.
+//! Otherwise leadership does not move: the cluster never waits for a preferred site. A drained node
+//! can still be elected, since otherwise a cluster of drained nodes would have no leader; it hands
+//! leadership to a voter that accepts it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -98,6 +100,28 @@ pub async fn follow(slot: Arc<Slot>, preference: Vec<String>) {
         try_to_hand_over(&node.replica, Some(to), wait).await;
         // Waits again before the next attempt, whether or not this one succeeded.
         led = None;
+    }
+}
+
+/// While this node is drained: whenever it leads, hands leadership to a voter that accepts it.
+pub async fn lead_only_undrained(slot: Arc<Slot>) {
+    loop {
+        slot.leaving.drained().await;
+        sleep(EVERY).await;
+        let Some(node) = slot.get().filter(|node| node.replica.leads()) else {
+            continue;
+        };
+        let preference = &node.replica.config.cluster.leader_preference;
+        let better = better(&node, preference, usize::MAX).await;
+        // The drain may have ended while the other nodes were asked.
+        let Some((to, _)) = better.filter(|_| slot.leaving.is_drained()) else {
+            continue;
+        };
+        let patience = node.replica.config.raft.waits().step_aside();
+        match hand_over(&node.replica, Some(to), patience).await {
+            Ok(to) => log!(LEADERSHIP_HANDED_OVER, to, "a drained node does not lead"),
+            Err(reason) => log!(LEADERSHIP_KEPT, reason, "this drained node still leads"),
+        }
     }
 }
 

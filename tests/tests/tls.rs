@@ -58,6 +58,21 @@ async fn peer_with_a_wrong_certificate_is_refused_with_a_reason() {
         "expired 20",
     ];
     cluster.until_shown(&["status"], 1, &reason).await;
+    // The node itself reaches no other node, and so does `placementctl` through its socket.
+    let socket = format!("unix:{}", cluster.data_dir(3).join("admin.sock").display());
+    let through = |command: &'static str| ["--endpoint", &*socket, command].map(str::to_owned);
+    for (command, reason) in [
+        (
+            "status",
+            "unknown: node 3 is cut off: its certificate expired 20",
+        ),
+        ("status", "placementctl tls renew node 3 --dir DIR"),
+        ("capacity", "node 3 is cut off: its certificate expired 20"),
+    ] {
+        let arguments = through(command);
+        let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+        cluster.until_shown(&arguments, 2, &[reason]).await;
+    }
     cluster.kill_9(3);
 
     // A node rejects another node's certificate itself.

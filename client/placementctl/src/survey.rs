@@ -123,11 +123,11 @@ pub(crate) fn exit_code(health: &Health) -> ExitCode {
     match health.condition {
         Condition::Healthy => ExitCode::SUCCESS,
         Condition::Degraded => ExitCode::from(1),
-        Condition::NoQuorum => ExitCode::from(NO_QUORUM),
+        Condition::NoQuorum | Condition::Unknown => ExitCode::from(NO_QUORUM),
     }
 }
 
-/// Exit code of `status` without a quorum or a response.
+/// Exit code without a quorum or a response.
 pub(crate) const NO_QUORUM: u8 = 2;
 
 #[cfg(test)]

@@ -157,6 +157,9 @@ pub struct NodeStatus {
     pub requests: Vec<(u64, u64)>,
     /// Expiry of the certificate or of its authority, by listener, in seconds since 1970.
     pub certificate_ends: BTreeMap<String, u64>,
+    /// When the node's certificate for other nodes expired (RFC 3339), if it has: the other nodes
+    /// then refuse new connections with this node.
+    pub peer_certificate_expired: Option<String>,
     /// Problem of the certificates.
     pub certificate_problem: Option<String>,
     /// Names of all partitions except the default one.

@@ -118,6 +118,15 @@ impl Survey {
             && newest.leader != Some(status.node_id)
     }
 
+    /// When the certificate of the asked node expired, if this cuts the node off: it knows no
+    /// quorum, and no other member answers.
+    fn cut_off_since(&self) -> Option<&str> {
+        let own = &self.asked;
+        let is_alone = self.answers().all(|status| status.node_id == own.node_id);
+        let since = own.peer_certificate_expired.as_deref()?;
+        (is_alone && !self.has_quorum() && self.members.len() > 1).then_some(since)
+    }
+
     /// Problems that do not affect clients yet. Without `is_for_operator`, problems of settings and
     /// certificates are omitted.
     pub fn warnings(&self, is_for_operator: bool) -> Vec<String> {
@@ -219,6 +228,8 @@ pub enum Condition {
     Degraded,
     /// No leader has confirmed a read of any voter, so writes are impossible.
     NoQuorum,
+    /// The other nodes refuse the only node that answers, so their state is unknown.
+    Unknown,
 }
 
 /// Condition of a cluster with its reasons.
@@ -264,7 +275,22 @@ impl Health {
             }
             _ => {}
         }
+        let cut_off = survey.cut_off_since();
+        if let Some(since) = cut_off {
+            // The node reports about the others only that they do not answer it.
+            problems = vec![
+                format!(
+                    "node {asked} is cut off: its certificate expired {since}. The other nodes refuse \
+                     it, so they could not be asked from here"
+                ),
+                format!(
+                    "renew it where ca-key.pem is: placementctl tls renew node {asked} --dir DIR"
+                ),
+                "for the state of the cluster, ask another node".to_owned(),
+            ];
+        }
         let condition = match (voting, problems.is_empty()) {
+            _ if cut_off.is_some() => Condition::Unknown,
             (0, _) => Condition::NoQuorum,
             (_, true) => Condition::Healthy,
             (_, false) => Condition::Degraded,
@@ -283,6 +309,7 @@ impl Health {
         let (voters, can_lose) = (self.voters, self.can_lose);
         let ready = format!("{} of {voters} voters ready", self.ready);
         let mut text = match self.condition {
+            Condition::Unknown => return format!("unknown: {}\n", self.problems.join("\n  ")),
             Condition::Healthy => format!("healthy: {ready}, {can_lose} may fail"),
             Condition::Degraded => format!("degraded: {ready}, {can_lose} may fail"),
             Condition::NoQuorum if voters == 0 => "no quorum: there is no cluster yet".to_owned(),

@@ -59,6 +59,8 @@ pub(super) async fn full_status(admin: &Admin) -> NodeStatus {
         certificate_ends: (admin.metrics.certificate_ends())
             .map(|(listener, end)| (listener.to_owned(), end))
             .collect(),
+        peer_certificate_expired: (admin.metrics)
+            .peer_certificate_expired(bootstrap.env.clock.now()),
         certificate_problem: (admin.metrics).certificate_problem(bootstrap.env.clock.now()),
         ..node_status(bootstrap)
     }

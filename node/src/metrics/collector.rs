@@ -98,6 +98,13 @@ impl Metrics {
         (!problems.is_empty()).then(|| problems.join("; "))
     }
 
+    /// When the certificate that other nodes see expired, in RFC 3339, if it has.
+    pub(crate) fn peer_certificate_expired(&self, now: SystemTime) -> Option<String> {
+        let mut shown = self.sources.certificates.iter();
+        let (_, peer) = shown.find(|(listener, _)| *listener == "peer")?;
+        peer.expired(now)
+    }
+
     /// The values from the disk. If reading takes longer than `patience`, the previous values.
     pub(crate) async fn disk(&self, patience: Duration) -> Option<Disk> {
         let HealthChecks { slot, config, .. } = &self.sources.checks;

@@ -407,6 +407,35 @@ fn a_slow_follower_is_named_with_the_times_that_the_leader_measured() {
 }
 
 #[test]
+fn a_node_with_an_expired_certificate_does_not_know_the_state_of_the_others() {
+    let expired = |id, ready| {
+        let mut status = stuck(id).unwrap();
+        status.ready = ready;
+        status.peer_certificate_expired = Some("2026-11-29T02:34:39Z".to_owned());
+        Some(status)
+    };
+    let of = |answers: [Option<NodeStatus>; 3]| {
+        let mut survey = survey(answers);
+        survey.asked = survey.members[1].1.clone().unwrap();
+        Health::from_survey(&survey)
+    };
+    let cut_off = of([None, expired(2, false), None]);
+    assert_eq!(cut_off.condition, Condition::Unknown);
+    assert_eq!(
+        cut_off.text(),
+        "unknown: node 2 is cut off: its certificate expired 2026-11-29T02:34:39Z. The other nodes refuse it, \
+         so they could not be asked from here\n  \
+         renew it where ca-key.pem is: placementctl tls renew node 2 --dir DIR\n  \
+         for the state of the cluster, ask another node\n"
+    );
+    // Connections from before the expiry still work.
+    let connected = of([leader(), expired(2, true), follower(3)]);
+    assert_eq!(connected.condition, Condition::Healthy);
+    let asked_directly = of([leader(), expired(2, false), follower(3)]);
+    assert_eq!(asked_directly.condition, Condition::Degraded);
+}
+
+#[test]
 fn a_replaced_learner_does_not_degrade_the_cluster() {
     let mut survey = survey([leader(), follower(2), None]);
     let mut successor = member(4);

@@ -58,7 +58,7 @@ pub(super) struct Ends {
     pub(super) server: Arc<ServerConfig>,
     /// `None` if no authorities are configured to verify the other side.
     pub(super) client: Option<Arc<ClientConfig>>,
-    /// Validity of this node's certificate chain, and of the authorities.
+    /// Validity of this node's certificate chain, which comes first, and of the authorities.
     periods: Vec<Period>,
 }
 
@@ -188,6 +188,13 @@ impl Certificates {
         ends.periods
             .iter()
             .try_for_each(|one| one.must_include(now))
+    }
+
+    /// When this node's own certificate expired, in RFC 3339, if it has.
+    pub fn expired(&self, now: SystemTime) -> Option<String> {
+        let ends = self.ends();
+        let own = ends.periods.first()?;
+        own.until.filter(|until| *until < now).map(shown)
     }
 
     /// The problem that operators have to solve, if there is one.

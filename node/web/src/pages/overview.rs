@@ -166,6 +166,7 @@ fn verdict(health: &Health, asked: u64) -> String {
     match health.condition {
         _ if health.voters == 0 => format!("Node {asked} belongs to no cluster."),
         Condition::NoQuorum => format!("No quorum: {of}; nothing can be written."),
+        Condition::Unknown => format!("Unknown: the other nodes refuse node {asked}."),
         Condition::Healthy => format!("Healthy: {of}; {spare} may fail."),
         Condition::Degraded => format!("Degraded: {of}; {spare} may fail."),
     }

@@ -1,6 +1,7 @@
 //! `placementctl join-token` and `replace`: admits nodes to the cluster.
 
 use clap::{Args, Subcommand};
+use http::Uri;
 use placement_client::{Admin, JoinToken, NewJoinToken, NodeStatus};
 use placement_words::inert_lines;
 use serde::Serialize;
@@ -113,8 +114,11 @@ fn steps(status: &NodeStatus, old: u64, new: u64) -> Vec<String> {
     let mut steps = Vec::new();
     let mut change = "remove node_id and initial_members".to_owned();
     if status.certificate_ends.contains_key("peer") {
-        let host = gone.first().and_then(|member| member.api.rsplit_once(':'));
-        let host = host.map_or("HOST", |(host, _)| host);
+        let api = gone
+            .first()
+            .and_then(|member| member.api.parse::<Uri>().ok());
+        let host = api.as_ref().and_then(Uri::host).unwrap_or("HOST");
+        let host = host.trim_matches(['[', ']']);
         steps.push(format!(
             "on the machine with ca-key.pem, create a certificate, and copy it and its key to the new machine:\n\
              placementctl tls issue node {new} --dir DIR --host {host}"
@@ -201,6 +205,28 @@ mod tests {
             members: [1, 2, 3].map(member).into(),
             certificate_ends: ends.into_iter().collect(),
             ..NodeStatus::default()
+        }
+    }
+
+    #[test]
+    fn a_certificate_for_the_new_node_has_the_host_of_the_old_one() {
+        for (api, host) in [
+            ("10.0.0.2:8778", "10.0.0.2"),
+            ("https://10.0.0.2:8778", "10.0.0.2"),
+            ("https://[fd00::2]:8778", "fd00::2"),
+            (
+                "https://node-2.cloud.example/placement",
+                "node-2.cloud.example",
+            ),
+            ("", "HOST"),
+        ] {
+            let mut status = status(true);
+            status.members[1].api = api.to_owned();
+            let issue = steps(&status, 2, 7).remove(0);
+            assert!(
+                issue.ends_with(&format!("--dir DIR --host {host}")),
+                "{issue}"
+            );
         }
     }
 

@@ -96,7 +96,7 @@ pub(crate) enum CertificateOwner<H: Args> {
 #[derive(Args)]
 pub(crate) struct Hosts {
     /// Host name or IP address that clients and operators use for https. Repeatable.
-    #[arg(long = "host")]
+    #[arg(long = "host", value_parser = host)]
     hosts: Vec<String>,
 }
 
@@ -175,7 +175,12 @@ fn renew(from: &From, name: &str, roles: &[ExtendedKeyUsagePurpose]) -> anyhow::
     let file = from.dir.join(format!("{name}.pem"));
     let shown = file.display();
     let bytes = fs::read(&file)
-        .with_context(|| format!("cannot read {shown}; `tls issue` creates the certificate"))?;
+        .with_context(|| {
+            format!(
+                "cannot read {shown}, the certificate to renew: copy it from where it is used, or create a new one \
+                 with `tls issue`"
+            )
+        })?;
     let certificates = Pem::iter_from_buffer(&bytes).filter_map(Result::ok);
     let first = { certificates }.find(|pem| pem.label == "CERTIFICATE");
     let first = first.with_context(|| format!("{shown} contains no certificate"))?;
@@ -226,12 +231,38 @@ fn params(name: &str, days: u32) -> anyhow::Result<CertificateParams> {
 }
 
 fn subject_name(name: &str) -> anyhow::Result<SanType> {
-    match name.parse::<IpAddr>() {
-        Ok(address) => Ok(SanType::IpAddress(address)),
-        Err(_) => Ok(SanType::DnsName(name.try_into().map_err(|_| {
-            anyhow!("{name:?} is neither a host name nor an IP address")
-        })?)),
+    let refused = || {
+        anyhow!(
+            "{name:?} is neither a host name nor an IP address: give the host alone, such as node-2.example.org or \
+             10.0.0.2"
+        )
+    };
+    if let Ok(address) = name.parse::<IpAddr>() {
+        return Ok(SanType::IpAddress(address));
     }
+    if !is_host_name(name.strip_prefix("*.").unwrap_or(name)) {
+        return Err(refused());
+    }
+    Ok(SanType::DnsName(name.try_into().map_err(|_| refused())?))
+}
+
+/// Whether this is a host name according to RFC 1123. Its last label is not a number, so that a
+/// mistyped IPv4 address is not a host name.
+fn is_host_name(name: &str) -> bool {
+    let is_label = |label: &str| {
+        let mut chars = label.chars();
+        (1..=63).contains(&label.len())
+            && chars.all(|char| char.is_ascii_alphanumeric() || char == '-')
+            && !label.starts_with('-')
+            && !label.ends_with('-')
+    };
+    let last = name.rsplit('.').next().unwrap_or_default();
+    name.len() <= 253 && name.split('.').all(is_label) && last.parse::<u64>().is_err()
+}
+
+/// Parses `--host`.
+fn host(name: &str) -> anyhow::Result<String> {
+    subject_name(name).map(|_| name.to_owned())
 }
 
 /// Writes a file that must not exist.

@@ -102,12 +102,23 @@ fn words(found: &Inspection) -> String {
             lines.push(("members", format!("{members}, by entry {index} of the log")));
         }
     }
-    if let Some(state) = &found.state {
-        lines.push(("on disk to", place(state.applied)));
-        lines.push(("digest", state.digest.clone()));
-        lines.push(("level", state.level.to_string()));
-        let members = members(&state.membership);
-        lines.push(("members", format!("{members}, in the state")));
+    match (&found.state, &found.log) {
+        // The log is complete from its first entry.
+        (Some(state), Some(log)) if state.applied.is_none() && log.purged.is_none() => {
+            let words = format!(
+                "not written yet: the next start computes it from the {} entries of the log",
+                log.entries
+            );
+            lines.push(("state", words));
+        }
+        (Some(state), _) => {
+            lines.push(("on disk to", place(state.applied)));
+            lines.push(("digest", state.digest.clone()));
+            lines.push(("level", state.level.to_string()));
+            let members = members(&state.membership);
+            lines.push(("members", format!("{members}, in the state")));
+        }
+        (None, _) => {}
     }
     for snapshot in &found.snapshots {
         let is = if snapshot.verified {

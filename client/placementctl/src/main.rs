@@ -375,7 +375,7 @@ async fn act(
     let admin = Admin::new(client.clone());
     match action {
         Action::Status(output) => return status::show(&admin, &output, timeout).await,
-        Action::Top(args) => top::show(&admin, &args, timeout).await?,
+        Action::Top(args) => return top::show(&admin, &args, timeout).await,
         Action::Topology(output) => return topology::show(&admin, &output).await,
         Action::Content(verb) => return verbs::run(admin, verb, timeout).await,
         Action::Backup { file, output } => {
@@ -577,6 +577,7 @@ mod tests {
             "status --timeout 0.5",
             "top --once --interval 10s",
             "tls show a.pem -o yaml",
+            "tls issue node 2 --host 10.0.0.2 --host fd00::2 --host node-2.example.org --host *.lan --host ctl2",
             "compare http://old:8778/placement unix:/var/lib/placementd/admin.sock",
         ] {
             let words = ["placementctl"].into_iter().chain(line.split(' '));
@@ -593,6 +594,11 @@ mod tests {
             "join-token create --ttl 1w",
             "drain node-1 --as-of 7.12",
             "api PATCH /traits",
+            "tls issue node 2 --host https://10.0.0.2",
+            "tls issue node 2 --host 10.0.0.2:8778",
+            "tls issue node 2 --host [fd00::2]",
+            "tls issue node 2 --host 10.0.0.256",
+            "tls issue node 2 --host node_2/a",
             "consumers audit --plan plan",
             "events --after 7.12",
             "consumers release --apply plan",

@@ -79,11 +79,14 @@ async fn probe(
     (relayed.filter(|status| status.node_id == id), Some(reason))
 }
 
-/// Which nodes answer, if there is no quorum. `can_be_local`: whether the command has `--local`.
+/// Which nodes answer, if there is no quorum; or that the asked node is cut off. `can_be_local`: whether the command has `--local`.
 pub(crate) async fn without_quorum(admin: &Admin, can_be_local: bool) -> Option<String> {
     let admin = admin.without_repetition(DIAGNOSIS_LIMIT);
     let found = survey(&admin, DIAGNOSIS_LIMIT).await.ok()?;
     let health = Health::from_survey(&found);
+    if health.condition == Condition::Unknown {
+        return health.problems.into_iter().next();
+    }
     if health.condition != Condition::NoQuorum || health.voters == 0 {
         return None;
     }

@@ -2,12 +2,13 @@
 
 use std::collections::BTreeMap;
 use std::io::{self, IsTerminal};
+use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::Args;
 use futures::future::join_all;
 use placement_client::{Admin, Capacity, Error, Member, NodeRole, NodeStatus};
-use placement_words::{Health, Survey, inert_lines, share};
+use placement_words::{Condition, Health, Survey, inert_lines, share};
 use terminal_size::{Height, Width, terminal_size};
 use time::OffsetDateTime;
 use tokio::signal::unix::{SignalKind, signal};
@@ -16,7 +17,7 @@ use unicode_width::UnicodeWidthChar;
 
 use crate::moment::{duration, rfc3339};
 use crate::render::{Misuse, Rows, is_written, print};
-use crate::survey::survey;
+use crate::survey::{NO_QUORUM, survey};
 
 /// Longer metrics of a node are truncated.
 const METRICS_BYTES_MAX: usize = 4 << 20;
@@ -50,13 +51,22 @@ fn interval(text: &str) -> Result<Duration, String> {
     }
 }
 
-/// Shows views until Ctrl-C.
-pub(crate) async fn show(admin: &Admin, args: &TopArgs, timeout: Duration) -> anyhow::Result<()> {
+/// Shows views until Ctrl-C. The exit code of a single view shows whether there is a quorum.
+pub(crate) async fn show(
+    admin: &Admin,
+    args: &TopArgs,
+    timeout: Duration,
+) -> anyhow::Result<ExitCode> {
     if args.once {
         let before = Sample::take(admin, timeout).await?;
         sleep(args.interval).await;
         let after = Sample::take(admin, timeout).await?;
-        return print(&view(Some(&before), &after));
+        print(&view(Some(&before), &after))?;
+        let health = Health::from_survey(&after.survey);
+        return Ok(match health.condition {
+            Condition::Healthy | Condition::Degraded => ExitCode::SUCCESS,
+            Condition::NoQuorum | Condition::Unknown => ExitCode::from(NO_QUORUM),
+        });
     }
     if !io::stdout().is_terminal() {
         let advice = "`top` refreshes its view on a terminal: use --once to print one view";
@@ -77,15 +87,15 @@ pub(crate) async fn show(admin: &Admin, args: &TopArgs, timeout: Duration) -> an
         };
         let after = tokio::select! {
             after = refreshed => after,
-            _ = interrupt.recv() => return Ok(()),
-            _ = terminate.recv() => return Ok(()),
+            _ = interrupt.recv() => return Ok(ExitCode::SUCCESS),
+            _ = terminate.recv() => return Ok(ExitCode::SUCCESS),
         };
         let (text, sample) = match after {
             Ok(after) => (view(before.as_ref(), &after), Some(after)),
             Err(error) => (format!("{error}\n"), None),
         };
         if !screen.draw(&text)? {
-            return Ok(());
+            return Ok(ExitCode::SUCCESS);
         }
         before = sample;
     }

@@ -118,7 +118,7 @@ impl Slot {
                 return done;
             }
             if Instant::now() >= deadline {
-                return Err(Refused::Unavailable(reason));
+                return Err(Refused::NothingCommitted(reason));
             }
             replica.other_leader(None, Instant::now() + PAUSE).await;
             sleep(PAUSE).await;

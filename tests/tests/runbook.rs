@@ -132,6 +132,10 @@ impl Chapter {
                 .args(&filled[1..])
                 .output()
                 .unwrap(),
+            "df" | "du" => Command::new(&filled[0])
+                .args(&filled[1..])
+                .output()
+                .unwrap(),
             other => panic!("{}: this test cannot run {other}", self.title),
         };
         (output, step.exit, command)
@@ -436,8 +440,15 @@ async fn full_disk() {
         answer.status == 507
     })
     .await;
-    let mut full = Chapter::open("A disk is full").with("ENDPOINT", cluster.place(1).admin());
+    let data_dir = cluster.data_dir(1).display().to_string();
+    let mut full = Chapter::open("A disk is full")
+        .with("ENDPOINT", cluster.place(1).admin())
+        .with("DATA_DIR", &data_dir)
+        .with("MOUNT", &data_dir);
     full.step_in_time(&cluster).await;
+    assert!(full.step(&cluster).contains("Mounted on"));
+    // A file may disappear while `du` reads its directory.
+    full.step_until(&cluster, &data_dir).await;
     full.step_in_time(&cluster).await;
     full.end();
 }

@@ -303,7 +303,7 @@ impl Client {
     ) -> Result<(ApiResponse, Option<Body>), Error> {
         let mut token = self.tokens.get(None).await?;
         let mut may_change = self.tokens.can_change();
-        let mut nodes = Rotation::new(&self.shared);
+        let mut nodes = Rotation::new(&self.shared, deadline);
         let mut unknown = false;
         loop {
             let at = nodes.next();
@@ -341,8 +341,8 @@ impl Client {
                 nodes.pause_node(at, retry_after)
             };
             match resume {
-                Some(resume) if resume <= Instant::now().max(deadline) => sleep_until(resume).await,
-                _ => return Err(failures.error(request.is_read(), unknown)),
+                Some(resume) => sleep_until(resume).await,
+                None => return Err(failures.error(request.is_read(), unknown)),
             }
         }
     }
@@ -540,15 +540,17 @@ struct Rotation {
     /// For each node, the time from which it may be asked again; `None`: it is not asked again.
     rest_until: Vec<Option<Instant>>,
     pause: Vec<Duration>,
+    deadline: Instant,
 }
 
 impl Rotation {
-    fn new(shared: &Shared) -> Self {
+    fn new(shared: &Shared, deadline: Instant) -> Self {
         let count = shared.endpoints.len();
         Self {
             at: shared.preferred.load(Ordering::Relaxed) % count,
             rest_until: vec![Some(Instant::now()); count],
             pause: vec![PAUSE_FIRST; count],
+            deadline,
         }
     }
 
@@ -565,12 +567,12 @@ impl Rotation {
         chosen
     }
 
-    /// Pauses a node for `retry_after`, or for a pause that doubles each time. Returns the time at
-    /// which the next node is available.
+    /// Pauses a node for `retry_after`, or for a pause that doubles each time; gives it up if the
+    /// pause reaches the deadline. Returns the time at which the next node is available.
     fn pause_node(&mut self, at: usize, retry_after: Option<Duration>) -> Option<Instant> {
         let pause = retry_after.unwrap_or(self.pause[at]);
         self.pause[at] = (self.pause[at] * 2).min(PAUSE_MAX);
-        self.rest_until[at] = Some(after(pause));
+        self.rest_until[at] = Some(after(pause)).filter(|until| *until < self.deadline);
         self.resume()
     }
 

@@ -66,6 +66,26 @@ impl Transport for Script {
     }
 }
 
+/// Nodes that refuse connections, and one that accepts requests and never answers.
+#[derive(Clone, Default)]
+struct OneHangs(Arc<AtomicUsize>);
+
+impl Transport for OneHangs {
+    fn send(
+        &self,
+        request: Request<Full<Bytes>>,
+    ) -> BoxFuture<Result<Response<Body>, TransportError>> {
+        self.0.fetch_add(1, Ordering::Relaxed);
+        let hangs = request.uri().host() == Some("three");
+        Box::pin(async move {
+            if hangs {
+                std::future::pending::<()>().await;
+            }
+            Err(TransportError::NotSent("connection refused".into()))
+        })
+    }
+}
+
 fn refused() -> Answer {
     Err(TransportError::NotSent("connection refused".into()))
 }
@@ -246,6 +266,22 @@ async fn a_write_without_effect_goes_to_the_next_node() {
         write(&script.client()).await.unwrap();
         assert_eq!(script.hosts(), ["one", "two"]);
     }
+}
+
+#[tokio::test]
+async fn a_request_ends_although_a_node_hangs_for_longer_than_others_pause() {
+    let asked = OneHangs::default();
+    let client = Client::over(
+        ["http://one:1", "http://two:2", "http://three:3"],
+        asked.clone(),
+    );
+    let client = (client.unwrap())
+        .with_patience(Duration::ZERO)
+        .with_attempt_timeout(Duration::from_millis(200));
+    let ended = tokio::time::timeout(Duration::from_secs(10), read(&client)).await;
+    let error = ended.expect("the request ends").unwrap_err().to_string();
+    assert!(error.contains("three:3: no answer within 200ms"), "{error}");
+    assert_eq!(asked.0.load(Ordering::Relaxed), 3);
 }
 
 #[tokio::test]

@@ -126,6 +126,39 @@ async fn slow_follower_is_named_while_clients_write() {
 }
 
 #[tokio::test]
+async fn commands_end_although_the_node_of_the_first_endpoint_hangs() {
+    let mut cluster = Cluster::start(3).await.unwrap();
+    (cluster.until_shown(&["status"], 0, &["healthy"])).await;
+    let hung = cluster.followers().await.unwrap()[0];
+    cluster.process(hung).signal(Signal::STOP);
+    let mut order = cluster.ids();
+    order.sort_by_key(|id| *id != hung);
+    let socket = |id| format!("unix:{}", cluster.data_dir(id).join("admin.sock").display());
+    let endpoints: Vec<_> = order.into_iter().map(socket).collect();
+    let silent = format!("node {hung} does not answer: ");
+    let unchecked = format!("node {hung} could not be checked");
+    for (line, code, words) in [
+        ("status", 1, silent.as_str()),
+        ("members list", 0, "no answer"),
+        ("top --once --interval 1s", 0, silent.as_str()),
+        ("check", 2, unchecked.as_str()),
+        ("capacity", 0, ""),
+    ] {
+        let mut command = Command::new("timeout");
+        command
+            .arg("90")
+            .arg(binaries::placementctl().unwrap())
+            .args(line.split(' '))
+            .env("PLACEMENTCTL_ENDPOINT", endpoints.join(","));
+        let (ended, text, errors) = texts(&command.output().unwrap());
+        let text = text + &errors;
+        assert_eq!(ended, code, "{line}: {text}");
+        assert!(text.contains(words), "{line}: {text}");
+    }
+    cluster.process(hung).signal(Signal::CONT);
+}
+
+#[tokio::test]
 async fn leadership_is_transferred_only_to_a_reachable_node() {
     let mut cluster = Cluster::start(3).await.unwrap();
     let dead = cluster.followers().await.unwrap()[0];

@@ -70,6 +70,8 @@ use tokio::time::sleep;
 const USAGE: u8 = 64;
 /// How long a command or request takes before the reason is examined.
 const EXAMINED_AFTER: Duration = Duration::from_millis(500);
+/// Time after which another endpoint is asked first.
+const ANSWER_LIMIT: Duration = Duration::from_secs(1);
 
 /// Inspect and operate a placementd cluster through the admin listener of any node.
 #[derive(Parser)]
@@ -341,9 +343,12 @@ async fn ask(command: Command) -> anyhow::Result<ExitCode> {
         certificate: command.cert.zip(command.key),
     };
     let timeout = command.timeout;
-    let endpoints = command.endpoint.iter().map(Endpoint::to_string);
+    let mut endpoints = command.endpoint;
+    if !matches!(command.action, Action::Compare(_)) {
+        postpone_silent(&mut endpoints, &trust, ANSWER_LIMIT.min(timeout)).await?;
+    }
     let has_noticed = AtomicBool::new(false);
-    let client = Client::trusting(endpoints, trust.clone())?
+    let client = Client::trusting(endpoints.iter().map(Endpoint::to_string), trust.clone())?
         .with_patience(timeout)
         .with_attempt_timeout(timeout)
         .with_notice(move |notice| {
@@ -363,6 +368,30 @@ async fn ask(command: Command) -> anyhow::Result<ExitCode> {
             mistake = no_admin_listener(&client) => Err(anyhow::Error::msg(mistake)),
         },
     }
+}
+
+/// Moves the endpoints before the first one that answers within `limit` to the end. A hung node
+/// accepts connections, so it would delay each request until the timeout.
+async fn postpone_silent(
+    endpoints: &mut [Endpoint],
+    trust: &Trust,
+    limit: Duration,
+) -> Result<(), Error> {
+    if endpoints.len() == 1 {
+        return Ok(());
+    }
+    let mut silent = 0;
+    for endpoint in endpoints.iter() {
+        let one = Client::trusting([endpoint.to_string()], trust.clone())?;
+        let one = one.with_attempt_timeout(limit);
+        if one.request_once(ApiRequest::get("/")).await.is_ok() {
+            break;
+        }
+        silent += 1;
+    }
+    // The order stays if no endpoint answers.
+    endpoints.rotate_left(silent);
+    Ok(())
 }
 
 async fn act(

@@ -2,11 +2,13 @@
 //! command builds on a bare Debian. A container per case would take minutes, so each machine is
 //! simulated by a folder for the PATH, a folder for the file system, and a fake `apt-get`.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
+use placement_tests::binaries;
 use tempfile::TempDir;
 
 /// Programs that exist on every machine on which the scripts run.
@@ -491,6 +493,9 @@ fn invalid_arguments_are_refused_before_anything_is_built() {
         ("install /usr", "does not know \"/usr\""),
         ("package --to", "--to needs a directory"),
         ("package --release", "does not know \"--release\""),
+        ("run-cluster --port 1", "does not know \"--port\""),
+        ("torture --hours 1", "does not know \"--hours\""),
+        ("simulate --seed 1", "does not know \"--seed 1\""),
         ("book --from a", "does not know \"--from a\""),
         ("book --to /usr", "/usr exists and is not a book"),
         (
@@ -512,13 +517,12 @@ fn invalid_arguments_are_refused_before_anything_is_built() {
 
 #[test]
 fn scripts_print_their_help_before_anything_is_built() {
-    // Programs of the workspace print the help of these scripts; `env` is sourced.
-    let others = ["env", "run-cluster", "simulate", "torture"];
     let mut printed = 0;
     for entry in fs::read_dir(repository().join("scripts")).unwrap() {
         let entry = entry.unwrap();
         let name = entry.file_name().into_string().unwrap();
-        if entry.file_type().unwrap().is_dir() || others.contains(&name.as_str()) {
+        // `env` is sourced.
+        if entry.file_type().unwrap().is_dir() || name == "env" {
             continue;
         }
         let machine = Machine::new().program("cargo", "exit 1");
@@ -529,6 +533,24 @@ fn scripts_print_their_help_before_anything_is_built() {
         printed += 1;
     }
     assert!(printed > 10, "only {printed} were found");
+}
+
+#[test]
+fn help_of_a_script_has_the_options_of_its_program() {
+    let options = |help: &str| -> BTreeSet<String> {
+        let lines = help.lines().map(str::trim_start);
+        let options = lines.filter(|line| line.starts_with("--"));
+        let names = options.filter_map(|line| line.split(['=', ' ']).next());
+        names.map(str::to_owned).collect()
+    };
+    for name in ["run-cluster", "torture"] {
+        let program = binaries::tool(name).unwrap();
+        let output = Command::new(program).arg("--help").output().unwrap();
+        let help = Machine::new().run_script(name, &["--help"]);
+        let of_program = options(Ran::from(output).succeeds());
+        assert!(of_program.len() > 4, "{of_program:?}");
+        assert_eq!(options(help.succeeds()), of_program);
+    }
 }
 
 #[test]

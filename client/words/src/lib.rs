@@ -92,10 +92,10 @@ impl Words {
         let has_detail = stage.detail.short.is_some() || stage.detail.elsewhere.is_some();
         let less = self.folded(hint);
         if is_less(hint.relaxation, stage) && !has_detail {
-            format!("no candidates; there are some {less}")
+            format!("no candidates; there are candidates {less}")
         } else {
             let unmet = self.unmet(answer, stage);
-            format!("no candidates: {unmet}; there are some {less}")
+            format!("no candidates: {unmet}; there are candidates {less}")
         }
     }
 

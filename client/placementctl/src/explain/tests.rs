@@ -42,7 +42,7 @@ fn answer() -> Value {
 #[test]
 fn an_explanation_begins_with_its_cause() {
     let expected = "\
-no candidates; there are some with VCPU:6 in place of 8 for group _1: 37 trees, such as cmp-3
+no candidates; there are candidates with VCPU:6 in place of 8 for group _1: 37 trees, such as cmp-3
 
 REMAINING  REMOVED  CONDITION                                      FOR EXAMPLE
      5012        -  all trees                                      -
@@ -102,7 +102,7 @@ fn the_first_applicable_cause_is_reported() {
                                        "trees": 5, "example": {"name": "cmp-9"}}]});
     assert_eq!(
         of(full),
-        "no candidates: 702 remaining trees have at most 6 VCPU free for group _1; 8 are requested; there are some \
+        "no candidates: 702 remaining trees have at most 6 VCPU free for group _1; 8 are requested; there are candidates \
          without aggregate 6f: 5 trees, such as cmp-9"
     );
     let some = json!({"verdict": "some", "with_candidates": 3, "undecided": 1});
@@ -164,7 +164,7 @@ fn a_trait_on_another_provider_is_named() {
     answer["relaxations"] = json!([without]);
     assert!(
         cause(&answer).ends_with(
-            "cmp-6 has it on cmp-6_gpu; there are some without trait GOLD for group _1: 60 trees, such as cmp-1"
+            "cmp-6 has it on cmp-6_gpu; there are candidates without trait GOLD for group _1: 60 trees, such as cmp-1"
         ),
         "a trait that a host has is not only reported as missing: {}",
         cause(&answer)
@@ -379,7 +379,7 @@ fn a_search_with_candidates_is_not_the_cause() {
     for line in [
         "\n2026-11-26T20:00:00Z  7 candidates from node 1, requested with microversion 1.36 by \
          user u of project p\n",
-        "\n  no candidates; there are some with VCPU:6",
+        "\n  no candidates; there are candidates with VCPU:6",
         "\n  resources=VCPU:8\n",
     ] {
         assert!(text.contains(line), "{line:?} is not in {text}");
@@ -390,7 +390,7 @@ fn a_search_with_candidates_is_not_the_cause() {
     now.kept.search.project_name = Some("service".into());
     let text = text_of(&[now], false);
     assert!(
-        text.starts_with("no candidates; there are some with VCPU:6"),
+        text.starts_with("no candidates; there are candidates with VCPU:6"),
         "{text}"
     );
     assert!(

@@ -50,7 +50,7 @@ const QUESTIONS: [Question; 25] = [
     Question {
         query: "resources=VCPU:20",
         reason: "unit",
-        answer: "no candidates; there are some with VCPU:16 in place of 20 (max_unit is 16): 1 tree, such as cmp-1",
+        answer: "no candidates; there are candidates with VCPU:16 in place of 20 (max_unit is 16): 1 tree, such as cmp-1",
         nearest: "cmp-1 does not allow VCPU:20 in one allocation (max_unit is 16)",
     },
     // The disk is smaller than min_unit.
@@ -64,14 +64,14 @@ const QUESTIONS: [Question; 25] = [
     Question {
         query: "resources=DISK_GB:15",
         reason: "unit",
-        answer: "no candidates; there are some with DISK_GB:10 in place of 15 (step_size is 10): 2 trees, such as cmp-1",
+        answer: "no candidates; there are candidates with DISK_GB:10 in place of 15 (step_size is 10): 2 trees, such as cmp-1",
         nearest: "",
     },
     // Hosts reserve most of their processors.
     Question {
         query: "resources=VCPU:4&member_of=<az-2>",
         reason: "room",
-        answer: "no candidates; there are some with VCPU:2 in place of 4: 2 trees, such as cmp-3",
+        answer: "no candidates; there are candidates with VCPU:2 in place of 4: 2 trees, such as cmp-3",
         nearest: "cmp-3 has 2 of 2 VCPU free (4 are requested; 6 of 8 reserved)",
     },
     // The allocation ratio is below 1.
@@ -86,7 +86,7 @@ const QUESTIONS: [Question; 25] = [
         query: "resources=VCPU:4&member_of=<az-full>",
         reason: "room",
         answer: "no candidates: 1 remaining tree has no VCPU free; 4 are requested; \
-                 there are some without aggregate <az-full>: 2 trees, such as cmp-1",
+                 there are candidates without aggregate <az-full>: 2 trees, such as cmp-1",
         nearest: "cmp-5 has 0 of 8 VCPU free (4 are requested)",
     },
     // A host is requested by name, and full.
@@ -129,14 +129,14 @@ const QUESTIONS: [Question; 25] = [
         query: "resources=PCPU:4&required=CUSTOM_A100",
         reason: "required",
         answer: "no candidates: no remaining tree has trait CUSTOM_A100 on a provider of PCPU; \
-                 numa-1 has it on numa-1_gpu0; there are some without trait CUSTOM_A100: 1 tree, such as numa-1",
+                 numa-1 has it on numa-1_gpu0; there are candidates without trait CUSTOM_A100: 1 tree, such as numa-1",
         nearest: "numa-1 lacks trait CUSTOM_A100 on a suitable provider (numa-1_gpu0 has it)",
     },
     // The host is disabled.
     Question {
         query: "resources=VCPU:4&required=!COMPUTE_STATUS_DISABLED&member_of=<az-disabled>",
         reason: "forbidden",
-        answer: "no candidates; there are some with trait COMPUTE_STATUS_DISABLED allowed: 1 tree, such as cmp-6",
+        answer: "no candidates; there are candidates with trait COMPUTE_STATUS_DISABLED allowed: 1 tree, such as cmp-6",
         nearest: "cmp-6 has the forbidden trait COMPUTE_STATUS_DISABLED",
     },
     // A host aggregate of Nova is not synchronized to Placement.
@@ -165,7 +165,7 @@ const QUESTIONS: [Question; 25] = [
     Question {
         query: "resources=PCPU:12,MEMORY_MB:1024",
         reason: "room",
-        answer: "no candidates; there are some with PCPU:8 in place of 12: 1 tree, such as numa-1",
+        answer: "no candidates; there are candidates with PCPU:8 in place of 12: 1 tree, such as numa-1",
         nearest: "numa-1 has 8 of 8 PCPU free (12 are requested)",
     },
     // Three devices near one NUMA node, each of which has two.
@@ -173,21 +173,21 @@ const QUESTIONS: [Question; 25] = [
         query: "resources1=CUSTOM_GPU:1&resources2=CUSTOM_GPU:1&resources3=CUSTOM_GPU:1&required_numa=HW_NUMA_ROOT\
                 &same_subtree=1,2,3,_numa&group_policy=isolate",
         reason: "together",
-        answer: "no candidates; there are some without same_subtree=1,2,3,_numa: 1 tree, such as numa-1",
+        answer: "no candidates; there are candidates without same_subtree=1,2,3,_numa: 1 tree, such as numa-1",
         nearest: "numa-1 cannot serve all groups at once",
     },
     // Two groups that must not share a provider.
     Question {
         query: "resources1=VCPU:2&resources2=VCPU:2&group_policy=isolate",
         reason: "together",
-        answer: "no candidates; there are some without group_policy=isolate: 2 trees, such as cmp-1",
+        answer: "no candidates; there are candidates without group_policy=isolate: 2 trees, such as cmp-1",
         nearest: "",
     },
     // Shared storage is too small.
     Question {
         query: "resources=VCPU:4,DISK_GB:2000",
         reason: "room",
-        answer: "no candidates; there are some with DISK_GB:1000 in place of 2000: 1 tree, such as cmp-1",
+        answer: "no candidates; there are candidates with DISK_GB:1000 in place of 2000: 1 tree, such as cmp-1",
         nearest: "cmp-1 has 1000 of 1000 DISK_GB free (2000 are requested)",
     },
     // The host is not in the aggregate of the shared storage.
@@ -201,7 +201,7 @@ const QUESTIONS: [Question; 25] = [
     Question {
         query: "resources=PCPU:4&root_required=HW_CPU_X86_AVX2",
         reason: "root_required",
-        answer: "no candidates; there are some without trait HW_CPU_X86_AVX2 on the root: 1 tree, such as numa-1",
+        answer: "no candidates; there are candidates without trait HW_CPU_X86_AVX2 on the root: 1 tree, such as numa-1",
         nearest: "",
     },
     // The only suitable host is in an excluded aggregate.
@@ -209,7 +209,7 @@ const QUESTIONS: [Question; 25] = [
         query: "resources=PCPU:4&member_of=!<az-1>",
         reason: "inventory",
         answer: "no candidates: no remaining tree has PCPU; \
-                 there are some with aggregate <az-1> allowed: 1 tree, such as numa-1",
+                 there are candidates with aggregate <az-1> allowed: 1 tree, such as numa-1",
         nearest: "",
     },
     // No host has both classes.

@@ -202,8 +202,16 @@ async fn write(client: Client, host: Uuid, stop: Arc<AtomicBool>) -> BTreeSet<Uu
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn voter_without_its_disk_is_replaced_and_no_write_is_lost() {
     let mut cluster = Cluster::start(3).await.unwrap();
+    cluster.options_mut().flags = ["--node-name", "db"].map(str::to_owned).into();
+    cluster.stop_node(2).await.unwrap();
+    cluster.start_node(2).unwrap();
+    cluster.options_mut().flags.clear();
+    wait_for(&cluster, "the name of a node", |members| {
+        members.iter().any(|one| one.name == "db")
+    })
+    .await;
     let refused = ["node 2 is reachable"];
-    (cluster.until_shown(&["replace", "node-2"], 1, &refused)).await;
+    (cluster.until_shown(&["replace", "db"], 1, &refused)).await;
 
     let stop = Arc::new(AtomicBool::new(false));
     let client = cluster.client_in_order([1, 3]);
@@ -211,9 +219,9 @@ async fn voter_without_its_disk_is_replaced_and_no_write_is_lost() {
     let writing = tokio::spawn(write(client, host, stop.clone()));
     cluster.kill_9(2);
     fs::remove_dir_all(cluster.data_dir(2)).unwrap();
-    let first = cluster.ctl_in_time(&["replace", "node-2"]).await;
+    let first = cluster.ctl_in_time(&["replace", "db"]).await;
     assert!(first.starts_with("4-"), "{first}");
-    let token = cluster.ctl_in_time(&["replace", "node-2"]).await;
+    let token = cluster.ctl_in_time(&["replace", "db"]).await;
     // The replacement uses one token; the unused one becomes invalid.
     let tokens = cluster.ctl(&["join-token", "list"]);
     let open: Vec<_> = tokens
@@ -241,7 +249,7 @@ async fn voter_without_its_disk_is_replaced_and_no_write_is_lost() {
     wait_for(&cluster, "the replacement of the old node", |members| {
         let named = members.iter().map(|one| (one.id, one.name.as_str()));
         let all_vote = members.iter().all(|one| one.role == MemberRole::Voter);
-        named.eq([(1, "node-1"), (3, "node-3"), (5, "node-2")]) && all_vote
+        named.eq([(1, "node-1"), (3, "node-3"), (5, "db")]) && all_vote
     })
     .await;
     cluster.wait_ready(2).await.unwrap();

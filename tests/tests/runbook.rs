@@ -377,6 +377,9 @@ async fn replaced(cluster: &mut Cluster) {
     join(cluster, &token).await;
     dead.step_in_time(cluster).await;
     dead.end();
+    // Node 1 had its default name, which has its number.
+    let names = cluster.ctl(&["members", "list", "--columns", "node,name"]);
+    assert!(names.contains("4  node-4"), "{names}");
 
     let mut damaged = Chapter::open("A data directory is damaged")
         .with("DAMAGED", 2)

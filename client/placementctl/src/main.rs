@@ -169,10 +169,11 @@ enum Action {
     JoinToken(JoinTokenAction),
     /// Replace a member by a new node, after the loss of its disk.
     ///
-    /// The new node gets the name of the old node and a new number. The command creates a join
-    /// token and prints the steps for the new machine. A token that an earlier call created for the
-    /// same node becomes invalid. Once the new node has caught up, it takes over the role of the
-    /// old node (voter or learner), and the old node is removed.
+    /// The new node gets a new number, and the name of the old node unless that is its default name
+    /// `node-NUMBER`. The command creates a join token and prints the steps for the new machine. A
+    /// token that an earlier call created for the same node becomes invalid. Once the new node has
+    /// caught up, it takes over the role of the old node (voter or learner), and the old node is
+    /// removed.
     Replace(ReplaceNode),
     /// Manage partitions: independent clouds in one cluster.
     ///

@@ -180,7 +180,8 @@ impl Membership<'_> {
                 let known = members.get(&old);
                 Some(Replaced {
                     node: old,
-                    name: known.map_or(String::new(), |known| known.name_of(old).to_string()),
+                    // A default name has the number of the node, so it is not inherited.
+                    name: known.map_or(String::new(), |known| known.name.to_string()),
                     votes: self.now().1.contains(&old),
                     stays: false,
                     though_reachable,

@@ -127,10 +127,25 @@ fn shell(line: &str) -> Result<String, String> {
 async fn report_shows_how_to_survive_the_loss_of_the_leader() {
     let tool = Tool::new();
     let (announced, report) = tool.detach_with_report(&[]);
-    let placementctl = binaries::placementctl().unwrap();
-    let status = line(&report, &format!("{} --endpoint ", placementctl.display()));
-    let members = until_ok("a healthy cluster", async || shell(status)).await;
+    let exports: Vec<_> = (report.lines().map(str::trim))
+        .filter(|line| line.starts_with("export "))
+        .collect();
+    let pasted = |command: &str| {
+        let command = line(&report, &format!("placementctl {command}"));
+        shell(&format!("{}\n{command}", exports.join("\n")))
+    };
+    let members = until_ok("a healthy cluster", async || pasted("status")).await;
     assert!(members.contains("leader"), "{members}");
+    for (command, words) in [
+        ("capacity", "VCPU"),
+        ("providers list", "compute-4"),
+        ("candidates", "compute-1"),
+        ("explain", "no candidates"),
+    ] {
+        let answer = pasted(command).unwrap();
+        assert!(answer.contains(words), "{command}: {answer}");
+    }
+    assert!(!report.contains('{'), "{report}");
 
     let kill = line(&report, "kill -9 ");
     let nodes = announced["nodes"].as_array().unwrap();

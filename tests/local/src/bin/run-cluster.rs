@@ -133,7 +133,7 @@ async fn run(command: Command) -> anyhow::Result<()> {
     }
     print!("{report}");
     println!(
-        "\nCtrl-C stops the cluster; its data stay in {}.",
+        "\nCtrl-C stops the cluster; its data stay in {}. To start over, use --clean.",
         directory.display()
     );
     watch(&mut nodes, &mut interrupt).await;
@@ -261,8 +261,16 @@ async fn prepare(command: &Command, nodes: &mut [NodeProcess]) -> anyhow::Result
     if !command.no_sample {
         let client = Client::new(&endpoints)?;
         load_sample(&client).await?;
-        try_sample(&client, &endpoints[0], &mut report).await?;
+        let found = client.call(sample::query().request()).await?;
+        let claim = sample::claim(&client, &found.json()?).await?;
+        writeln!(
+            report,
+            "\nThe sample cloud is loaded. Consumer {} has allocations on {} of its providers.",
+            sample::CONSUMER,
+            claim.allocations.len()
+        )?;
     }
+    write_commands(nodes, !command.no_sample, &mut report)?;
     writeln!(
         report,
         "\nOpenStack's own client (pip install python-openstackclient osc-placement) talks to it with\n  \
@@ -270,29 +278,56 @@ async fn prepare(command: &Command, nodes: &mut [NodeProcess]) -> anyhow::Result
          --os-placement-api-version 1.39 resource provider list",
         endpoints[0]
     )?;
-    tell_operator(nodes, !command.no_sample, &mut report).await?;
+    write_loss(nodes, !command.no_sample, &mut report).await?;
     Ok(report)
 }
 
-/// Prints where the binaries are, who leads, and how to see that the cluster survives its leader.
-async fn tell_operator(
+/// Prints commands to try, which can be pasted into a shell.
+fn write_commands(nodes: &[NodeProcess], sample: bool, report: &mut String) -> anyhow::Result<()> {
+    let admins: Vec<_> = nodes.iter().map(|node| node.place().admin()).collect();
+    let placementctl = binaries::placementctl()?;
+    let folder = placementctl.parent().unwrap_or(Path::new("."));
+    writeln!(
+        report,
+        "\nTry in another terminal:\n  export PATH={}:$PATH\n  export PLACEMENTCTL_ENDPOINT={}",
+        shell_word(&folder.to_string_lossy()),
+        admins.join(",")
+    )?;
+    let content: &[(&str, &str)] = if sample {
+        &[
+            ("capacity", "what the cloud has, and what is used"),
+            ("providers list --roots", "the hosts"),
+            (
+                "candidates VCPU:4 MEMORY_MB:8192",
+                "where a server would fit",
+            ),
+            ("explain VCPU:100", "why there is no room"),
+        ]
+    } else {
+        &[]
+    };
+    let cluster = [
+        ("status", "members, leader and lag"),
+        ("top", "the same and the load, continuously"),
+        ("web", "the same in a browser"),
+    ];
+    for (command, purpose) in cluster[..1].iter().chain(content).chain(&cluster[1..]) {
+        writeln!(report, "  placementctl {command:32}  # {purpose}")?;
+    }
+    writeln!(
+        report,
+        "docs/tutorial.md explains these commands step by step."
+    )?;
+    Ok(())
+}
+
+/// Prints who leads, and how to see that the cluster survives its leader.
+async fn write_loss(
     nodes: &[NodeProcess],
     sample: bool,
     report: &mut String,
 ) -> anyhow::Result<()> {
-    let admins: Vec<_> = nodes.iter().map(|node| node.place().admin()).collect();
-    let placementctl = binaries::placementctl()?;
-    let status = format!(
-        "{} --endpoint {} status",
-        shell_word(&placementctl.to_string_lossy()),
-        admins.join(",")
-    );
-    writeln!(
-        report,
-        "\nThe binaries are\n  {}\n  {}\nTo show members, leader and lag:\n  {status}",
-        binaries::placementd()?.display(),
-        placementctl.display(),
-    )?;
+    let admins = nodes.iter().map(|node| node.place().admin());
     let leader = Admin::new(Client::new(admins)?).status().await?.leader;
     let leads = |node: &&NodeProcess| Some(node.place().id) == leader;
     let survivor = nodes.iter().find(|node| !leads(node));
@@ -306,13 +341,13 @@ async fn tell_operator(
     } else {
         "resource_providers".to_owned()
     };
+    let id = leader.place().id;
     writeln!(
         report,
-        "\nNode {} leads. Kill it in another terminal: the other nodes continue, with everything that was written:\n  \
+        "\nNode {id} leads. Kill it: the other nodes continue, with everything that was written:\n  \
          kill -9 {}\n  \
          curl -i -H 'X-Auth-Token: admin' -H 'OpenStack-API-Version: placement 1.39' {}/{question}\n  \
-         {status}\nTo restart it, stop scripts/run-cluster and start it again.",
-        leader.place().id,
+         placementctl status\nTo start node {id} again, stop scripts/run-cluster and start it again.",
         leader.pid(),
         survivor.place().api_url(),
     )?;
@@ -376,26 +411,6 @@ async fn load_sample(client: &Client) -> anyhow::Result<()> {
     sample::load(client, |name| eprintln!("    {name}"))
         .await
         .context("cannot load the sample cloud")
-}
-
-async fn try_sample(client: &Client, endpoint: &str, report: &mut String) -> anyhow::Result<()> {
-    let query = sample::query();
-    let answer = client.call(query.request()).await?;
-    let shown: serde_json::Value = answer.json()?;
-    writeln!(
-        report,
-        "\nCandidates for 4 VCPU, 8 GiB and 40 GB of shared storage:\n  GET {endpoint}{}\n{}",
-        query.path(),
-        serde_json::to_string_pretty(&shown)?
-    )?;
-    let claim = sample::claim(client, &answer.json()?).await?;
-    writeln!(
-        report,
-        "\nThe first candidate was claimed:\n  PUT {endpoint}/allocations/{}\n{}",
-        sample::CONSUMER,
-        serde_json::to_string_pretty(&claim)?
-    )?;
-    Ok(())
 }
 
 /// Runs until a signal. Reports a node that ends by itself; the other nodes continue.

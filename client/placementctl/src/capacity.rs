@@ -26,7 +26,7 @@ pub(crate) async fn show(content: &Content, args: CapacityArgs) -> anyhow::Resul
     );
     let answer = content.ask(request).await;
     let answer: CapacityReport<'_> = content.checked_class(answer, args.class.as_deref()).await?;
-    let none = match content.source.as_of {
+    let none = match content.as_of {
         Some(_) => "there were no inventories at that moment; the cluster may not have existed yet",
         None => "no inventories found",
     };

@@ -55,18 +55,26 @@ pub(crate) struct Source {
     /// Node to ask, by number or name. Default: the first node that answers.
     #[arg(id = "source", long = "node", global = true, value_name = "NODE")]
     pub(crate) node: Option<Named>,
+    #[command(flatten)]
+    pub(crate) output: Output,
+}
+
+/// The option of commands that can read an earlier state.
+#[derive(Default, Args)]
+#[command(next_help_heading = "Source")]
+pub(crate) struct Moment {
     /// Read the state at an earlier time: a `Placement-Index` of a response or a change, a time
     /// such as 2026-11-27T06:00:00Z, or an age such as 90s, 15m, 12h or 7d.
     #[arg(long, global = true, value_name = "MOMENT", value_parser = earlier)]
     pub(crate) as_of: Option<String>,
-    #[command(flatten)]
-    pub(crate) output: Output,
 }
 
 /// The content of one partition, read from one node or from the first node that answers.
 pub(crate) struct Content {
     pub(crate) admin: Admin,
     pub(crate) source: Source,
+    /// The earlier state to read; `None`: the present one.
+    pub(crate) as_of: Option<String>,
     pub(crate) timeout: Duration,
     api: Client,
     has_warned: Cell<bool>,
@@ -76,6 +84,7 @@ impl Content {
     pub(crate) async fn open(
         admin: Admin,
         source: Source,
+        moment: Moment,
         timeout: Duration,
     ) -> anyhow::Result<Self> {
         let asked = match &source.node {
@@ -89,6 +98,7 @@ impl Content {
         Ok(Self {
             admin,
             source,
+            as_of: moment.as_of,
             timeout,
             api,
             has_warned: Cell::new(false),
@@ -139,7 +149,7 @@ impl Content {
     }
 
     fn at_moment(&self, request: ApiRequest) -> ApiRequest {
-        match &self.source.as_of {
+        match &self.as_of {
             Some(moment) => request.header("placement-as-of", moment),
             None => request,
         }
@@ -309,7 +319,7 @@ impl Content {
         found.sort_by_key(|one| one.parent_provider_uuid.is_some());
         let names = found.iter().map(|one| &*one.name);
         let (count, names) = (found.len(), first_names(names));
-        match (count, &self.source.as_of) {
+        match (count, &self.as_of) {
             (0, None) => bail!("no provider has {given:?} as UUID or as the beginning of its name"),
             (0, Some(_)) => bail!(
                 "at that moment no provider had {given:?} as UUID or as the beginning of its name"

@@ -282,7 +282,7 @@ fn finished(mut command: Command, path: &str, flags: &str) -> Command {
         .filter_map(|flag| Some(format!("--{}", flag.get_long()?)))
         .collect();
     let names = names.join(", ");
-    let names = format!("Global flags (`placementctl help flags`): {names}");
+    let names = format!("Common flags (`placementctl help flags`): {names}");
     let paragraph = match path {
         "" => format!("{names}\n\n`placementctl help COMMAND` describes a command."),
         "flags" => flags.to_owned(),
@@ -394,7 +394,7 @@ mod tests {
         let help = help_of(&["providers", "list"]);
         let own = help.find("--roots").unwrap();
         let global = help
-            .find("Global flags (`placementctl help flags`): ")
+            .find("Common flags (`placementctl help flags`): ")
             .unwrap();
         assert!(own < global, "{help}");
         assert!(

@@ -623,6 +623,7 @@ mod tests {
             "capacity --as-of tomorrow",
             "join-token create --ttl 1w",
             "drain node-1 --as-of 7.12",
+            "history --as-of 7.12",
             "api PATCH /traits",
             "tls issue node 2 --host https://10.0.0.2",
             "tls issue node 2 --host 10.0.0.2:8778",

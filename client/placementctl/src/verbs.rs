@@ -6,7 +6,7 @@ use std::time::Duration;
 use clap::{Args, Subcommand};
 use placement_client::Admin;
 
-use crate::content::{Content, Source};
+use crate::content::{Content, Moment, Source};
 use crate::render::print;
 use crate::{
     api, candidates, capacity, changes, consumers, events, explain, providers, searches, usages,
@@ -16,6 +16,17 @@ use crate::{
 /// Arguments of a subcommand, and the options that select what it reads.
 #[derive(Args)]
 pub(crate) struct VerbArgs<T: Args> {
+    #[command(flatten)]
+    what: T,
+    #[command(flatten)]
+    moment: Moment,
+    #[command(flatten)]
+    source: Source,
+}
+
+/// The same for a subcommand that reads changes or searches, not a state.
+#[derive(Args)]
+pub(crate) struct LogArgs<T: Args> {
     #[command(flatten)]
     what: T,
     #[command(flatten)]
@@ -49,7 +60,7 @@ pub(crate) enum Verb {
     /// List recent searches for candidates, newest first.
     ///
     /// The searches are those of all nodes.
-    Searches(VerbArgs<searches::SearchesArgs>),
+    Searches(LogArgs<searches::SearchesArgs>),
     /// Print changes as they happen.
     ///
     /// After a connection failure, the command resumes at another node.
@@ -58,16 +69,16 @@ pub(crate) enum Verb {
                       which contains a token for --after. A `reset` line means that earlier changes are no longer \
                       available; a snapshot of the content follows."
     )]
-    Watch(VerbArgs<watch::WatchArgs>),
+    Watch(LogArgs<watch::WatchArgs>),
     /// List past changes, newest first.
     ///
     /// The list goes as far back as the nodes retain changes.
-    History(VerbArgs<changes::HistoryArgs>),
+    History(LogArgs<changes::HistoryArgs>),
     /// Print the whole content of a partition as JSON lines.
     ///
     /// The content is that of one point in time. The last line contains the token for `watch
     /// --after`.
-    Bulk(VerbArgs<changes::Filters>),
+    Bulk(LogArgs<changes::Filters>),
     /// Print changes as SQL for a database of openstack-placement.
     ///
     /// The statements keep a database of version 16.0.0 up to date, after `placementd export` has
@@ -78,7 +89,7 @@ pub(crate) enum Verb {
                       this token to --after: each change is applied exactly once. The command fails if the changes after the token are \
                       no longer available."
     )]
-    Events(VerbArgs<events::EventsArgs>),
+    Events(LogArgs<events::EventsArgs>),
     /// Show how the cluster would answer after some changes.
     ///
     /// The changes are not applied.
@@ -90,32 +101,44 @@ pub(crate) enum Verb {
 }
 
 pub(crate) async fn run(admin: Admin, verb: Verb, timeout: Duration) -> anyhow::Result<ExitCode> {
-    let open = |source| Content::open(admin, source, timeout);
+    let open = |source, moment| Content::open(admin, source, moment, timeout);
     let text = match verb {
-        Verb::Providers(args) => providers::run(&open(args.source).await?, args.what).await,
-        Verb::Consumers(args) => {
-            return consumers::run(&open(args.source).await?, args.what).await;
+        Verb::Providers(args) => {
+            providers::run(&open(args.source, args.moment).await?, args.what).await
         }
-        Verb::Capacity(args) => capacity::show(&open(args.source).await?, args.what).await,
-        Verb::Usages(args) => usages::show(&open(args.source).await?, args.what).await,
-        Verb::Candidates(args) => candidates::show(&open(args.source).await?, args.what).await,
-        Verb::Explain(args) => explain::run(&open(args.source).await?, args.what).await,
-        Verb::Searches(args) => searches::show(&open(args.source).await?, args.what).await,
+        Verb::Consumers(args) => {
+            return consumers::run(&open(args.source, args.moment).await?, args.what).await;
+        }
+        Verb::Capacity(args) => {
+            capacity::show(&open(args.source, args.moment).await?, args.what).await
+        }
+        Verb::Usages(args) => usages::show(&open(args.source, args.moment).await?, args.what).await,
+        Verb::Candidates(args) => {
+            candidates::show(&open(args.source, args.moment).await?, args.what).await
+        }
+        Verb::Explain(args) => {
+            explain::run(&open(args.source, args.moment).await?, args.what).await
+        }
+        Verb::Searches(args) => {
+            searches::show(&open(args.source, Moment::default()).await?, args.what).await
+        }
         Verb::Watch(args) => {
-            watch::watch(&open(args.source).await?, args.what).await?;
+            watch::watch(&open(args.source, Moment::default()).await?, args.what).await?;
             return Ok(ExitCode::SUCCESS);
         }
         Verb::Bulk(args) => {
-            watch::bulk(&open(args.source).await?, args.what).await?;
+            watch::bulk(&open(args.source, Moment::default()).await?, args.what).await?;
             return Ok(ExitCode::SUCCESS);
         }
         Verb::Events(args) => {
-            events::run(&open(args.source).await?, args.what).await?;
+            events::run(&open(args.source, Moment::default()).await?, args.what).await?;
             return Ok(ExitCode::SUCCESS);
         }
-        Verb::History(args) => changes::show(&open(args.source).await?, args.what).await,
-        Verb::WhatIf(args) => what_if::ask(&open(args.source).await?, args.what).await,
-        Verb::Api(args) => api::send(&open(args.source).await?, args.what).await,
+        Verb::History(args) => {
+            changes::show(&open(args.source, Moment::default()).await?, args.what).await
+        }
+        Verb::WhatIf(args) => what_if::ask(&open(args.source, args.moment).await?, args.what).await,
+        Verb::Api(args) => api::send(&open(args.source, args.moment).await?, args.what).await,
     };
     print(&text?)?;
     Ok(ExitCode::SUCCESS)

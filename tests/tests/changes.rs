@@ -109,6 +109,10 @@ async fn changes_are_watched_listed_and_read_back() {
     let rows = history(&["-o", "csv", "--columns", "key,change"]);
     assert_eq!(rows.lines().count(), 3, "{rows}");
     assert!(history(&[]).ends_with("are no longer available\n"));
+    // The standard traits of a new cluster do not fill the terminal.
+    let cut = ["only the newest 50 changes are shown; use --limit"];
+    let all = cluster.until_shown(&["history"], 0, &cut).await;
+    assert_eq!(all.lines().count(), 52, "{all}");
 
     let held = |as_of: &str| cluster.ctl(&["consumers", "list", "-o", "name", "--as-of", as_of]);
     assert_eq!(held(&before), "");

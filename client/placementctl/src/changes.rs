@@ -14,8 +14,8 @@ use crate::content::{Content, EXTENSIONS, filtered, one_unit};
 use crate::names::Names;
 use crate::render::{Rows, cell, cut, pairs, word};
 
-/// Number of entries to show without `--limit`.
-const LIMIT_USUAL: usize = 100;
+/// Number of entries to read, and of rows of a table, without `--limit`.
+const LIMIT_USUAL: usize = 50;
 /// Largest page of the API, in entries.
 const PAGE_MAX: usize = 1000;
 
@@ -97,9 +97,6 @@ pub(crate) async fn show(content: &Content, args: HistoryArgs) -> anyhow::Result
             break answer.oldest;
         }
     };
-    if before.is_some() {
-        cut(&format!("the newest {} entries", entries.len()));
-    }
     let none = if entries.is_empty() && output.is_table() {
         nothing(content, class, project).await?
     } else {
@@ -109,18 +106,27 @@ pub(crate) async fn show(content: &Content, args: HistoryArgs) -> anyhow::Result
     if output.is_table() {
         names.add(content, entries.iter().rev()).await;
     }
-    let rows = listed(&entries, names).if_none(none);
+    let mut changes: Vec<_> = entries.iter().flat_map(changes).collect();
+    // The standard classes and traits of a new cluster are hundreds of changes in one entry.
+    let is_long = output.is_table() && output.limit.is_none() && changes.len() > LIMIT_USUAL;
+    if is_long {
+        cut(&format!("the newest {LIMIT_USUAL} changes"));
+        changes.truncate(LIMIT_USUAL);
+    } else if before.is_some() {
+        cut(&format!("the newest {} entries", entries.len()));
+    }
+    let rows = listed(changes, names).if_none(none);
     let answer = History {
         history: entries,
         oldest,
         next: before.map(Cow::from),
     };
-    output.report(&cell(&answer), Some(rows), |table| match answer.next {
-        None => {
-            let oldest = word(&answer.oldest);
-            format!("{table}changes up to {oldest} are no longer available\n")
+    output.report(&cell(&answer), Some(rows), |table| {
+        if is_long || answer.next.is_some() {
+            return table;
         }
-        Some(_) => table,
+        let oldest = word(&answer.oldest);
+        format!("{table}changes up to {oldest} are no longer available\n")
     })
 }
 
@@ -163,8 +169,8 @@ pub(crate) struct Listed {
 }
 
 /// A row for each change.
-fn listed(entries: &[AnyEntry], names: Names) -> Rows<Listed> {
-    Rows::new(entries.iter().flat_map(changes).collect())
+fn listed(changes: Vec<Listed>, names: Names) -> Rows<Listed> {
+    Rows::new(changes)
         .column("at", |row| row.at.clone())
         .column("index", |row| row.index.clone())
         .column("verb", |row| spoken(&row.verb))
@@ -245,7 +251,7 @@ mod tests {
              "after": {"resources": {"PCPU": 1, "VCPU": 4}}},
             {"kind": "trait", "key": {"trait": "A"}, "before": null, "after": {"name": "A"}}]});
         let entry = AnyEntry::deserialize(entry).unwrap();
-        let printed = Format::Csv.printed(listed(&[entry], Names::default()));
+        let printed = Format::Csv.printed(listed(changes(&entry).collect(), Names::default()));
         let lines: Vec<_> = printed.lines().skip(1).collect();
         let from = "2026-11-27T06:00:00Z,7.12,put inventory";
         assert_eq!(

@@ -196,8 +196,8 @@ impl Config {
     /// The setting that is invalid, and valid values.
     pub fn validate(&self) -> Result<(), Invalid> {
         if self.node_id == 0 {
-            let message = "is required unless data_dir belongs to a node or cluster.join is set: a \
-                number, 1 or more, that no other node of the cluster has or has had";
+            let message = "a node needs a number, 1 or more, that no other node of its cluster has \
+                or has had, such as --node-id 1; `placementd config sample` prints all settings";
             return Err(Invalid::new("node_id", message));
         }
         if self.data_dir.as_os_str().is_empty() {
@@ -335,6 +335,14 @@ mod tests {
             ..Config::default()
         };
         config.validate().err().map(|error| error.to_string())
+    }
+
+    #[test]
+    fn a_node_without_a_number_names_the_next_step() {
+        let missing = Config::default().validate().unwrap_err().to_string();
+        for words in ["`node_id`: ", "--node-id 1", "`placementd config sample`"] {
+            assert!(missing.contains(words), "{missing}");
+        }
     }
 
     #[test]

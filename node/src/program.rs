@@ -23,7 +23,7 @@ use placement_base::permissions::{self, check_data_dir};
 /// other serves heartbeats.
 const NODE_THREADS: usize = 2;
 
-/// One node of a replicated OpenStack Placement service.
+/// One node of a replicated OpenStack Placement service. Without a command, it runs the node.
 #[derive(Parser)]
 #[command(
     name = "placementd",

@@ -96,7 +96,9 @@ fn argument(setting: &Setting) -> Arg {
         Kind::Flag => "true|false",
         Kind::List => "A,B,…",
     };
-    let default = setting.default.as_deref().unwrap_or("unset");
+    // Number 0 is no valid number of a node.
+    let default = setting.default.as_deref();
+    let default = default.filter(|_| flag != "node-id").unwrap_or("unset");
     let words: Vec<&str> = setting.doc.split_whitespace().collect();
     let help = format!(
         "{}\n[default: {default}] [file: {}] [env: {}]",

@@ -174,6 +174,9 @@ const WORDS: Words = Words(text);
 pub(crate) fn explained(answer: &Explained<'_>, is_wide: bool) -> String {
     let (answer, position) = (&answer.explanation, &answer.position);
     let mut text = WORDS.cause(answer) + "\n";
+    if answer.trees == 0 {
+        return text;
+    }
     // The first absent name is in the first line.
     let names = WORDS.absent_names(answer).skip(1).map(|name| name + "\n");
     let title = WORDS.nearest_title(answer) + ":\n";

@@ -100,6 +100,6 @@ mod tests {
         let begin =
             "200  PUT /a\n409  DELETE /b  It is in use.\n\nat least 12 fit\n\nCLASS  PROVIDERS";
         assert!(text.starts_with(begin), "{text}");
-        assert!(text.contains("\n1 of 1 tree with candidates\n"), "{text}");
+        assert!(text.contains("\ncandidates on 1 of 1 tree\n"), "{text}");
     }
 }

@@ -85,6 +85,8 @@ fn the_first_applicable_cause_is_reported() {
         of(unknown),
         "no candidates: there is no resource class CUSTOM_GUP; similar: CUSTOM_GPU"
     );
+    let empty = json!({"trees": 0, "unused": [{"class": "VCPU"}]});
+    assert_eq!(of(empty), "no candidates: there are no providers");
     let unused = json!({"unused": [{"aggregate": "6f"}]});
     assert_eq!(
         of(unused),
@@ -108,7 +110,7 @@ fn the_first_applicable_cause_is_reported() {
     let some = json!({"verdict": "some", "with_candidates": 3, "undecided": 1});
     assert_eq!(
         of(some),
-        "3 of 5012 trees with candidates (1 tree not searched to the end)"
+        "candidates on 3 of 5012 trees (1 tree not searched to the end)"
     );
     let undecided = json!({"verdict": "undecided", "undecided": 9});
     assert_eq!(

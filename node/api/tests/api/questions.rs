@@ -223,7 +223,7 @@ const QUESTIONS: [Question; 25] = [
     Question {
         query: "resources=VCPU:4",
         reason: "",
-        answer: "2 of 8 trees with candidates",
+        answer: "candidates on 2 of 8 trees",
         nearest: "",
     },
 ];

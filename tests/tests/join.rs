@@ -199,6 +199,20 @@ async fn write(client: Client, host: Uuid, stop: Arc<AtomicBool>) -> BTreeSet<Uu
     acknowledged
 }
 
+#[tokio::test]
+async fn member_without_its_data_names_the_next_step_once() {
+    let mut cluster = Cluster::start(3).await.unwrap();
+    cluster.kill_9(2);
+    fs::remove_dir_all(cluster.data_dir(2)).unwrap();
+    cluster.start_node(2).unwrap();
+    let lost = "has no data, although it is a member";
+    let replace = "`placementctl replace 2`";
+    let degraded = ["node 2 is not ready: ", lost, replace];
+    (cluster.until_shown(&["status"], 1, &degraded)).await;
+    let log = cluster.log(2, 1000);
+    assert_eq!(log.matches("data-lost").count(), 1, "{log}");
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn voter_without_its_disk_is_replaced_and_no_write_is_lost() {
     let mut cluster = Cluster::start(3).await.unwrap();

@@ -349,8 +349,11 @@ fn problem(member: &Member, status: Option<&NodeStatus>, survey: &Survey) -> Opt
     if !status.ready {
         let reason = status.not_ready.as_deref().unwrap_or_default();
         let link = match &member.unreachable {
-            Some(reason) => format!("; another node does not reach it: {reason}"),
-            None => String::new(),
+            // A node without data has the same reason.
+            Some(reason) if status.role != NodeRole::Waiting => {
+                format!("; another node does not reach it: {reason}")
+            }
+            _ => String::new(),
         };
         return Some(format!("is not ready: {reason}{link}"));
     }

@@ -215,6 +215,11 @@ catalog! {
     WAITING_FOR_CLUSTER = INFO "waiting-for-cluster";
     /// The node tries to form the cluster of `initial_members`; `reason` says what is missing.
     CLUSTER_NOT_FORMED = INFO "cluster-not-formed";
+    /// Another node calls this node as a member of its cluster, but this node has no data.
+    ///
+    /// Mount the data directory and start the node again, or replace the node:
+    /// [A node is dead](runbook.md#a-node-is-dead).
+    DATA_LOST = ERROR "data-lost";
     /// The node must not form a cluster; `reason` says why.
     ///
     /// See [how a cluster is formed](operate/form.md#form-a-cluster).

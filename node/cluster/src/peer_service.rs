@@ -234,7 +234,11 @@ impl PeerService {
             (Some(_), Some(theirs)) => {
                 format!("node {me} belongs to another cluster than node {from}, whose is {theirs}")
             }
-            (None, _) => format!("node {me} does not belong to a cluster yet"),
+            (None, Some(_)) => {
+                self.bootstrap.note_lost_data();
+                format!("node {me} has no data of a cluster")
+            }
+            (None, None) => format!("node {me} does not belong to a cluster yet"),
             (_, None) => format!("node {from} does not belong to a cluster yet"),
         };
         Err(Denied::Refused(reason))

@@ -79,13 +79,16 @@ impl Leaving {
     }
 }
 
+/// State of a node before it forms or joins a cluster.
+pub(super) const OUTSIDE: &str = "this node does not belong to a cluster yet";
+
 /// Holds the running member, if there is one.
 pub struct Slot {
     me: u64,
     pub leaving: Leaving,
     wait: Duration,
     running: watch::Sender<Option<Arc<Running>>>,
-    /// Why this node belongs to no cluster yet, if known.
+    /// Why this node belongs to no cluster, once its data directory was found empty.
     outside: Mutex<Option<String>>,
 }
 
@@ -110,18 +113,25 @@ impl Slot {
         self.running.send_replace(Some(running));
     }
 
-    /// Notes why this node belongs to no cluster yet.
+    /// Notes why this node, whose data directory is empty, belongs to no cluster.
     pub(super) fn note_outside(&self, why: &str) {
         *self.outside.lock() = Some(why.to_owned());
     }
 
-    /// Says that this node belongs to no cluster yet, with the reason if known.
-    pub fn outside(&self) -> String {
-        let words = "this node does not belong to a cluster yet";
-        match &*self.outside.lock() {
-            None => words.to_owned(),
-            Some(why) => format!("{words}: {why}"),
+    /// Replaces the noted reason, if there is one. Returns whether the new one differs from it.
+    pub(super) fn renote_outside(&self, why: &str) -> bool {
+        let mut outside = self.outside.lock();
+        let is_new = outside.as_deref().is_some_and(|noted| noted != why);
+        if is_new {
+            *outside = Some(why.to_owned());
         }
+        is_new
+    }
+
+    /// Why this node belongs to no cluster.
+    pub fn outside(&self) -> String {
+        let why = self.outside.lock().clone();
+        why.unwrap_or_else(|| OUTSIDE.to_owned())
     }
 
     /// Empties the slot when this node stops, so that the store is closed.

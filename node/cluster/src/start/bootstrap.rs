@@ -25,6 +25,7 @@ use crate::error::StartError;
 use crate::members::membership::invite;
 use crate::replica::older_copy;
 use crate::running::Running;
+use crate::slot::OUTSIDE;
 use placement_peer::raft::messages::Introduction;
 use placement_peer::transport::denied::Denied;
 use placement_peer::transport::method::Method;
@@ -201,6 +202,10 @@ impl Bootstrap {
     /// Forms the cluster of the configured initial members, if this node has the lowest number and
     /// the cluster is not formed yet.
     pub async fn form(self: Arc<Self>) {
+        // A node that joins notes its own reasons, and gets calls before it has its data.
+        if self.slot.get().is_none() && !self.config.cluster.joins() {
+            self.slot.note_outside(OUTSIDE);
+        }
         let members: BTreeMap<u64, String> = (self.config.initial_members.iter())
             .map(|member| (member.id, member.address.clone()))
             .collect();
@@ -246,6 +251,19 @@ impl Bootstrap {
         }
     }
 
+    /// Notes that a member of a formed cluster calls this node, which has no data: the cluster was
+    /// formed with this node.
+    pub(crate) fn note_lost_data(&self) {
+        let me = self.config.node_id;
+        let words = format!(
+            "this node has no data, although it is a member of a cluster: mount its data directory \
+             and start it again, or replace it with `placementctl replace {me}`"
+        );
+        if self.slot.renote_outside(&words) {
+            log!(DATA_LOST, node = me, "{words}");
+        }
+    }
+
     /// Forms a cluster of this node alone, or with `members`, at an operator's request.
     pub async fn form_on_demand(
         self: &Arc<Self>,
@@ -266,10 +284,11 @@ impl Bootstrap {
         match (self.slot.get(), self.config.cluster_id) {
             (None, Some(bound)) => Err(format!(
                 "this node is bound to cluster {bound} (cluster_id), and {} is empty. If it is not \
-                 mounted, mount it and start again; if its data is lost, remove the node from \
-                 the cluster and add it under a new number; to form a new cluster, remove \
-                 cluster_id from the configuration",
-                self.config.data_dir.display()
+                 mounted, mount it and start again; if its data is lost, replace the node with \
+                 `placementctl replace {}`; to form a new cluster, remove cluster_id from the \
+                 configuration",
+                self.config.data_dir.display(),
+                self.config.node_id
             )),
             _ => Ok(()),
         }
@@ -341,8 +360,9 @@ impl Bootstrap {
             if who.formed {
                 return Err(format!(
                     "node {id} already belongs to cluster {}. If this node has lost its data, \
-                    remove it from that cluster and add it under a new number",
-                    who.cluster.unwrap_or_default()
+                     replace it with `placementctl replace {}`",
+                    who.cluster.unwrap_or_default(),
+                    self.config.node_id
                 ));
             }
             match (left, who.cluster) {

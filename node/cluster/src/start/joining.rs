@@ -17,6 +17,7 @@ use super::self_description;
 use crate::error::{Refused, StartError};
 use crate::members::join_tokens::JoinToken;
 use crate::settings::ClusterSection;
+use crate::slot::OUTSIDE;
 use placement_base::permissions::check_secret_file;
 use placement_base::settings::Invalid;
 use placement_peer::raft::messages::JoinCall;
@@ -90,13 +91,9 @@ pub async fn join(bootstrap: Arc<Bootstrap>) {
             if is_admitted {
                 log!(JOINING, reason, "this node joins the cluster");
             } else {
-                log!(
-                    NOT_ADMITTED,
-                    reason,
-                    "this node does not belong to a cluster yet"
-                );
+                log!(NOT_ADMITTED, reason, "{OUTSIDE}");
             }
-            bootstrap.slot.note_outside(&reason);
+            bootstrap.slot.note_outside(&format!("{OUTSIDE}: {reason}"));
             logged = reason;
         }
         sleep(pause).await;

@@ -52,6 +52,9 @@ async fn status_exit_code_reports_how_many_nodes_may_be_lost() {
     cluster.until_shown(&["check"], 2, &refused).await;
     let next = cluster.leader_other_than(Some(leader)).await.unwrap();
     cluster.kill_9(next);
+    // The remaining voter was ready a moment ago.
+    let (code, text, _) = ctl(&cluster, &["status"]);
+    assert_eq!(code, 2, "{text}");
     let no_quorum = ["leader none", "no quorum: 0 of 3 voters ready, 2 needed"];
     cluster.until_shown(&["status"], 2, &no_quorum).await;
     let stopped = ["no quorum: writes have stopped"];

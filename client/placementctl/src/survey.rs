@@ -6,15 +6,30 @@ use std::time::Duration;
 
 use placement_client::{Admin, Error, Member, MemberRole, NodeStatus};
 use placement_words::{Condition, Health, Survey, nodes};
+use tokio::time::sleep;
 
 /// Timeout after which a member counts as unreachable. Longer than a node takes to detect that it
 /// is not ready.
 const PROBE_LIMIT: Duration = Duration::from_secs(3);
 /// Timeout of each request that finds the cause of an error or of a delay.
 pub(crate) const DIAGNOSIS_LIMIT: Duration = Duration::from_secs(3);
+/// Time after which a voter that has lost the majority does not report that it is ready.
+const READY_LAG: Duration = Duration::from_secs(1);
+
+/// The statuses of all members.
+pub(crate) async fn survey(admin: &Admin, timeout: Duration) -> Result<Survey, Error> {
+    let survey = ask_all(admin, timeout).await?;
+    let Health { ready, voters, .. } = Health::from_survey(&survey);
+    if ready == 0 || ready > voters / 2 {
+        return Ok(survey);
+    }
+    // The ready voters have reached a majority, which may have failed since then.
+    sleep(READY_LAG).await;
+    ask_all(admin, timeout).await
+}
 
 /// Asks one node for the membership, and then each member for its status.
-pub(crate) async fn survey(admin: &Admin, timeout: Duration) -> Result<Survey, Error> {
+async fn ask_all(admin: &Admin, timeout: Duration) -> Result<Survey, Error> {
     let asked = admin.status().await?;
     let known = asked.members.clone();
     let survey = probe_all(admin, asked, &known, timeout).await;

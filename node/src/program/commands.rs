@@ -21,12 +21,12 @@ use placement_peer::tls::Secured;
 
 #[derive(Subcommand)]
 pub(super) enum Task {
-    /// Checks the configuration and prints it with all defaults; exits with 1 if it is invalid
+    /// Check the configuration and print it with all defaults; exit code 1 if it is invalid
     CheckConfig(ConfigArgs),
-    /// Prints the available settings
+    /// Print the available settings
     #[command(subcommand)]
     Config(ConfigTask),
-    /// Verifies a whole backup and prints its contents; exits with 1 if it is invalid
+    /// Verify a whole backup and print its contents; exit code 1 if it is invalid
     CheckBackup {
         #[arg(
             value_name = "PATH",
@@ -36,32 +36,32 @@ pub(super) enum Task {
         file: PathBuf,
     },
     #[command(
-        about = "Fetches a node's backups and archived log from the bucket of [backup_s3] and \
-            verifies them; without --from, lists what the bucket has of each node"
+        about = "Fetch a node's backups and archived log from the bucket of [backup_s3] and \
+            verify them; without --from, list what the bucket has of each node"
     )]
     FetchBackup(FetchBackup),
-    /// Creates the data directory of a member of a new cluster that begins with a backup; run it
+    /// Create the data directory of a member of a new cluster that begins with a backup; run it
     /// for each of initial_members, before any of them is started
     Restore(Restore),
-    /// Serves the REST API and the web pages over a backup, read-only and on loopback, for
+    /// Serve the REST API and the web pages over a backup, read-only and on loopback, for
     /// `openstack`, `placementctl` and `placementctl web`; no token is required. The backup is read
     /// completely before the first answer. Ctrl-C ends it
     Replay(Replay),
-    /// Converts a dump of OpenStack Placement's database to a backup: restore creates a cluster
+    /// Convert a dump of OpenStack Placement's database to a backup: restore creates a cluster
     /// from it, and `placementctl partitions import` imports it into a running one
     Import(Import),
-    /// Writes a backup, or the state of a running cluster, as SQL for an empty database of
+    /// Write a backup, or the state of a running cluster, as SQL for an empty database of
     /// OpenStack Placement
     Export(Export),
-    /// Blanks an entry of the log that no node can apply; run it on all nodes while all are stopped
+    /// Blank an entry of the log that no node can apply; run it on all nodes while all are stopped
     SkipEntry(SkipEntry),
-    /// Prints the contents of the data directory of a stopped node, read-only: identity, vote, log,
-    /// state, snapshots; exits with 1 if it finds a problem
+    /// Print the contents of the data directory of a stopped node, read-only: identity, vote, log,
+    /// state, snapshots; exit code 1 if it finds a problem
     Inspect(Inspect),
-    /// Checks and prints the policy rules, like oslo.policy's tools; needs no node
+    /// Check and print the policy rules, like oslo.policy's tools; needs no node
     #[command(subcommand)]
     Policy(PolicyTask),
-    /// Makes this node the only member of a new cluster, after the permanent loss of a majority;
+    /// Make this node the only member of a new cluster, after the permanent loss of a majority;
     /// run it on the stopped node with the most recent log, which the new cluster keeps. Without
     /// `--yes-the-others-are-gone-for-ever` it only prints what would be kept and lost
     Recover(Recover),
@@ -124,7 +124,7 @@ fn check(given: &ConfigArgs) -> anyhow::Result<()> {
 
 #[derive(Subcommand)]
 pub(super) enum ConfigTask {
-    /// Prints a file with all settings and their defaults, commented out
+    /// Print a file with all settings and their defaults, commented out
     Sample,
 }
 
@@ -303,14 +303,14 @@ pub(super) struct Inspect {
 /// A part of a data directory or of backups.
 #[derive(Subcommand)]
 enum InspectPart {
-    /// Prints the entries of the log, one per line
+    /// Print the entries of the log, one per line
     Log {
         #[command(flatten)]
         range: Range,
         #[command(flatten)]
         given: ConfigArgs,
     },
-    /// Prints the entries of the log that a node has archived with its backups; the node may be
+    /// Print the entries of the log that a node has archived with its backups; the node may be
     /// running
     KeptLog {
         /// `CLUSTER/node-ID` below `[backup] directory`
@@ -318,7 +318,7 @@ enum InspectPart {
         #[command(flatten)]
         range: Range,
     },
-    /// Prints the number of rows of each table of the state
+    /// Print the number of rows of each table of the state
     Rows {
         /// Print JSON instead of text
         #[arg(long)]
@@ -365,7 +365,7 @@ impl Inspect {
 
 #[derive(Subcommand)]
 pub(super) enum PolicyTask {
-    /// Prints for each rule whether it grants access to a caller; exits with 1 if a named rule does
+    /// Print for each rule whether it grants access to a caller; exit code 1 if a named rule does
     /// not
     Check {
         /// The rules to check; default: all
@@ -375,7 +375,7 @@ pub(super) enum PolicyTask {
         #[command(flatten)]
         caller: Caller,
     },
-    /// Prints a policy file with all rules and their defaults, commented out
+    /// Print a policy file with all rules and their defaults, commented out
     Sample(ConfigArgs),
 }
 

@@ -1,7 +1,8 @@
 //! The help of `placementctl`: groups of commands, examples, and a page for flags that many
 //! commands accept.
 
-use clap::{Command, CommandFactory};
+use clap::error::{ContextKind, ContextValue};
+use clap::{Command, CommandFactory, Error};
 
 /// Width of help texts, in columns. A narrower terminal has narrower texts.
 const WIDTH: usize = 80;
@@ -201,6 +202,34 @@ const EXAMPLES: &[(&str, &[&str])] = &[
     ),
     ("man", &["man /usr/local/share/man/man1"]),
 ];
+
+/// Words of other tools, and the commands for them. clap would suggest words that look similar.
+const ELSEWHERE: &[(&str, &str)] = &[
+    ("allocation", "consumers"),
+    ("allocations", "consumers"),
+    ("health", "status"),
+    ("host", "providers"),
+    ("hosts", "providers"),
+    ("inventories", "providers"),
+    ("inventory", "providers"),
+    ("node", "members"),
+    ("nodes", "members"),
+    ("resource", "providers"),
+    ("server", "consumers"),
+    ("servers", "consumers"),
+];
+
+/// Suggests the command for a word of another tool.
+pub(crate) fn suggest(refused: &mut Error) {
+    let found = match refused.get(ContextKind::InvalidSubcommand) {
+        Some(ContextValue::String(word)) => ELSEWHERE.iter().find(|(other, _)| other == word),
+        _ => None,
+    };
+    if let Some((_, command)) = found {
+        let command = ContextValue::Strings(vec![(*command).to_owned()]);
+        refused.insert(ContextKind::SuggestedSubcommand, command);
+    }
+}
 
 /// All commands with examples. Manual pages and completions are generated from this.
 pub(crate) fn definition() -> Command {
@@ -524,6 +553,18 @@ mod tests {
                 }
             },
         );
+    }
+
+    #[test]
+    fn words_of_openstack_are_answered_with_a_command() {
+        for (word, command) in ELSEWHERE {
+            assert!(super::command().find_subcommand(command).is_some());
+            let line = ["placementctl", *word, "list"];
+            let mut refused = super::command().try_get_matches_from(line).unwrap_err();
+            suggest(&mut refused);
+            let text = refused.to_string();
+            assert!(text.contains(&format!("exists: '{command}'")), "{text}");
+        }
     }
 
     #[test]

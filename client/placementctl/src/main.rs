@@ -278,7 +278,8 @@ async fn main() -> ExitCode {
     let matches = help::command().try_get_matches();
     let command = match matches.and_then(|matches| Command::from_arg_matches(&matches)) {
         Ok(command) => command,
-        Err(refused) => {
+        Err(mut refused) => {
+            help::suggest(&mut refused);
             // A closed pipe, as by `head`, is not an error.
             drop(refused.print());
             return ExitCode::from(if refused.use_stderr() { USAGE } else { 0 });

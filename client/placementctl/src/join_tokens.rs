@@ -130,15 +130,18 @@ fn steps(status: &NodeStatus, old: u64, new: u64) -> Vec<String> {
     steps.push(format!(
         "on the new machine, empty the data directory, and in the configuration {change}"
     ));
-    steps.push("write the token to a file that only the user of placementd can read".to_owned());
+    steps.push(
+        "write the token, which is the line below, to a file FILE that only the user of placementd can read"
+            .to_owned(),
+    );
     steps.push(format!(
         "start the node once with these flags; later starts need neither of them:\n\
          placementd --config CONFIG --join {} --join-token-file FILE",
         peers.join(",")
     ));
     steps.push(format!(
-        "wait: the node catches up as a learner. Then it takes over the role (voter or learner) and the name of \
-         node {old}, which is removed"
+        "wait: the node catches up as a learner. Then it takes over the role (voter or learner) of node {old} and \
+         a name that you gave to node {old}, which is removed"
     ));
     steps
 }

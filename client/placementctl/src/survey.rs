@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use placement_client::{Admin, Error, Member, MemberRole, NodeStatus};
 use placement_words::{Condition, Health, Survey, nodes};
-use tokio::time::sleep;
+use tokio::time::{sleep, timeout};
 
 /// Timeout after which a member counts as unreachable. Longer than a node takes to detect that it
 /// is not ready.
@@ -19,8 +19,8 @@ const READY_LAG: Duration = Duration::from_secs(1);
 /// The statuses of all members.
 pub(crate) async fn survey(admin: &Admin, timeout: Duration) -> Result<Survey, Error> {
     let survey = ask_all(admin, timeout).await?;
-    let Health { ready, voters, .. } = Health::from_survey(&survey);
-    if ready == 0 || ready > voters / 2 {
+    let health = Health::from_survey(&survey);
+    if health.condition != Condition::Degraded || health.ready > health.voters / 2 {
         return Ok(survey);
     }
     // The ready voters have reached a majority, which may have failed since then.
@@ -71,13 +71,15 @@ async fn probe(
 ) -> (Option<NodeStatus>, Option<String>) {
     let id = member.id;
     let direct = async { admin.for_member(&member, limit)?.status().await };
-    let error = match direct.await {
-        Ok(status) if status.node_id == id => return (Some(status), None),
-        Ok(other) => {
+    // Several nodes may be asked to relay the request.
+    let error = match timeout(limit, direct).await {
+        Ok(Ok(status)) if status.node_id == id => return (Some(status), None),
+        Ok(Ok(other)) => {
             let error = format!("node {} answers at {}", other.node_id, member.admin);
             return (None, Some(error));
         }
-        Err(error) => error,
+        Ok(Err(error)) => error,
+        Err(_) => return (None, Some(format!("no answer within {limit:?}"))),
     };
     // An obstacle, such as an expired certificate, is no obstacle to nodes that are connected.
     let has_obstacle =

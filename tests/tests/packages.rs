@@ -452,7 +452,10 @@ fn package_installs_in_a_bare_debian() {
     let start = unit(&text, "ExecStart")[0];
     let unconfigured = root.command(user, &[start]).env(variable, value).output();
     let output = String::from_utf8(unconfigured.unwrap().stderr).unwrap();
-    assert!(output.contains("`node_id`: a node needs a number"), "{output}");
+    assert!(
+        output.contains("`node_id`: a node needs a number"),
+        "{output}"
+    );
 
     let ports = Ports::claim(1);
     let address = |nth: u16| format!("127.0.0.1:{}", ports.first() + nth);

@@ -96,7 +96,8 @@ async fn probe(
     (relayed.filter(|status| status.node_id == id), Some(reason))
 }
 
-/// Which nodes answer, if there is no quorum; or that the asked node is cut off. `can_be_local`: whether the command has `--local`.
+/// Which nodes answer, if there is no quorum; or that the asked node is cut off. `can_be_local`:
+/// whether the command has `--local`.
 pub(crate) async fn without_quorum(admin: &Admin, can_be_local: bool) -> Option<String> {
     let admin = admin.without_repetition(DIAGNOSIS_LIMIT);
     let found = survey(&admin, DIAGNOSIS_LIMIT).await.ok()?;

@@ -6,12 +6,14 @@ use placement_tests::binaries;
 use placement_tests::cluster::{Cluster, STEADY_LEADER};
 use placement_tests::host;
 use rustix::process::Signal;
+use uuid::Uuid;
 
 use super::{Story, during, pause};
 
 pub(super) const JOB: &str = "placementd-members";
 
 const CERTIFICATES: [&str; 2] = ["PlacementCertificateEnds", "PlacementCertificateEndsSoon"];
+
 /// Starts three nodes with certificates that are valid for a day.
 pub(super) async fn set() -> Cluster {
     // The binary may have to be built first.
@@ -22,9 +24,11 @@ pub(super) async fn set() -> Cluster {
 
 pub(super) async fn play(story: Story<'_>, mut cluster: Cluster) {
     certificates(&story, &cluster).await;
-    slow_follower(&story, &mut cluster).await;
+    let leader = cluster.leader().await.unwrap();
+    let provider = host::with_processors(&cluster.client_of(leader)).await;
+    slow_follower(&story, &mut cluster, provider).await;
     leaders(&story, &mut cluster).await;
-    losses(&story, &mut cluster).await;
+    losses(&story, &mut cluster, provider).await;
 }
 
 async fn certificates(story: &Story<'_>, cluster: &Cluster) {
@@ -40,10 +44,9 @@ async fn certificates(story: &Story<'_>, cluster: &Cluster) {
     story.ended(&["PlacementNodeDrained"]).await;
 }
 
-async fn slow_follower(story: &Story<'_>, cluster: &mut Cluster) {
+async fn slow_follower(story: &Story<'_>, cluster: &mut Cluster, provider: Uuid) {
     let slow = cluster.followers().await.unwrap()[0];
     let client = cluster.client_of(cluster.leader().await.unwrap());
-    let provider = host::with_processors(&client).await;
     // The process runs for a fifth of the time, while clients write.
     let pulse = async || {
         cluster.process(slow).signal(Signal::STOP);
@@ -95,11 +98,10 @@ async fn leaders(story: &Story<'_>, cluster: &mut Cluster) {
     story.ended(&all).await;
 }
 
-async fn losses(story: &Story<'_>, cluster: &mut Cluster) {
+async fn losses(story: &Story<'_>, cluster: &mut Cluster, provider: Uuid) {
     let leader = cluster.leader().await.unwrap();
     let followers = cluster.followers().await.unwrap();
     let client = cluster.client_of(leader);
-    let provider = host::with_processors(&client).await;
     cluster.kill_9(followers[0]);
     for _ in 0..150 {
         host::claim(&client, provider).await.unwrap();

@@ -111,8 +111,12 @@ async fn leader_shows_exactly_the_documented_metrics() {
     let leader = busy_leader(&cluster).await;
     let expected = documented();
     assert!(expected.len() > 30);
-    // The age of its state is known once it has confirmed its leadership with a quorum.
+    let client = cluster.client_of(leader);
+    // The age of its state is known once it has confirmed its leadership with a quorum, and the
+    // pace of a follower after writes in ten different seconds.
     until_ok("the documented metrics", async || {
+        let write = ApiRequest::put("/traits/CUSTOM_NEW");
+        client.request(write).await.unwrap();
         let found = families(&scrape(&cluster, leader).await);
         if found == expected {
             Ok(())

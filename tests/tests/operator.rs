@@ -67,7 +67,7 @@ async fn status_exit_code_reports_how_many_nodes_may_be_lost() {
     let no_quorum = ["  condition: no_quorum"];
     cluster.until_shown(&yaml, 2, &no_quorum).await;
     (cluster.until_shown(&["top", "--once"], 2, &["no quorum: 0 of 3"])).await;
-    let replace = ["replace", &leader.to_string(), "--timeout", "8s"];
+    let replace = ["replace", &leader.to_string(), "--timeout", "30s"];
     let (code, _, reason) = ctl(&cluster, &replace);
     assert_eq!(code, 2, "{reason}");
     assert!(reason.contains("no quorum: "), "{reason}");

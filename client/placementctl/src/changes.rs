@@ -5,12 +5,12 @@ use std::collections::BTreeSet;
 
 use clap::Args;
 use placement_client::{ApiRequest, Error};
-use placement_wire::events::{Change, Entry, History};
+use placement_wire::events::History;
 use serde::Serialize;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use crate::content::{Content, EXTENSIONS, filtered, one_unit};
+use crate::content::{AnyChange, AnyEntry, Content, EXTENSIONS, filtered, one_unit};
 use crate::names::Names;
 use crate::render::{Rows, cell, cut, pairs, word};
 
@@ -150,11 +150,6 @@ async fn nothing(
         None => "no changes found".to_owned(),
     })
 }
-
-/// A change of any kind, including kinds that only newer nodes know.
-pub(crate) type AnyChange = Change<String, Value, Value>;
-/// A log entry with changes of any kind.
-pub(crate) type AnyEntry = Entry<'static, AnyChange>;
 
 /// A change, with the time and index of its entry and a readable difference.
 #[derive(Serialize)]

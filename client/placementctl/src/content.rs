@@ -14,6 +14,7 @@ use placement_client::{
     Admin, ApiRequest, ApiResponse, Client, Consistency, Error, Lines, Position, encode,
 };
 use placement_wire::consumers::{Consumer, ConsumerPage};
+use placement_wire::events::{Change, Entry};
 use placement_wire::explain::Explained;
 use placement_wire::upstream::{Provider, Providers};
 use placement_words::Words;
@@ -41,6 +42,11 @@ const NOT_IN_QUERIES: &AsciiSet = &CONTROLS.add(b' ').add(b'"').add(b'#').add(b'
 const OF_GROUPS: [&str; 4] = ["resources", "required", "member_of", "in_tree"];
 /// Its other parameters.
 const OF_QUERY: [&str; 4] = ["group_policy", "limit", "root_required", "same_subtree"];
+
+/// A change of any kind, including kinds that only newer nodes know.
+pub(crate) type AnyChange = Change<String, Value, Value>;
+/// A log entry with changes of any kind.
+pub(crate) type AnyEntry = Entry<'static, AnyChange>;
 
 /// Source and output options of commands that read content.
 #[derive(Args)]

@@ -10,8 +10,7 @@ use placement_wire::upstream::Providers;
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
-use crate::changes::{AnyChange, AnyEntry};
-use crate::content::{Content, filtered};
+use crate::content::{AnyChange, AnyEntry, Content, filtered};
 use crate::render::{pairs, word};
 
 /// With more names, the names of earlier entries are dropped before further ones are read.

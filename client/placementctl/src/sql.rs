@@ -15,7 +15,7 @@ use serde::Deserialize;
 use serde::de::{DeserializeOwned, IntoDeserializer, value};
 use serde_json::Value;
 
-use crate::changes::{AnyChange, AnyEntry};
+use crate::content::{AnyChange, AnyEntry};
 use crate::render::cell;
 
 /// The traits of a provider; `None` for a trait that the node does not know.

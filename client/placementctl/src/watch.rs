@@ -12,8 +12,8 @@ use serde::Deserialize;
 use serde::de::IgnoredAny;
 use tokio::time::sleep;
 
-use crate::changes::{AnyEntry, Filters, changes, spoken};
-use crate::content::Content;
+use crate::changes::{Filters, changes, spoken};
+use crate::content::{AnyEntry, Content};
 use crate::names::Names;
 use crate::render::{is_printed, text, warn, word};
 

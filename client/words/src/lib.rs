@@ -49,7 +49,9 @@ impl Words {
         let trees = counted(answer.trees, "tree");
         let what = match (answer.verdict, self.absent_names(answer).next()) {
             (Verdict::Some, _) => format!("candidates on {} of {trees}", answer.with_candidates),
-            _ if answer.trees == 0 => "no candidates: there are no providers".to_owned(),
+            (Verdict::None, _) if answer.trees == 0 => {
+                "no candidates: there are no providers".to_owned()
+            }
             (_, Some(name)) => format!("no candidates: {name}"),
             (Verdict::Undecided, _) => format!("undecided: no candidates on {trees} so far"),
             (Verdict::None, _) => self.no_candidates(answer),

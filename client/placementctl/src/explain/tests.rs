@@ -119,7 +119,7 @@ fn the_first_applicable_cause_is_reported() {
     );
     assert_eq!(
         of(json!({"trees": 0, "funnel": [], "cause": null, "relaxations": []})),
-        "no candidates on 0 trees"
+        "no candidates: there are no providers"
     );
     assert_eq!(
         WORDS.cause(&Explanation::default()),

@@ -74,7 +74,7 @@ cmp  (2 consumers)
 │  └─ 計算  (2 consumers)
 │          VGPU [##########..........] 2/4
 └─ numa1  (2 consumers)
-    VGPU [....................] 0/0
+        VGPU [....................] 0/0
 ";
     assert_eq!(drawn(&tree().providers), expected);
 }

@@ -40,7 +40,7 @@ impl Names {
         let changes = || entries.clone().flat_map(|entry| &entry.changes);
         changes().for_each(|change| self.learn(change));
         let unknown: BTreeSet<&str> = changes()
-            .flat_map(|change| providers(change))
+            .flat_map(providers)
             .filter(|uuid| !self.0.contains_key(*uuid))
             .collect();
         // Without a name, the UUID is shown.

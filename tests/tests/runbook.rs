@@ -141,7 +141,7 @@ impl Chapter {
         (output, step.exit, command)
     }
 
-    /// Prints how long the chapter took, with all waits. `docs/testing.md` has the mean.
+    /// Prints how long the chapter took, with all waits. `docs/runbook.md` has the mean.
     fn end(self) {
         let (title, seconds) = (self.title, self.begun.elapsed().as_secs_f64());
         assert!(self.steps.is_empty(), "{title}: commands were left out");

@@ -443,6 +443,8 @@ mod tests {
                 .ends_with("ca.pem: expired 2999-12-31T00:00:00Z"),
             "{wrong}"
         );
+        // A new certificate of the node would not help.
+        assert_eq!(certificates.expired(end + DAY), None);
     }
 
     #[test]
@@ -467,5 +469,8 @@ mod tests {
         authority.issue_for(1, 2026..2027);
         assert_eq!(certificates.look(now), Ok(true));
         assert_ne!(shown(), before);
+        assert_eq!(certificates.expired(now), None);
+        let expired = certificates.expired(now + 365 * DAY);
+        assert_eq!(expired.as_deref(), Some("2027-01-01T00:00:00Z"));
     }
 }

@@ -1,5 +1,5 @@
-//! Claims two VCPUs and memory as a scheduler does: asks for candidates and claims the first one
-//! that still has room.
+//! Claims two VCPUs and memory as a scheduler does: asks for candidates and claims the first
+//! candidate that still has room.
 //!
 //!     cargo run --example claim -- http://127.0.0.1:8778 http://127.0.0.1:8779
 

@@ -102,7 +102,7 @@ impl Admin {
         self.client.read("/v1/partitions").await
     }
 
-    /// Creates a partition.
+    /// Creates a partition, which is empty at first.
     pub async fn create_partition(&self, new: &NewPartition) -> Result<(), Error> {
         let request = ApiRequest::post("/v1/partitions").json(new);
         self.client.execute(request).await

@@ -70,7 +70,7 @@ pub struct Backup {
     /// Why the restored state may end before the requested moment.
     pub ends_early: Option<String>,
     /// The archived entries that were not restored, because they are after the requested end;
-    /// `None` if there are none.
+    /// `None` if every entry was restored.
     pub left_out: Option<SkippedEntries>,
     /// Why the timestamps do not show which entries were written before the requested moment;
     /// `None` if they do.

@@ -29,7 +29,7 @@ fn claim(consumer: &str, amount: u64) -> Command {
     })
 }
 
-/// A host with four processors in each of two partitions, claims that fit and one that does not,
+/// A host with four processors in each of two partitions, claims of which one does not fit,
 /// and the deletion of one partition.
 fn log() -> Vec<Stamped> {
     let host = || {

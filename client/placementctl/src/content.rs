@@ -40,7 +40,7 @@ const LATE: Duration = Duration::from_secs(2);
 const NOT_IN_QUERIES: &AsciiSet = &CONTROLS.add(b' ').add(b'"').add(b'#').add(b'<').add(b'>');
 /// Parameters of `GET /allocation_candidates` that a suffix can make part of a group.
 const OF_GROUPS: [&str; 4] = ["resources", "required", "member_of", "in_tree"];
-/// Its other parameters.
+/// The other parameters of `GET /allocation_candidates`.
 const OF_QUERY: [&str; 4] = ["group_policy", "limit", "root_required", "same_subtree"];
 
 /// A change of any kind, including kinds that only newer nodes know.

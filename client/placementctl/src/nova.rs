@@ -64,7 +64,7 @@ pub(crate) struct Lists {
     #[arg(long, value_name = "COMMAND")]
     servers_command: Option<String>,
     /// File with all migrations of Nova in JSON. A list of servers is required as well, as it shows
-    /// whether a cell is down: Nova silently omits the migrations of such a cell.
+    /// whether a cell is down: Nova silently omits the migrations of that cell.
     #[arg(long, value_name = "FILE", conflicts_with = "migrations_command")]
     migrations: Option<PathBuf>,
     /// Shell command that lists all migrations of Nova in JSON.

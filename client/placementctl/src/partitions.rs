@@ -40,7 +40,7 @@ pub(crate) enum PartitionsAction {
     },
     /// Import the default partition of a backup into an empty partition.
     ///
-    /// The partition must have no routes. The backup can be that of `placementd import` or of a
+    /// The partition must have no routes. The backup can be one of `placementd import` or of a
     /// cluster. Generations, timestamps and the order of rows are preserved.
     #[command(
         after_help = "The partition serves no requests until `partitions route` gives it routes. A failed import leaves it \

@@ -21,7 +21,7 @@ pub struct NaiveCandidate {
 /// The expected result of a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Verdict {
-    /// Exactly these answers.
+    /// The answer contains exactly these candidates.
     Answers(BTreeSet<NaiveCandidate>),
     /// The request contains an unknown class.
     UnknownResourceClass,

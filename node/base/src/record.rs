@@ -26,8 +26,8 @@ impl RecordVersion {
         Self::FIRST
     };
 
-    /// The version that nodes of a cluster with this feature level write. All nodes of such a
-    /// cluster can read it.
+    /// The version that nodes of a cluster with this feature level write. All nodes of that cluster
+    /// can read it.
     pub const fn for_level(level: Level) -> Self {
         match level {
             Level(0..=1) => Self::FIRST,

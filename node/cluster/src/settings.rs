@@ -328,7 +328,7 @@ settings! {
     /// Automatic backups of this node.
     BackupSection {
         /// Directory for backups of this node and for the log since the oldest of them; each
-        /// cluster and node has a subdirectory of its own. Use a different disk from that of
+        /// cluster and node has a subdirectory of its own. Use another disk than
         /// `data_dir`. Unset: no backups are made.
         directory: Option<PathBuf> = None,
         /// Interval between backups, in seconds.

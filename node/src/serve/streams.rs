@@ -22,7 +22,7 @@ pub(super) struct Streams;
 impl Streams {
     /// Sets the deadline of the current stream's answer.
     pub(super) fn end_at(due: Instant) {
-        // Outside of such a task there is no stream to reset.
+        // Other tasks have no stream to reset.
         let announce = DUE.try_with(Cell::take).ok().flatten();
         if let Some(announce) = announce {
             // If the receiver is gone, the stream has ended.

@@ -120,7 +120,7 @@ struct OpenLedger {
     _base: Arc<Base>,
 }
 
-/// Writes the ledger.
+/// Appends the results of applied entries to the ledger.
 pub(super) struct LedgerWriter {
     kept: Arc<Mutex<LedgerState>>,
     opened: Arc<OpenLedger>,

@@ -24,7 +24,7 @@ pub(crate) fn uuid(number: u64) -> String {
     format!("00000000-0000-4000-8000-{number:012x}")
 }
 
-/// Counts offloaded work.
+/// Counts the computations that the edge moves to other threads.
 #[derive(Default)]
 pub(crate) struct Counting(AtomicUsize);
 

@@ -210,7 +210,7 @@ class Nova:
                 client.request('compute', 'DELETE', f'/os-services/{service["id"]}')
 
     def until_ready(self, client, hosts, seconds=900):
-        """Waits until all nodes are reported and mapped."""
+        """Waits until all nodes are reported, mapped and up."""
         started = time.monotonic()
         while len(self._nodes_in_cell()) < hosts:
             self._cloud.look_for_ended()
@@ -218,7 +218,7 @@ class Nova:
                 raise Failed(f'{len(self._nodes_in_cell())} of {hosts} nodes are reported after {seconds} s')
             time.sleep(1)
         self.manage('cell_v2', 'discover_hosts')
-        while len(client.hypervisors()) < hosts or client.placement_inventories() < hosts:
+        while sum(host['state'] == 'up' for host in client.hypervisors()) < hosts or client.placement_inventories() < hosts:
             self._cloud.look_for_ended()
             if time.monotonic() - started > seconds:
                 raise Failed(f'not all of {hosts} nodes have an inventory in Placement after {seconds} s')

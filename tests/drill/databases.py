@@ -25,13 +25,13 @@ class MariaDb:
         with open(os.path.join(directory, '.my.cnf'), 'w') as file:
             file.write(f'[client]\nsocket={self._socket}\nuser=root\n')
         self.environment = {'HOME': directory}
-        self._log = f'{directory}/mariadbd.log'
+        self.log = f'{directory}/mariadbd.log'
         self._options = options
         self.start()
 
     def start(self):
         self.process = Process(
-            self._log, '/usr/sbin/mariadbd', '--no-defaults', '--skip-networking',
+            self.log, '/usr/sbin/mariadbd', '--no-defaults', '--skip-networking',
             '--max-connections=1024', f'--datadir={self._home}/data', f'--socket={self._socket}', **self._options)
         self.process.until(lambda: processes.accepts(self._socket))
 

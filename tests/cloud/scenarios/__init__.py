@@ -16,8 +16,8 @@ ALL = {'smoke': smoke, 'boots': boots, 'last-slots': last_slots, 'leader-loss': 
 OURS = ('moving',)
 
 
-def run(name, cloud, rows):
-    """Runs a scenario, and adds its rows."""
+def run(name, cloud, rows, repeats=1):
+    """Runs a scenario, and adds its rows. Runs it again if the database of Nova crashed."""
     if name in OURS and cloud.placement.name != Ours.name:
         return
 
@@ -33,6 +33,12 @@ def run(name, cloud, rows):
     try:
         ALL[name].run(cloud, new_row)
     except Failed as failure:
+        if cloud.restarts_crashed_database() and repeats:
+            cloud.nova.until_ready(cloud.client, cloud.hosts)
+            Fleet(cloud.client).delete_all()
+            rows[:] = (row for row in rows if row not in rows_of_this)
+            rows_of_this.clear()
+            return run(name, cloud, rows, repeats - 1)
         (rows_of_this[-1] if rows_of_this else new_row()).must(False, str(failure))
         # The next scenario begins with an empty cloud.
         Fleet(cloud.client).delete_all()
@@ -40,4 +46,5 @@ def run(name, cloud, rows):
         rows_of_this[-1].must(False, 'interrupted')
         raise
     finally:
-        rows_of_this[-1].show()
+        if rows_of_this:
+            rows_of_this[-1].show()

@@ -218,10 +218,10 @@ class Nova:
                 raise Failed(f'{len(self._nodes_in_cell())} of {hosts} nodes are reported after {seconds} s')
             time.sleep(1)
         self.manage('cell_v2', 'discover_hosts')
-        while sum(host['state'] == 'up' for host in client.hypervisors()) < hosts or client.placement_inventories() < hosts:
+        while min(sum(host['state'] == 'up' for host in client.hypervisors()), client.placement_inventories()) < hosts:
             self._cloud.look_for_ended()
             if time.monotonic() - started > seconds:
-                raise Failed(f'not all of {hosts} nodes have an inventory in Placement after {seconds} s')
+                raise Failed(f'not all of {hosts} nodes are up with an inventory in Placement after {seconds} s')
             time.sleep(1)
 
     def query(self, statement):

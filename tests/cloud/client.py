@@ -100,8 +100,12 @@ class Client:
 
     def servers(self, query=''):
         """Returns all servers of all projects."""
+        return self._pages('servers', f'all_tenants=1{query}')
+
+    def _pages(self, kind, query=''):
+        """Returns a whole list of Nova, which limits each answer."""
         found, marker = [], ''
-        while page := self.get('compute', f'/servers/detail?all_tenants=1&limit=500{query}{marker}')['servers']:
+        while page := self.get('compute', f'/{kind}/detail?limit=500&{query}{marker}')[kind.removeprefix('os-')]:
             found += page
             marker = f'&marker={page[-1]["id"]}'
         return found
@@ -174,7 +178,7 @@ class Client:
         self.request('compute', 'PUT', f'/os-services/{id}', settings)
 
     def hypervisors(self):
-        return self.get('compute', '/os-hypervisors/detail')['hypervisors']
+        return self._pages('os-hypervisors')
 
     def migrations(self):
         return self.get('compute', '/os-migrations')['migrations']

@@ -218,6 +218,9 @@ async fn drained_node_that_is_elected_leads_only_until_another_node_can() {
     created.unwrap();
     cluster.start_node(first).unwrap();
     cluster.until_leader(first).await;
+    cluster
+        .until_logged(&[second], "a drained node does not lead")
+        .await;
 }
 
 #[tokio::test]

@@ -244,13 +244,14 @@ class Cloud:
         return (f'[keystone_authtoken]\n{self.credentials(user)}www_authenticate_uri = {self.keystone.url}\n'
                 f'memcached_servers = 127.0.0.1:{self._memcached}\nservice_token_roles_required = true\n')
 
-    def restarts_crashed_database(self):
+    def restart_crashed_database(self):
         """Starts the database of Nova and Keystone again if it crashed, as systemd does; returns whether it did."""
         status = self.database.process.ended()
         if status is None:
             return False
         print(f'mariadbd ended with {status}; its log is {self.database.log}', flush=True)
         self.database.start()
+        self.nova.until_ready(self.client, self.hosts)
         return True
 
     def look_for_ended(self):

@@ -29,8 +29,8 @@ fn claim(consumer: &str, amount: u64) -> Command {
     })
 }
 
-/// A host with four processors in each of two partitions, claims of which one does not fit,
-/// and the deletion of one partition.
+/// A host with four processors in each of two partitions, claims of which one does not fit, and
+/// the deletion of one partition.
 fn log() -> Vec<Stamped> {
     let host = || {
         let uuid = HOST.parse().unwrap();

@@ -39,7 +39,7 @@ pub fn keystoneauth(installed_in: &Path) -> anyhow::Result<PathBuf> {
 /// Runs the unit tests of the Python client in `folder` on the package in `package`.
 ///
 /// # Panics
-/// If a test fails, or if no test was found.
+/// If a test fails, or if the folder has no test.
 pub fn test_client(installed_in: &Path, folder: &Path, package: &Path) {
     let programs = keystoneauth(installed_in).expect("keystoneauth can be installed");
     let mut tests = Command::new(programs.join("python"));

@@ -40,8 +40,8 @@ pub(crate) enum PartitionsAction {
     },
     /// Import the default partition of a backup into an empty partition.
     ///
-    /// The partition must have no routes. The backup can be one of `placementd import` or of a
-    /// cluster. Generations, timestamps and the order of rows are preserved.
+    /// The partition must have no routes. The backup can come from `placementd import` or
+    /// from a cluster. Generations, timestamps and the order of rows are preserved.
     #[command(
         after_help = "The partition serves no requests until `partitions route` gives it routes. A failed import leaves it \
                       incomplete: delete it and create it again. Exit codes: 0 = success; 1 = the import failed, or the content \

@@ -328,8 +328,8 @@ settings! {
     /// Automatic backups of this node.
     BackupSection {
         /// Directory for backups of this node and for the log since the oldest of them; each
-        /// cluster and node has a subdirectory of its own. Use another disk than
-        /// `data_dir`. Unset: no backups are made.
+        /// cluster and node has a subdirectory of its own. Use a disk that does
+        /// not hold `data_dir`. Unset: no backups are made.
         directory: Option<PathBuf> = None,
         /// Interval between backups, in seconds.
         every_s: u64 = 3_600,

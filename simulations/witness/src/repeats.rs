@@ -134,7 +134,7 @@ impl ConsumerChanges {
 pub(crate) enum Judged {
     /// The answer repeats the success of an earlier attempt, with this log entry.
     Repeats(u64),
-    /// The answer must be the refusal.
+    /// The answer must repeat the refusal.
     Refused,
     /// The answer is wrong.
     Wrong(String),

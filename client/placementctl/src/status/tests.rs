@@ -226,7 +226,7 @@ fn missing_backups_and_unbound_nodes_are_warnings() {
         "nodes 1, 2 and 3 have no cluster_id: with an empty data directory they would form a new, empty cluster. \
          Set cluster_id = \"c\""
     );
-    // The unreachable node may make the backups.
+    // The unreachable node may make backups.
     let [first, second, _] = unsafe_ones();
     let report = reported([first, second, None]);
     let backups = "no node that answers makes backups: ";

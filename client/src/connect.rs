@@ -73,12 +73,15 @@ impl Connector {
             let stream = stream.map_err(|error| connect_error::socket_error(&error))?;
             return Ok(Box::new(TokioIo::new(stream)));
         }
+        // Read first: a wrong file is reported even if no node answers.
+        let is_secured = url.scheme() == Some(&Scheme::HTTPS);
+        let tls = is_secured.then(|| self.tls.get_or_init(|| tls(&self.trust)).clone());
+        let tls = tls.transpose()?;
         let tcp = self.tcp.call(url.clone()).await;
         let tcp = tcp.map_err(|error| connect_error::tcp_error(&error, self.limit))?;
-        if url.scheme() != Some(&Scheme::HTTPS) {
+        let Some(tls) = tls else {
             return Ok(Box::new(tcp));
-        }
-        let tls = self.tls.get_or_init(|| tls(&self.trust)).clone()?;
+        };
         let host = url.host().unwrap_or_default().trim_matches(['[', ']']);
         let name = ServerName::try_from(host.to_owned()).map_err(|_| {
             let reason = format!("{host:?} cannot be the name of a certificate");

@@ -2,6 +2,7 @@
 //! from file, environment and flags (later ones override earlier ones), and validates them
 //! together. `placementd config sample` and `docs/configuration.md` print the same declarations.
 
+mod cluster_id;
 mod document;
 mod load;
 mod shared;
@@ -17,6 +18,7 @@ use crate::metrics::MetricsSection;
 pub use crate::partitions::PartitionSection;
 use crate::traces::TraceSection;
 use crate::web::WebSection;
+pub use cluster_id::{ClusterId, NoClusterId};
 pub(crate) use document::sample;
 pub use load::ConfigError;
 use placement_api::http::{
@@ -52,7 +54,7 @@ settings! {
         /// cluster is formed. The node then neither forms nor joins another cluster: with an empty
         /// data directory (for example because a volume is not mounted) it waits and logs the
         /// reason. Unset: any cluster.
-        cluster_id: Option<Text<Uuid>> = None,
+        cluster_id: Option<Text<ClusterId>> = None,
     }
     with {
         node: NodeSection,
@@ -187,7 +189,7 @@ impl Config {
 
     /// The cluster to which this node is bound, if it is.
     pub fn cluster_id(&self) -> Option<Uuid> {
-        self.cluster_id.as_ref().map(|id| id.0)
+        self.cluster_id.as_ref().map(|id| id.0.0)
     }
 
     /// Checks each table, and the tables together.
@@ -202,9 +204,6 @@ impl Config {
         }
         if self.data_dir.as_os_str().is_empty() {
             return Err(Invalid::new("data_dir", "is empty"));
-        }
-        if self.cluster_id().is_some_and(|id| id.is_nil()) {
-            return Err(Invalid::new("cluster_id", "is not the UUID of a cluster"));
         }
         self.validate_listeners()?;
         self.node.check()?;

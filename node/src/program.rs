@@ -222,6 +222,23 @@ mod tests {
     }
 
     #[test]
+    fn each_command_has_a_manual_page() {
+        let directory = tempfile::tempdir().unwrap();
+        commands::manual(directory.path()).unwrap();
+        for page in [
+            "placementd.1",
+            "placementd-restore.1",
+            "placementd-policy-check.1",
+        ] {
+            assert!(directory.path().join(page).exists(), "{page}");
+        }
+        let page = std::fs::read_to_string(directory.path().join("placementd.1")).unwrap();
+        for words in ["\\-\\-data\\-dir", "SIGTERM"] {
+            assert!(page.contains(words), "{page}");
+        }
+    }
+
+    #[test]
     fn error_names_each_cause_once() {
         let wrong = Invalid::new("cluster.join_token_file", "F holds no join token");
         let error = anyhow::Error::from(StartError::from(wrong)).context("cannot start");

@@ -261,6 +261,21 @@ async fn replayed_backup_answers_the_tools_of_a_cluster() {
     assert!(shown && words.contains("northern"), "{words}");
     let (shown, words) = ctl(&["history"]);
     assert!(!shown && words.contains("not kept any more"), "{words}");
+    for command in [
+        &["status"][..],
+        &["topology"],
+        &["top", "--once"],
+        &["join-token", "list"],
+    ] {
+        let (shown, words) = ctl(command);
+        let says = "this is `placementd replay`, which serves the content of a backup";
+        assert!(!shown && words.contains(says), "{command:?}: {words}");
+    }
+    let (shown, words) = ctl(&["capacity", "--partition", "south"]);
+    assert!(
+        !shown && words.contains("`placementctl partitions`"),
+        "{words}"
+    );
     for (path, shown) in [
         ("/web/", "north"),
         ("/web/placement/default/providers", "before"),

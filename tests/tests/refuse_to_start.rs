@@ -197,6 +197,8 @@ async fn data_directory_readable_by_others_is_refused() {
     }
     let reason = refusal(&double(&cluster, 1), cluster.options());
     assert!(reason.contains("belongs to user 65534"), "{reason}");
+    assert!(reason.contains("runs as user 0 (root)"), "{reason}");
+    assert!(reason.contains("runuser -u "), "{reason}");
 }
 
 #[test]

@@ -445,7 +445,7 @@ async fn full_disk() {
     .await;
     let data_dir = cluster.data_dir(1).display().to_string();
     let mut full = Chapter::open("A disk is full")
-        .with("ENDPOINT", cluster.place(1).admin())
+        .with("NODE", "1")
         .with("DATA_DIR", &data_dir)
         .with("MOUNT", &data_dir);
     full.step_in_time(&cluster).await;

@@ -84,7 +84,7 @@ pub(crate) async fn show(content: &Content, args: HistoryArgs) -> anyhow::Result
     let enough = output.limit.unwrap_or(LIMIT_USUAL);
     let mut entries = Vec::new();
     let mut before: Option<String> = None;
-    let oldest = loop {
+    let (oldest, oldest_at) = loop {
         let left = (enough - entries.len()).clamp(1, PAGE_MAX);
         let mut page = request.clone().query("limit", &left.to_string());
         if let Some(before) = &before {
@@ -94,7 +94,7 @@ pub(crate) async fn show(content: &Content, args: HistoryArgs) -> anyhow::Result
         entries.extend(answer.history);
         before = answer.next.map(Cow::into_owned);
         if entries.len() >= enough || before.is_none() {
-            break answer.oldest;
+            break (answer.oldest, answer.oldest_at);
         }
     };
     let none = if entries.is_empty() && output.is_table() {
@@ -119,6 +119,7 @@ pub(crate) async fn show(content: &Content, args: HistoryArgs) -> anyhow::Result
     let answer = History {
         history: entries,
         oldest,
+        oldest_at,
         next: before.map(Cow::from),
     };
     output.report(&cell(&answer), Some(rows), |table| {
@@ -126,7 +127,9 @@ pub(crate) async fn show(content: &Content, args: HistoryArgs) -> anyhow::Result
             return table;
         }
         let oldest = word(&answer.oldest);
-        format!("{table}changes up to {oldest} are no longer available\n")
+        let at = answer.oldest_at.as_deref();
+        let at = at.map_or_else(String::new, |at| format!(" ({})", word(at)));
+        format!("{table}changes up to {oldest}{at} are no longer available\n")
     })
 }
 

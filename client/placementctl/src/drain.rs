@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use anyhow::{bail, ensure};
 use clap::Args;
-use placement_client::{Admin, Member};
+use placement_client::{Admin, Error, Member};
 
 use crate::named::Named;
 use crate::render::print;
@@ -73,11 +73,19 @@ async fn each(
         let asked = async { ask(&admin.for_member(&member, timeout)?, id).await };
         match asked.await {
             Ok(words) => print(&(words + "\n"))?,
-            Err(error) => failed.push(format!("node {id}: {error}")),
+            Err(error) => failed.push(format!("node {id}: {}", reason(&error))),
         }
     }
     ensure!(failed.is_empty(), "{}", failed.join("\n"));
     Ok(())
+}
+
+/// The error. A drain has no outcome that could be unknown or uncommitted.
+fn reason(error: &anyhow::Error) -> String {
+    match error.downcast_ref() {
+        Some(Error::NothingCommitted { reason }) => reason.clone(),
+        _ => error.to_string(),
+    }
 }
 
 /// The selected members. The leader comes last, so that leadership does not move to a node that is

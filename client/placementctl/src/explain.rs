@@ -255,7 +255,7 @@ fn relaxations(answer: &Explanation<'_>) -> String {
 /// The trees that nearly fit, and the consumers of the resources that they lack.
 fn nearest(answer: &Explanation<'_>) -> String {
     let mut text = String::new();
-    for one in &answer.nearest {
+    for one in WORDS.nearest(answer) {
         text += &(WORDS.near(one) + "\n");
         text.extend(one.holders.iter().map(|holder| {
             format!(

@@ -161,7 +161,7 @@ const EXAMPLES: &[(&str, &[&str])] = &[
     ("undrain", &["undrain node-1"]),
     (
         "transfer-leader",
-        &["transfer-leader", "transfer-leader --to node-2"],
+        &["transfer-leader", "transfer-leader node-2"],
     ),
     ("partitions list", &["partitions list"]),
     (
@@ -177,7 +177,7 @@ const EXAMPLES: &[(&str, &[&str])] = &[
         &["partitions import north north.backup"],
     ),
     ("partitions delete", &["partitions delete north"]),
-    ("compact", &["compact"]),
+    ("compact", &["compact", "compact node-2"]),
     (
         "backup",
         &["backup /backups/monday", "backup - | gzip > monday.gz"],

@@ -9,6 +9,7 @@ use serde::Serialize;
 use crate::moment::{moment, seconds};
 use crate::named::{Named, number};
 use crate::render::{Output, Rows, print};
+use crate::survey::require_quorum;
 
 #[derive(Subcommand)]
 pub(crate) enum JoinTokenAction {
@@ -96,6 +97,9 @@ pub(crate) async fn run(admin: &Admin, action: JoinTokenAction) -> anyhow::Resul
 pub(crate) async fn replace(admin: &Admin, args: ReplaceNode) -> anyhow::Result<()> {
     let old = args.node.number(admin).await?;
     let status = admin.status().await?;
+    if !status.confirmed {
+        require_quorum(admin).await?;
+    }
     let output = &args.output;
     let token = create(admin, &args.terms, output, Some(old)).await?;
     let steps = steps(&status, old, token.id);

@@ -186,11 +186,14 @@ enum Action {
     },
     /// Transfer leadership to another node.
     ///
-    /// Without --to, the leader chooses a voter.
+    /// Without NODE, the leader chooses a voter.
     TransferLeader {
         /// New leader, by number or name. It must have caught up, and the current leader must be
         /// able to reach it.
-        #[arg(long, value_name = "NODE")]
+        #[arg(value_name = "NODE")]
+        node: Option<Named>,
+        /// Alternative form of NODE.
+        #[arg(long, value_name = "NODE", hide = true, conflicts_with = "node")]
         to: Option<Named>,
     },
     /// Prepare a node for a stop.
@@ -234,9 +237,12 @@ enum Action {
     SupportBundle(bundle::BundleArgs),
     /// Compact the Raft log of one node (not a backup).
     ///
-    /// The node at the first endpoint that answers flushes its state to disk, and deletes the log
-    /// entries that this state includes.
-    Compact,
+    /// The node flushes its state to disk, and deletes the log entries that this state includes.
+    Compact {
+        /// Node, by number or name. Default: the node at the first endpoint that answers.
+        #[arg(value_name = "NODE")]
+        node: Option<Named>,
+    },
     /// Serve read-only web pages to a browser on this machine.
     ///
     /// The command prints the address to open, which works once.
@@ -421,8 +427,9 @@ async fn act(
         Action::JoinToken(action) => join_tokens::run(&admin, action).await?,
         Action::Replace(action) => join_tokens::replace(&admin, action).await?,
         Action::Partitions { action, output } => partitions::run(&admin, action, &output).await?,
-        Action::TransferLeader { to } => {
-            let leader = (admin.transfer_leader(named::number(to, &admin).await?)).await?;
+        Action::TransferLeader { node, to } => {
+            let to = named::number(node.or(to), &admin).await?;
+            let leader = admin.transfer_leader(to).await?;
             println!("node {leader} leads");
         }
         Action::Drain(args) => drain::drain(&admin, &args, timeout).await?,
@@ -433,10 +440,7 @@ async fn act(
             return files::unless_interrupted(made, "no bundle was written").await;
         }
         Action::Check(output) => return check::run(&admin, &output, timeout).await,
-        Action::Compact => {
-            admin.compact().await?;
-            println!("the log is compacted: this is not a backup");
-        }
+        Action::Compact { node } => compact(&admin, node, timeout).await?,
         Action::Tls(_)
         | Action::Completion { .. }
         | Action::Man { .. }
@@ -453,7 +457,10 @@ async fn diagnosed(error: anyhow::Error, client: &Client, can_be_local: bool) ->
             obstacles.iter().find_map(advice)
         }
         Some(
-            Error::Unreachable { .. } | Error::Unavailable(_) | Error::NothingCommitted { .. },
+            Error::Unreachable { .. }
+            | Error::Unavailable(_)
+            | Error::NothingCommitted { .. }
+            | Error::OutcomeUnknown(_),
         ) => without_quorum(&Admin::new(client.clone()), can_be_local).await,
         Some(Error::Refused(refused)) if has_no_admin_route(refused) => {
             rest_listeners(client).await.into_iter().flatten().next()
@@ -471,9 +478,15 @@ async fn diagnosed(error: anyhow::Error, client: &Client, can_be_local: bool) ->
         Ok(Error::Unreachable { reason, .. } | Error::Unavailable(reason)) => {
             Error::Unavailable(format!("{found} ({reason})")).into()
         }
+        Ok(error @ Error::NothingCommitted { .. }) if error.to_string().starts_with(&found) => {
+            error.into()
+        }
         Ok(Error::NothingCommitted { reason }) => {
             let reason = format!("{found} ({reason})");
             Error::NothingCommitted { reason }.into()
+        }
+        Ok(Error::OutcomeUnknown(reason)) => {
+            Error::OutcomeUnknown(format!("{found} ({reason})")).into()
         }
         _ => anyhow::Error::msg(found),
     }
@@ -559,6 +572,23 @@ fn founder(text: &str) -> Result<(u64, String), String> {
     parsed.ok_or_else(|| format!("`{text}` is not ID=HOST:PORT, such as 1=10.0.0.1:18779"))
 }
 
+async fn compact(admin: &Admin, node: Option<Named>, timeout: Duration) -> anyhow::Result<()> {
+    let id = match node {
+        Some(node) => {
+            let member = node.member(admin).await?;
+            admin.for_member(&member, timeout)?.compact().await?;
+            member.id
+        }
+        None => {
+            let id = admin.status().await?.node_id;
+            admin.relayed(id, timeout).compact().await?;
+            id
+        }
+    };
+    println!("the log of node {id} is compacted: this is not a backup");
+    Ok(())
+}
+
 async fn init(admin: &Admin, new: &InitialMembers) -> anyhow::Result<()> {
     admin.init(new).await?;
     let status = admin.status().await?;
@@ -595,6 +625,11 @@ mod tests {
             "consumers audit --servers-command list --plan plan",
             "consumers release --undo-from undo",
             "drain node-1",
+            "compact",
+            "compact node-1",
+            "transfer-leader",
+            "transfer-leader 2",
+            "transfer-leader --to node-2",
             "watch --after 7.12 --kind inventory,trait --provider cmp-1 -o jsonl",
             "history --consumer c --project p --class VCPU --request-id req-1 --limit 5",
             "bulk --kind allocation --node 2",
@@ -619,6 +654,7 @@ mod tests {
         for line in [
             "drain node-1 --local",
             "init -o json",
+            "transfer-leader 2 --to 2",
             "status --endpoint foo",
             "status --timeout soon",
             "capacity --as-of tomorrow",

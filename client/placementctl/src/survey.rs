@@ -96,14 +96,37 @@ async fn probe(
     (relayed.filter(|status| status.node_id == id), Some(reason))
 }
 
+/// Fails if there is no quorum, so that a change could only wait in vain. Without a leader but with
+/// a majority, as during an election, the change can wait.
+pub(crate) async fn require_quorum(admin: &Admin) -> Result<(), Error> {
+    match loss(admin, false).await {
+        Some(Loss { text, can_pass }) if !can_pass => Err(Error::NothingCommitted { reason: text }),
+        _ => Ok(()),
+    }
+}
+
 /// Which nodes answer, if there is no quorum; or that the asked node is cut off. `can_be_local`:
 /// whether the command has `--local`.
 pub(crate) async fn without_quorum(admin: &Admin, can_be_local: bool) -> Option<String> {
+    loss(admin, can_be_local).await.map(|loss| loss.text)
+}
+
+/// The loss of the leader or of the quorum.
+struct Loss {
+    text: String,
+    /// Whether a majority answers, and may elect a leader.
+    can_pass: bool,
+}
+
+async fn loss(admin: &Admin, can_be_local: bool) -> Option<Loss> {
     let admin = admin.without_repetition(DIAGNOSIS_LIMIT);
     let found = survey(&admin, DIAGNOSIS_LIMIT).await.ok()?;
     let health = Health::from_survey(&found);
     if health.condition == Condition::Unknown {
-        return health.problems.into_iter().next();
+        return health.problems.into_iter().next().map(|text| Loss {
+            text,
+            can_pass: false,
+        });
     }
     if health.condition != Condition::NoQuorum || health.voters == 0 {
         return None;
@@ -136,7 +159,10 @@ pub(crate) async fn without_quorum(admin: &Admin, can_be_local: bool) -> Option<
     if can_be_local && let [first, ..] = &answering[..] {
         text += &format!("; `--local` shows the state of node {first}");
     }
-    Some(text)
+    Some(Loss {
+        text,
+        can_pass: has_majority,
+    })
 }
 
 /// Exit code of `status`.

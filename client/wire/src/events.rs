@@ -16,6 +16,8 @@ pub struct History<'a, E> {
     pub history: Vec<E>,
     /// Token of the last entry whose changes are no longer available.
     pub oldest: Cow<'a, str>,
+    /// Time of that entry, as RFC 3339; `None` if all changes are available.
+    pub oldest_at: Option<Cow<'a, str>>,
     /// `before` parameter of the next page; `None` at the end.
     pub next: Option<Cow<'a, str>>,
 }
@@ -25,6 +27,7 @@ impl<E> Default for History<'_, E> {
         Self {
             history: Vec::new(),
             oldest: Cow::default(),
+            oldest_at: None,
             next: None,
         }
     }

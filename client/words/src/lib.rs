@@ -364,6 +364,17 @@ impl Words {
         Some(format!("{more} more {noun}"))
     }
 
+    /// The nearly fitting trees. If `in_tree` selects a tree, the other trees are no help.
+    pub fn nearest<'a, 'b>(&self, answer: &'a Explanation<'b>) -> Vec<&'a NearTree<'b>> {
+        let is_other = |near: &NearTree<'_>| {
+            let mut lacks = near.lacks.iter();
+            lacks.any(|lack| lack.atom.kind == Kind::InTree)
+        };
+        let all: Vec<_> = answer.nearest.iter().collect();
+        let selected: Vec<_> = all.iter().copied().filter(|near| !is_other(near)).collect();
+        if selected.is_empty() { all } else { selected }
+    }
+
     /// Title of the list of nearly fitting trees, with their number.
     pub fn nearest_title(&self, answer: &Explanation<'_>) -> String {
         let gone = answer
@@ -371,8 +382,10 @@ impl Words {
             .iter()
             .map(|stage| stage.gone)
             .fold(0, u64::saturating_add);
-        match answer.nearest.len() as u64 {
-            shown if shown < gone => {
+        let shown = self.nearest(answer).len();
+        let is_selection = shown < answer.nearest.len();
+        match shown as u64 {
+            shown if shown < gone && !is_selection => {
                 format!("what nearly fits (the nearest {shown} of {gone} trees)")
             }
             _ => "what nearly fits".to_owned(),

@@ -23,8 +23,9 @@ pub enum Exposed {
     },
     /// Another user owns it.
     #[error(
-        "{path} belongs to user {owner}, but this process runs as user {own}: start the process as \
-        user {owner}, e.g. with `runuser`, or give {path} to user {own} with `chown -R`"
+        "{path} belongs to user {}, but this process runs as user {}: start it as user {owner}, \
+        such as `runuser -u {} -- placementd`, or as root run `chown -R {own} {path}`",
+        with_name(*owner), with_name(*own), name(*owner).unwrap_or_else(|| "NAME".to_owned())
     )]
     Owner {
         /// The directory or file.
@@ -34,6 +35,27 @@ pub enum Exposed {
         /// User id of this process.
         own: u32,
     },
+}
+
+/// A user id, with the user's name if this machine has one.
+fn with_name(id: u32) -> String {
+    match name(id) {
+        Some(name) => format!("{id} ({name})"),
+        None => id.to_string(),
+    }
+}
+
+fn name(id: u32) -> Option<String> {
+    name_in(&fs::read_to_string("/etc/passwd").ok()?, id)
+}
+
+/// The name of a user in a file in the format of passwd(5).
+fn name_in(users: &str, id: u32) -> Option<String> {
+    users.lines().find_map(|user| {
+        let mut fields = user.split(':');
+        let (name, number) = (fields.next()?, fields.nth(1)?);
+        (number.parse() == Ok(id)).then(|| name.to_owned())
+    })
 }
 
 /// Sets the umask of this process, so that only its own user can access the files that it creates.
@@ -94,5 +116,28 @@ fn is_closed(
             mode: found.mode() & 0o7777,
             right,
         }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn another_owner_is_shown_with_name_and_remedy() {
+        let users =
+            "root:x:0:0:root:/root:/bin/bash\nbroken\nplacement:x:107:65534::/:/bin/false\n";
+        assert_eq!(name_in(users, 107).as_deref(), Some("placement"));
+        assert_eq!(name_in(users, 65_534), None);
+        let path = PathBuf::from("/data");
+        let (owner, own) = (0, u32::MAX);
+        let text = Exposed::Owner { path, owner, own }.to_string();
+        for words in [
+            "/data belongs to user 0 (root), but this process runs as user 4294967295: ",
+            "`runuser -u root -- placementd`",
+            "`chown -R 4294967295 /data`",
+        ] {
+            assert!(text.contains(words), "{text}");
+        }
     }
 }

@@ -318,7 +318,7 @@ impl From<Refused> for Failed {
     }
 }
 
-fn failed(status: StatusCode, detail: impl Display) -> Failed {
+pub(crate) fn failed(status: StatusCode, detail: impl Display) -> Failed {
     coded(status, None, &detail.to_string())
 }
 
@@ -440,9 +440,15 @@ async fn drain(State(admin): State<Admin>) -> HandlerResult {
         return Ok(Json(Drained { leader: None }).into_response());
     };
     let patience = admin.bootstrap.config.raft.waits().step_aside();
-    let leader = step_aside(&running, patience)
-        .await
-        .map_err(|reason| failed(StatusCode::SERVICE_UNAVAILABLE, reason))?;
+    let leader = step_aside(&running, patience).await.map_err(|reason| {
+        let detail = format!("its /readyz returns 503, but it still leads: {reason}");
+        // The code tells clients that the outcome is known.
+        coded(
+            StatusCode::SERVICE_UNAVAILABLE,
+            Some(NOTHING_COMMITTED),
+            &detail,
+        )
+    })?;
     Ok(Json(Drained { leader }).into_response())
 }
 

@@ -2,6 +2,7 @@
 
 use anyhow::bail;
 use placement_raft_store::{Identity, LogId, Plan, StoreOptions, plan_recovery, recover};
+use placement_words::nodes;
 use uuid::Uuid;
 
 use super::print;
@@ -35,16 +36,17 @@ fn place(id: Option<LogId>) -> String {
 fn words(plan: &Plan) -> String {
     let me = plan.identity.node;
     let (last, certain) = (plan.last, plan.certain);
-    let voters: Vec<_> = plan.members.voters.iter().flatten().collect();
+    let voters: Vec<u64> = plan.members.voters.iter().flatten().copied().collect();
     let others: Vec<_> = (plan.members.members.keys())
         .filter(|id| **id != me)
         .collect();
     let index = |id: Option<LogId>| id.map_or(0, |id| id.index);
     let open = index(last).saturating_sub(index(certain));
     let mut text = format!(
-        "node {me} of cluster {}, whose voters are {voters:?}\n\
+        "node {me} of cluster {}, whose voters are {}\n\
          Kept for certain: everything up to {}, which is known to be committed.\n",
         plan.identity.cluster,
+        nodes(&voters),
         place(certain),
     );
     if open > 0 {

@@ -14,6 +14,7 @@ use anyhow::{Context, bail};
 use axum::extract::Request;
 use axum::http::StatusCode;
 use axum::middleware::from_fn_with_state;
+use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use axum::{Extension, Json, Router};
 use placement_model::cluster::ClusterChanges;
@@ -30,7 +31,9 @@ use super::moment::PastPartition;
 use super::print;
 use super::restore::{sizes, warn};
 use crate::Env;
-use crate::admin::{NetworkListener, backup_report, described_partition, enter, with_pages};
+use crate::admin::{
+    NetworkListener, backup_report, described_partition, enter, failed, with_pages,
+};
 use crate::partitions::prefix_for_operators;
 use crate::serve::{Drain, HttpServer};
 use placement_api::http::{Api, ApiSettings, Identity, Service, openapi};
@@ -132,6 +135,14 @@ async fn read(env: &Env, from: PathBuf, until: Until) -> anyhow::Result<Backup> 
     }
 }
 
+/// The answer to a request of an operator that needs a running cluster.
+fn no_cluster() -> Response {
+    let detail = "this is `placementd replay`, which serves the content of a backup: it has no \
+        members, settings or logs, and a partition of the backup only if `placementctl partitions` \
+        lists it. Use commands that read content, such as `placementctl capacity`";
+    failed(StatusCode::NOT_FOUND, detail).into_response()
+}
+
 /// Serves the API of each partition at the path that operators use, because the hosts in its routes
 /// do not lead to this machine; the default partition's API also at the root. The pages read the
 /// same routes and the list of partitions.
@@ -196,6 +207,9 @@ fn router(env: &Env, backup: &Backup, listen: &str, url: &str) -> anyhow::Result
         let found = apis
             .iter()
             .find(|(prefix, _)| prefix.rest_of(path).is_some());
+        if found.is_none() && path.starts_with("/v1/") {
+            return no_cluster();
+        }
         let api = found.map_or(&root, |(_, api)| api);
         let operator = Identity::operator(None);
         api.respond_to_authorized(request, Some(peer), Listener::Admin, operator)

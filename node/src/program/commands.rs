@@ -1,17 +1,19 @@
 //! The commands of `placementd` that do not run a node. Their doc comments are the `--help` texts.
 
-use std::path::PathBuf;
+use std::fs;
+use std::path::{Path, PathBuf};
 
 use anyhow::Context;
-use clap::{Args, Subcommand};
+use clap::{Args, CommandFactory, Subcommand};
 use placement_model::types::{PartitionName, Timestamp};
 use placement_raft_store::{StoreOptions, Until};
 use placement_transfer::Dialect;
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
-use uuid::Uuid;
 
+use super::CommandLine;
 use super::config_args::ConfigArgs;
+use crate::config::ClusterId;
 use crate::offline::{fetch, inspect, policy, print, recover, replay, restore, transfer};
 use crate::partitions::own_policies;
 use crate::{Config, Env, config, logging};
@@ -61,6 +63,11 @@ pub(super) enum Task {
     /// Check and print the policy rules, like oslo.policy's tools; needs no node
     #[command(subcommand)]
     Policy(PolicyTask),
+    /// Write the manual pages to a directory
+    Man {
+        /// Directory for the manual pages
+        directory: PathBuf,
+    },
     /// Make this node the only member of a new cluster, after the permanent loss of a majority;
     /// run it on the stopped node with the most recent log, which the new cluster keeps. Without
     /// `--yes-the-others-are-gone-for-ever` it only prints what would be kept and lost
@@ -86,9 +93,17 @@ impl Task {
             Self::SkipEntry(task) => task.carry_out(),
             Self::Inspect(task) => task.carry_out(),
             Self::Policy(task) => task.carry_out(),
+            Self::Man { directory } => manual(&directory),
             Self::Recover(task) => task.carry_out(),
         }
     }
+}
+
+/// Writes a manual page for each command.
+pub(super) fn manual(directory: &Path) -> anyhow::Result<()> {
+    let written = fs::create_dir_all(directory)
+        .and_then(|()| clap_mangen::generate_to(CommandLine::command(), directory));
+    written.with_context(|| format!("cannot write to {}", directory.display()))
 }
 
 fn check(given: &ConfigArgs) -> anyhow::Result<()> {
@@ -155,7 +170,7 @@ pub(super) struct Restore {
     moment: MomentArgs,
     /// The id of the new cluster, as printed by the restore of its first member
     #[arg(long = "as", value_name = "CLUSTER_ID")]
-    cluster: Option<Uuid>,
+    cluster: Option<ClusterId>,
     #[command(flatten)]
     given: ConfigArgs,
 }
@@ -211,7 +226,8 @@ impl Restore {
             );
         }
         config.validate()?;
-        restore::run(&config, &self.from, self.moment.end(), self.cluster)
+        let cluster = self.cluster.map(|id| id.0);
+        restore::run(&config, &self.from, self.moment.end(), cluster)
     }
 }
 

@@ -41,6 +41,8 @@ async fn drain_and_stop_hand_leadership_to_no_voter_that_lags() {
     let (status, body) = machines[leader].admin("POST", "/v1/drain", "").await;
     assert_eq!(status, 503, "{body}");
     assert!(body.contains("no voter can take over"), "{body}");
+    assert!(body.contains("but it still leads"), "{body}");
+    assert!(body.contains("nothing_committed"), "{body}");
     for follower in followers {
         let lacks = format!("node {} lacks ", machines[follower].id());
         assert!(body.contains(&lacks), "{body}");

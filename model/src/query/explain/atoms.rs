@@ -494,13 +494,21 @@ impl<'a> Atoms<'a> {
         looks: &'l TreeCheck<'a>,
         first_unmet: usize,
     ) -> UnmetConditions<'l, 'a> {
+        let inventories = self.which(|one| one.atom.kind == Kind::Inventory);
         let best = |part: usize| {
             let of_part = looks.list.iter().filter(|look| look.part == part);
-            // A provider without an inventory fails no condition on an amount of that class.
+            // A provider without an inventory fails no condition on an amount of that class, so it
+            // would look nearer than a provider that has the class.
             let nearness = |look: &&ProviderCheck<'_>| {
                 let met_first = look.fails.trailing_zeros();
+                let missing = (look.fails & inventories).count_ones();
                 let shortfall = self.shortfall(look);
-                (Reverse(met_first), look.fails.count_ones(), shortfall)
+                (
+                    Reverse(met_first),
+                    missing,
+                    look.fails.count_ones(),
+                    shortfall,
+                )
             };
             of_part.min_by_key(nearness)
         };

@@ -270,6 +270,7 @@ async fn pages_have_each_entry_once() {
     let whole = history(&cloud, "").await;
     assert_eq!(whole["next"], Value::Null);
     assert_eq!(whole["oldest"], "1.0");
+    assert_eq!(whole["oldest_at"], Value::Null);
     let mut pages = Vec::new();
     let mut query = "limit=2".to_owned();
     loop {
@@ -288,6 +289,8 @@ async fn pages_have_each_entry_once() {
         (&kept["oldest"], &kept["next"]),
         (&json!("1.3"), &Value::Null)
     );
+    // The entry 1.3, in the whole history before it was dropped.
+    assert_eq!(kept["oldest_at"], whole["history"][3]["at"]);
 }
 
 /// The answer has a bounded size however long its entries are.

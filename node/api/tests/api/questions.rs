@@ -3,7 +3,7 @@
 //!
 //! Add a question here if an answer is not what an expert would say.
 
-use placement_wire::explain::Explained;
+use placement_wire::explain::{Explained, NearTree};
 use placement_words::Words;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -308,6 +308,27 @@ async fn cloud() -> Cloud {
     let shares = &["MISC_SHARES_VIA_AGGREGATE"];
     provider(&cloud, (8, "nfs-1"), None, disk, shares, &["<with-nfs>"]).await;
     cloud
+}
+
+/// A request for one host is not answered with other hosts, and those are described correctly.
+#[tokio::test]
+async fn other_hosts_than_the_requested_one_are_not_shown() {
+    let cloud = cloud().await;
+    let query = fill_uuids("resources=VCPU:20&in_tree=<cmp-4>");
+    let path = format!("/placementd/v1/explain?{query}");
+    let found = cloud.read(&path).await;
+    let explained = Explained::deserialize(&found).unwrap();
+    let explanation = &explained.explanation;
+    let near = |one: &NearTree<'_>| WORDS.near(one);
+    let all: Vec<_> = explanation.nearest.iter().map(near).collect();
+    // Its shared storage has no VCPU; cmp-1 itself has.
+    let mut others = all.iter().filter(|line| line.starts_with("cmp-1 "));
+    let other = others.next().unwrap();
+    assert!(other.contains("VCPU:20 in one allocation"), "{all:?}");
+    let shown: Vec<_> = WORDS.nearest(explanation).into_iter().map(near).collect();
+    assert_eq!(shown, all[..1]);
+    assert!(shown[0].starts_with("cmp-4 "), "{shown:?}");
+    assert_eq!(WORDS.nearest_title(explanation), "what nearly fits");
 }
 
 #[tokio::test]

@@ -372,8 +372,10 @@ impl Membership<'_> {
             return Ok(());
         }
         Err(Refused::Conflict(format!(
-            "of the remaining voters {left:?} only {reachable:?} are reachable, which is not a \
-             majority: bring the others back first"
+            "reachable are {} of the remaining voters {}, which is not a majority: bring the \
+             others back first",
+            listed(&reachable),
+            listed(left)
         )))
     }
 
@@ -390,9 +392,10 @@ impl Membership<'_> {
             return Ok(());
         };
         Err(Refused::Conflict(format!(
-            "with the voters {voters:?} the loss of {first} would stop the cluster, but [cluster] \
+            "with the voters {} the loss of {first} would stop the cluster, but [cluster] \
              survive requires that it survives the loss of any {extent}. `placementctl topology` \
-             shows the sites; change other nodes first, or use --force for an intermediate step"
+             shows the sites; change other nodes first, or use --force for an intermediate step",
+            listed(voters)
         )))
     }
 
@@ -440,7 +443,8 @@ impl Membership<'_> {
             }
             if !voters.contains(&to) {
                 return Err(Refused::Conflict(format!(
-                    "node {to} is not a voter; the voters are {voters:?}"
+                    "node {to} is not a voter; the voters are {}",
+                    listed(&voters)
                 )));
             }
             self.must_be_fit_to_lead(to).await?;
@@ -547,6 +551,16 @@ pub(crate) async fn invite(
     peers
         .introduce(address, Method::Invite, &invited, INTRODUCTION)
         .await
+}
+
+/// The numbers of nodes, such as `1, 2 and 3`.
+fn listed<'a>(ids: impl IntoIterator<Item = &'a u64>) -> String {
+    let ids: Vec<String> = ids.into_iter().map(u64::to_string).collect();
+    match &ids[..] {
+        [] => "none".to_owned(),
+        [first @ .., last] if !first.is_empty() => format!("{} and {last}", first.join(", ")),
+        ids => ids.concat(),
+    }
 }
 
 #[cfg(test)]

@@ -70,6 +70,19 @@ fn value_of_the_wrong_type_names_its_key() {
 }
 
 #[test]
+fn cluster_id_is_the_uuid_of_a_cluster() {
+    for wrong in ["mine", "00000000-0000-0000-0000-000000000000"] {
+        let file = format!("node_id = 1\ncluster_id = \"{wrong}\"");
+        let error = load(&file, &[], &[]).unwrap_err().to_string();
+        let says = format!(
+            "`cluster_id`: \"{wrong}\": this is not the UUID of a cluster, which `placementctl \
+             status` prints"
+        );
+        assert!(error.ends_with(&says), "{error}");
+    }
+}
+
+#[test]
 fn unusable_settings_are_refused_with_their_key() {
     for (text, key) in [
         ("", "node_id"),

@@ -21,7 +21,8 @@ pub(super) fn explained(of: &Content<'_>, answer: &Explanation<'_>) -> Markup {
     let names = budget.take(names.map(|name| html! { li { (sentence(&name)) } }));
     let less = WORDS.relaxations(answer);
     let less = first_entries(&mut budget, less.iter(), |one| relaxation(of, one));
-    let nearest = first_entries(&mut budget, answer.nearest.iter(), |one| near(of, one));
+    let nearest = WORDS.nearest(answer).into_iter();
+    let nearest = first_entries(&mut budget, nearest, |one| near(of, one));
     let (stages, others) = WORDS.stages(answer);
     let table = Table::new()
         .column(

@@ -95,9 +95,11 @@ impl Walk {
             }
             from = oldest.saturating_sub(1);
         };
+        let floor = self.ledger.floor();
         Ok(to_json(&History {
             history: page.lines,
-            oldest: self.token(self.ledger.floor().index).into(),
+            oldest: self.token(floor.index).into(),
+            oldest_at: floor.at.rfc3339().map(Into::into),
             next: next.map(|next| self.token(next).into()),
         }))
     }

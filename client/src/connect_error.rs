@@ -183,7 +183,7 @@ pub(crate) fn alert_error(alert: &str) -> ConnectError {
         ),
         "CertificateExpired" => (
             Obstacle::ClientCertificate,
-            "it refuses the client certificate, which has expired",
+            "it refuses the client certificate as expired; if the certificate is valid, the clock of the node is wrong",
         ),
         "UnknownCA" => (
             Obstacle::ClientCertificate,

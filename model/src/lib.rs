@@ -13,7 +13,7 @@
 //! * [`mod@mutant`]: bugs that simulations inject; release builds do not contain them.
 //! * [`outcome`]: the replies and the closed list of refusals.
 //! * [`state`]: one table per noun; every change passes through [`State::commit`].
-//! * [`similar`]: the names that a misspelled name probably means.
+//! * [`mod@similar`]: the names that a misspelled name probably means.
 //! * [`standard`]: the resource classes and traits that every cloud shares.
 //! * [`query`]: queries over a state, including the allocation-candidate search.
 
@@ -25,7 +25,6 @@ pub mod level;
 pub mod mutant;
 pub mod outcome;
 pub mod query;
-pub mod similar;
 pub mod standard;
 pub mod state;
 pub mod types;
@@ -36,5 +35,6 @@ pub use command::{Command, Stamped};
 pub use ledger::LedgerEntry;
 pub use level::Level;
 pub use outcome::{Outcome, Refusal, Reply};
+pub use placement_similar as similar;
 pub use state::State;
 pub use state::change::{Change, Changes};

@@ -93,16 +93,10 @@ impl Node {
             node.tasks.stop().await;
             return Err(error);
         }
+        let open = listeners.described(&opened.secured.gates);
         servers.start(listeners, opened.secured.gates);
         node.spawn_tasks(opened.secured.certificates);
-        log!(
-            LISTENING,
-            node = node.bootstrap.config.node_id,
-            api = node.addresses().api,
-            peer = node.addresses().peer,
-            admin = node.addresses().admin,
-            "listening"
-        );
+        open.log(node.bootstrap.config.node_id);
         Ok(node)
     }
 

@@ -19,6 +19,8 @@ use crate::{Config, Env, Node, descriptors, panics, supervisor};
 use placement_base::log_messages::log;
 use placement_base::permissions::{self, check_data_dir};
 
+/// Exit code of a wrong command line (`EX_USAGE` of sysexits.h), as of `placementctl`.
+const USAGE: u8 = 64;
 /// Threads for Raft and the connections between nodes. If one of them is blocked for a while, the
 /// other serves heartbeats.
 const NODE_THREADS: usize = 2;
@@ -33,7 +35,8 @@ const NODE_THREADS: usize = 2;
         also PLACEMENTD_API_LISTEN and --api-listen. Flags override variables, and variables the \
         file. `placementd config sample` prints all settings with their defaults.\n\n\
         SIGTERM and SIGINT stop the node after it has handed leadership over. SIGHUP re-reads the \
-        policy and the log level, and reopens the audit file."
+        policy and the log level, and reopens the audit file.\n\n\
+        Exit codes: 0 = success; 1 = an error, or a check that failed; 64 = the command line is wrong."
 )]
 struct CommandLine {
     #[command(flatten)]
@@ -42,10 +45,18 @@ struct CommandLine {
     task: Option<Task>,
 }
 
-/// Runs the command line. After an error the exit code is 1, and the reason is on stderr.
+/// Runs the command line. After an error the exit code is 1, or [`USAGE`] if the command line is
+/// wrong, and the reason is on stderr.
 pub fn main() -> ExitCode {
     permissions::restrict_umask();
-    let CommandLine { given, task } = CommandLine::parse();
+    let CommandLine { given, task } = match CommandLine::try_parse() {
+        Ok(given) => given,
+        Err(refused) => {
+            // A closed pipe, as by `head`, is not an error.
+            drop(refused.print());
+            return ExitCode::from(if refused.use_stderr() { USAGE } else { 0 });
+        }
+    };
     let done = match task {
         Some(task) => task.carry_out(),
         None => run(&given),

@@ -76,8 +76,7 @@ impl Failure {
         // each run.
         let dir = here(|platform| platform.shown(&self.dir));
         let words = format!(
-            "the {} in {} cannot be {action}: {error}; this node is quarantined. Fix the \
-             cause, then restart the node",
+            "the {} in {} cannot be {action}: {error}. Fix the cause, then restart the node",
             self.part,
             dir.display()
         );

@@ -97,6 +97,28 @@ async fn restore_to_a_time_is_complete_although_a_leader_clock_was_ahead() {
     );
 }
 
+/// A node whose clock is a day ahead rejects the certificates of the others, which are valid.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn status_suspects_the_clock_of_a_node_that_rejects_valid_certificates() {
+    let (mut cluster, _authority) = Cluster::start_with_peer_tls(3).await.unwrap();
+    let Some(shim) = shim::compile(cluster.directory(), SHIM) else {
+        return skipped("a clock that is ahead", "there is no C compiler");
+    };
+    let gate = cluster.directory().join("clock-is-ahead");
+    fs::write(&gate, "").unwrap();
+    cluster.kill_9(3);
+    cluster.options_mut().environment =
+        [("LD_PRELOAD", &shim), ("PLACEMENT_TEST_AHEAD_WHILE", &gate)]
+            .map(|(name, path)| (name.to_owned(), path.display().to_string()))
+            .into();
+    cluster.start_node(3).unwrap();
+    let reason = [
+        "node 3 ",
+        "if the certificate is valid, the clock of that node is wrong",
+    ];
+    cluster.until_shown(&["status"], 1, &reason).await;
+}
+
 /// A single node starts with a clock that is ahead and is then corrected, so its clock is behind
 /// the time in the log.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -448,6 +448,19 @@ fn usage_errors_have_their_own_exit_code() {
         let (found, _, error) = texts(&output);
         assert_eq!(found, code, "{line}: {error}");
     }
+    for (line, code) in [
+        ("no-such-command", 64),
+        ("--api-lsten 127.0.0.1:1", 64),
+        ("restore --from backup --until tomorrow", 64),
+        ("policy", 64),
+        ("--help", 0),
+        ("--version", 0),
+    ] {
+        let mut placementd = Command::new(binaries::placementd().unwrap());
+        let output = placementd.args(line.split_whitespace()).output().unwrap();
+        let (found, _, error) = texts(&output);
+        assert_eq!(found, code, "placementd {line}: {error}");
+    }
 }
 
 #[test]
@@ -523,8 +536,24 @@ async fn messages_name_what_is_absent() {
     let no_project = "no consumers found: none has the project \"nope\"";
     for (arguments, code, message) in [
         ("providers list --name other", 0, "no providers found"),
+        (
+            "providers list --name cpm-1.example.net",
+            0,
+            "no name contains \"cpm-1.example.net\"; similar: cmp-1.example.net",
+        ),
         ("providers list --class VPCU", 1, no_class),
         ("providers show other", 1, "no provider has \"other\""),
+        (
+            "providers tree cmp-l.example.net",
+            1,
+            "no provider has \"cmp-l.example.net\" as UUID or as the beginning of its name; similar: cmp-1.example.net",
+        ),
+        (
+            "consumers list --provider example.net",
+            1,
+            "similar: cmp-1.example.net",
+        ),
+        ("bulk --class VPCU", 0, no_class),
         ("consumers list --project nope", 0, no_project),
         ("consumers list --class VPCU", 1, no_class),
         (
@@ -620,4 +649,40 @@ async fn truncated_output_says_that_there_is_more() {
     }
     let (code, _, error) = ctl(&cluster, &["top"]);
     assert!(code == 64 && error.contains("--once"), "{error}");
+}
+
+/// The commands of a part of a page, as one script.
+fn commands(page: &str, from: &str, to: &str) -> String {
+    let page = std::path::Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../docs")
+        .join(page);
+    let text = std::fs::read_to_string(page).unwrap();
+    let part = text.split_once(from).unwrap().1.split_once(to).unwrap().0;
+    let lines = part.lines().filter_map(|line| line.strip_prefix("    "));
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+/// The first steps after the installation of the package work as written.
+#[tokio::test]
+async fn first_candidates_are_found_by_the_commands_of_the_page() {
+    let cluster = Cluster::start(1).await.unwrap();
+    let script = commands("operate/form.md", "**The first candidates.**", "Next: ");
+    let placementctl = binaries::placementctl().unwrap();
+    let path = placementctl.parent().unwrap().display().to_string();
+    let output = Command::new("bash")
+        .args(["-euxc", &script])
+        .env("PATH", format!("{path}:{}", std::env::var("PATH").unwrap()))
+        .env("PLACEMENTCTL_ENDPOINT", cluster.place(1).admin())
+        .output()
+        .unwrap();
+    let (code, shown, error) = texts(&output);
+    assert_eq!(code, 0, "{error}");
+    for words in [
+        "NAME  VCPU\ntry    0/8\n",
+        "try   try: VCPU=1\n",
+        "there are candidates with VCPU:8 in place of 100000",
+    ] {
+        assert!(shown.contains(words), "{words}: {shown}");
+    }
+    assert_eq!(cluster.ctl(&["providers", "list", "-o", "name"]), "");
 }

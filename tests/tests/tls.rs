@@ -107,6 +107,44 @@ async fn peer_with_a_wrong_certificate_is_refused_with_a_reason() {
         .await;
 }
 
+#[tokio::test]
+async fn one_log_line_shows_each_listener_and_its_tls() {
+    let (mut cluster, _authority) = Cluster::start_with_peer_tls(1).await.unwrap();
+    cluster.kill_9(1);
+    fs::remove_file(&cluster.place(1).log).unwrap();
+    let flags = [
+        "--api-tls",
+        "allow",
+        "--api-advertise",
+        "placement.example:8778",
+    ];
+    cluster.options_mut().flags = flags.map(str::to_owned).to_vec();
+    cluster.start_node(1).unwrap();
+    cluster.until_logged(&[1], "event=\"listening\"").await;
+    let log = cluster.log(1, 1000);
+    let is_start = |line: &&str| line.contains("event=\"listening\"");
+    let lines: Vec<_> = log.lines().filter(is_start).collect();
+    assert_eq!(lines.len(), 1, "{log}");
+    let place = cluster.place(1);
+    for shown in [
+        format!(
+            "api=\"{} (TLS or no TLS, advertised as placement.example:8778)\"",
+            place.api()
+        ),
+        format!("peer=\"{} (TLS)\"", place.peer()),
+        format!("admin=\"{} (no TLS)\"", place.admin()),
+        format!("socket=\"{}\"", place.data_dir.join("admin.sock").display()),
+    ] {
+        assert!(lines[0].contains(&shown), "{shown}: {}", lines[0]);
+    }
+    // The node has no such listeners.
+    assert!(
+        !lines[0].contains("metrics=") && !lines[0].contains("web="),
+        "{}",
+        lines[0]
+    );
+}
+
 #[test]
 fn renewed_certificate_survives_power_loss() {
     let directory = tempfile::Builder::new()

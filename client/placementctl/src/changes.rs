@@ -12,7 +12,7 @@ use uuid::Uuid;
 
 use crate::content::{AnyChange, AnyEntry, Content, EXTENSIONS, filtered, one_unit};
 use crate::names::Names;
-use crate::render::{Rows, cell, cut, pairs, word};
+use crate::render::{Rows, cell, cut, pairs, warn, word};
 
 /// Number of entries to read, and of rows of a table, without `--limit`.
 const LIMIT_USUAL: usize = 50;
@@ -53,6 +53,16 @@ pub(crate) struct HistoryArgs {
 }
 
 impl Filters {
+    /// Warns if the resource class does not exist: its changes may be in the past or in the future,
+    /// but its name is more likely misspelled.
+    pub(crate) async fn check_class(&self, content: &Content) {
+        if let Some(class) = &self.class
+            && let Some(absent) = content.unknown_names(&one_unit(class)).await
+        {
+            warn(&absent);
+        }
+    }
+
     /// A request with these filters.
     pub(crate) async fn request(
         mut self,

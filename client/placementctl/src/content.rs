@@ -13,6 +13,7 @@ use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
 use placement_client::{
     Admin, ApiRequest, ApiResponse, Client, Consistency, Error, Lines, Position, encode,
 };
+use placement_similar::similar;
 use placement_wire::consumers::{Consumer, ConsumerPage};
 use placement_wire::events::{Change, Entry};
 use placement_wire::explain::Explained;
@@ -36,6 +37,8 @@ pub(crate) const EXTENSIONS: &str = "/placementd/v1";
 const STALE: Duration = Duration::from_secs(5);
 /// An answer that takes longer causes a warning if there is no quorum.
 const LATE: Duration = Duration::from_secs(2);
+/// Number of similar names of providers in a message.
+const NEAREST: usize = 3;
 /// Characters that must be escaped in a query (RFC 3986 section 3.4).
 const NOT_IN_QUERIES: &AsciiSet = &CONTROLS.add(b' ').add(b'"').add(b'#').add(b'<').add(b'>');
 /// Parameters of `GET /allocation_candidates` that a suffix can make part of a group.
@@ -315,8 +318,10 @@ impl Content {
         if found.is_empty() {
             found = self.providers(json!({ "name": given })).await?;
         }
+        let mut nearest = String::new();
         if found.is_empty() {
             found = self.providers(Value::Null).await?;
+            nearest = similar_names(given, &found);
             found.retain(|one| one.name.starts_with(given));
         }
         if let Some(one) = pick(&found) {
@@ -326,9 +331,11 @@ impl Content {
         let names = found.iter().map(|one| &*one.name);
         let (count, names) = (found.len(), first_names(names));
         match (count, &self.as_of) {
-            (0, None) => bail!("no provider has {given:?} as UUID or as the beginning of its name"),
+            (0, None) => {
+                bail!("no provider has {given:?} as UUID or as the beginning of its name{nearest}")
+            }
             (0, Some(_)) => bail!(
-                "at that moment no provider had {given:?} as UUID or as the beginning of its name"
+                "at that moment no provider had {given:?} as UUID or as the beginning of its name{nearest}"
             ),
             _ => bail!("{given:?} is ambiguous; {count} names begin with it: {names}"),
         }
@@ -355,6 +362,16 @@ pub(crate) fn filtered(path: &str, filters: &Value) -> ApiRequest {
 /// A query of candidates for one unit of a class.
 pub(crate) fn one_unit(class: &str) -> String {
     format!("resources={}:1", encode(class))
+}
+
+/// The names of providers that `given` probably means, as the end of a message; empty without such
+/// names.
+pub(crate) fn similar_names(given: &str, providers: &[Provider]) -> String {
+    let names = providers.iter().map(|one| &*one.name);
+    match &*similar(given, names, NEAREST) {
+        [] => String::new(),
+        nearest => format!("; similar: {}", first_names(nearest.iter().copied())),
+    }
 }
 
 /// The message for a list without consumers, since no consumer has this value.

@@ -186,13 +186,20 @@ pub(crate) fn explained(answer: &Explained<'_>, is_wide: bool) -> String {
         ("", funnel(answer, is_wide)),
         ("what would fit:\n", indented(&relaxations(answer))),
         (&title, indented(&nearest(answer))),
-        ("", format!("state {index} of node {node}\n")),
+        ("", format!("{}\n", of_state(&index, &node))),
     ] {
         if !part.is_empty() {
             text += &format!("\n{title}{part}");
         }
     }
     text
+}
+
+/// The state that was explained, and how to explain the same state again.
+fn of_state(index: &str, node: &str) -> String {
+    format!(
+        "explained from state {index} of node {node}; --as-of {index} explains the same state again"
+    )
 }
 
 fn indented(text: &str) -> String {

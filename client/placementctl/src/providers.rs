@@ -11,19 +11,17 @@ use placement_wire::capacity::CapacityReport;
 use placement_wire::consumers::Consumer;
 use placement_wire::trees::{Tree, TreeInventory, TreeProvider};
 use placement_wire::upstream::{Provider, SummaryResource};
-use placement_words::{counted, share};
+use placement_words::{class_order, counted, share};
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::content::{Content, EXTENSIONS};
+use crate::content::{Content, EXTENSIONS, similar_names};
 use crate::render::{Rows, cell, pairs, text, warn, word};
 
 /// Width of a bar in characters.
 const BAR_WIDTH: usize = 20;
 /// Number of levels of a tree that are drawn. A level makes each line longer.
 const LEVELS_MAX: usize = 64;
-/// The first columns of a list of providers; the columns of other classes follow.
-const USUAL_CLASSES: [&str; 4] = ["VCPU", "PCPU", "MEMORY_MB", "DISK_GB"];
 /// Maximum number of classes with a column of their own.
 const CLASSES_MAX: usize = 6;
 /// Message if a provider has no consumers: those of a host may be on its children.
@@ -91,13 +89,13 @@ pub(crate) async fn run(content: &Content, args: ProvidersArgs) -> anyhow::Resul
     let output = &content.source.output;
     match args.action {
         Action::List(filters) => {
-            let found = matching(content, &filters).await?;
+            let (found, none) = matching(content, &filters).await?;
             let resources = if found.is_empty() {
                 BTreeMap::new()
             } else {
                 resources(content, if filters.roots { "tree" } else { "provider" }).await?
             };
-            output.rows(listed(found, resources))
+            output.rows(listed(found, resources).if_none(none))
         }
         Action::Tree(Named { provider }) => {
             let uuid = content.provider_of_tree(&provider).await?;
@@ -172,8 +170,9 @@ impl Filters {
     }
 }
 
-/// The providers that match the filters, or the roots of their trees.
-async fn matching(content: &Content, filters: &Filters) -> anyhow::Result<Vec<Provider>> {
+/// The providers that match the filters, or the roots of their trees; and the message if there are
+/// no such providers.
+async fn matching(content: &Content, filters: &Filters) -> anyhow::Result<(Vec<Provider>, String)> {
     let found = content.providers(filters.json()).await;
     let mut found = content.checked(found, &filters.query()).await?;
     if filters.roots && filters.has_conditions() {
@@ -185,10 +184,19 @@ async fn matching(content: &Content, filters: &Filters) -> anyhow::Result<Vec<Pr
     } else if filters.roots {
         found.retain(|one| one.parent_provider_uuid.is_none());
     }
+    let mut none = "no providers found".to_owned();
     if let Some(part) = &filters.name {
+        if !found.is_empty() {
+            none += &unnamed(part, &found);
+        }
         found.retain(|one| one.name.contains(part));
     }
-    Ok(found)
+    Ok((found, none))
+}
+
+/// The end of the message if no name of these providers contains a text.
+fn unnamed(part: &str, found: &[Provider]) -> String {
+    format!(": no name contains {part:?}{}", similar_names(part, found))
 }
 
 /// Capacity and used amount of each resource class.
@@ -242,14 +250,9 @@ fn listed(
         all.into_iter().cloned().collect()
     };
     // The sort is stable, so other classes stay in the order of their names.
-    classes.sort_by_key(|class| {
-        let place = USUAL_CLASSES.iter().position(|usual| usual == class);
-        place.unwrap_or(USUAL_CLASSES.len())
-    });
+    classes.sort_by_key(|class| class_order(class));
     let others = classes.split_off(classes.len().min(CLASSES_MAX));
-    let mut rows = Rows::new(items)
-        .if_none("no providers found")
-        .column("name", |row| row.provider.name.clone());
+    let mut rows = Rows::new(items).column("name", |row| row.provider.name.clone());
     for class in &classes {
         let (name, of_share) = (class.clone(), class.clone());
         rows = rows.readable(

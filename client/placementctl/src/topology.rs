@@ -2,7 +2,8 @@
 
 use std::process::ExitCode;
 
-use placement_client::{Admin, FailureDomain, Loss, Reads, SiteCosts, Topology};
+use placement_client::{Admin, Loss, SiteCosts, Topology};
+use placement_words::topology as words;
 
 use crate::render::{NO_ROWS, Output, Rows, print};
 use crate::survey::NO_QUORUM;
@@ -132,71 +133,25 @@ fn round_trips(topology: &Topology) -> String {
         .table()
 }
 
-/// Whether any member has a zone, and whether any has a region.
-fn named(topology: &Topology) -> [bool; 2] {
-    let members = &topology.members;
-    let is_in_zone = members.iter().any(|member| !member.zone.is_empty());
-    let is_in_region = members.iter().any(|member| !member.region.is_empty());
-    [is_in_zone, is_in_region]
-}
-
-/// A row for each failure. A zone or region with the same nodes as another row is omitted. Zones
-/// are omitted if no member has a configured zone; the same holds for regions.
+/// A row for each failure.
 fn losses(topology: &Topology) -> String {
-    let [has_zones, has_regions] = named(topology);
-    let is_known = |loss: &&Loss| match loss.place {
-        FailureDomain::Region { .. } => has_regions,
-        FailureDomain::Zone { .. } => has_zones,
-        FailureDomain::Node { .. } => true,
-    };
-    let mut losses: Vec<&Loss> = topology.losses.iter().filter(is_known).collect();
-    // Larger domains first.
-    losses.sort_by_key(|loss| match loss.place {
-        FailureDomain::Region { .. } => 0,
-        FailureDomain::Zone { .. } => 1,
-        FailureDomain::Node { .. } => 2,
-    });
-    let mut rows: Vec<Loss> = Vec::new();
-    for loss in losses {
-        let is_shown = rows.iter().any(|row| row.nodes == loss.nodes);
-        if !is_shown || matches!(loss.place, FailureDomain::Node { .. }) {
-            rows.push(loss.clone());
-        }
-    }
-    Rows::new(rows)
-        .column("loss", |row| row.place.to_string())
+    let rows = words::losses(topology).into_iter().cloned();
+    Rows::new(rows.collect())
+        .column("loss", |row: &Loss| row.place.to_string())
         .column("nodes", |row| {
             let nodes = row.nodes.iter().map(ToString::to_string);
             nodes.collect::<Vec<_>>().join(" ")
         })
         .column("writes", |row| if row.writes { "continue" } else { "stop" })
-        .column("reads", reads)
+        .column("reads", |row| {
+            words::reads(row, usize::MAX, |one| site(&one.region, &one.zone))
+        })
         .table()
-}
-
-fn reads(loss: &Loss) -> String {
-    let mut parts = Vec::new();
-    for (reads, what) in [
-        (Reads::All, "all"),
-        (Reads::Local, "local only"),
-        (Reads::None, "none"),
-    ] {
-        let sites = loss.sites.iter().filter(|one| one.reads == reads);
-        let names: Vec<_> = sites.map(|one| site(&one.region, &one.zone)).collect();
-        if !names.is_empty() {
-            parts.push(format!("{what} in {}", names.join(", ")));
-        }
-    }
-    match parts.as_slice() {
-        // All sites answer the same reads, so the list of sites is left out.
-        [one] => one.split(" in ").take(1).collect(),
-        _ => parts.join("; "),
-    }
 }
 
 fn summary(topology: &Topology) -> String {
     let survives = &topology.survives;
-    let [has_zones, has_regions] = named(topology);
+    let [has_zones, has_regions] = words::has_places(topology);
     let kinds = [
         (survives.node, "node"),
         (survives.zone && has_zones, "zone"),
@@ -226,7 +181,7 @@ fn summary(topology: &Topology) -> String {
 
 #[cfg(test)]
 mod tests {
-    use placement_client::SiteReads;
+    use placement_client::{FailureDomain, Reads, SiteReads};
 
     use super::*;
 

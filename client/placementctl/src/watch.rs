@@ -33,6 +33,7 @@ pub(crate) struct WatchArgs {
 pub(crate) async fn watch(content: &Content, args: WatchArgs) -> anyhow::Result<()> {
     let raw = content.source.output.is_raw()?;
     let path = "events?or_snapshot=true";
+    args.filters.check_class(content).await;
     let request = args.filters.request(content, path).await?;
     // The headers of any response contain the current token.
     let now = content.send(ApiRequest::get("/resource_classes")).await?;
@@ -140,6 +141,7 @@ fn shown(entry: &AnyEntry, names: &Names) -> String {
 }
 
 pub(crate) async fn bulk(content: &Content, filters: Filters) -> anyhow::Result<()> {
+    filters.check_class(content).await;
     let request = filters.request(content, "events?follow=false").await?;
     let mut lines = content.lines(request).await?;
     let mut last = Bytes::new();

@@ -13,6 +13,15 @@ pub fn amount(class: &str, units: f64) -> String {
     }
 }
 
+/// The classes that lists show first.
+const USUAL_CLASSES: [&str; 4] = ["VCPU", "PCPU", "MEMORY_MB", "DISK_GB"];
+
+/// Place of a class in lists. Classes with the same place are sorted by name.
+pub fn class_order(class: &str) -> usize {
+    let place = USUAL_CLASSES.iter().position(|usual| *usual == class);
+    place.unwrap_or(USUAL_CLASSES.len())
+}
+
 /// Used amount and capacity of a class: `35/256`, or `70/248 GiB`.
 pub fn share(class: &str, used: u64, capacity: Capacity) -> String {
     let all = capacity.as_f64();

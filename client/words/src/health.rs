@@ -2,8 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use placement_wire::{Member, MemberRole, NodeRole, NodeStatus, SlowFollower};
+use placement_wire::{MeasuredRoundTrip, Member, MemberRole, NodeRole, NodeStatus, SlowFollower};
 use serde::Serialize;
+
+/// A node is slow if all others wait this long for its answers, in milliseconds, …
+const SLOW_MS: f64 = 50.0;
+/// … and this many times longer than they wait for each other.
+const SLOW_FACTOR: f64 = 5.0;
 
 /// The status of one node, and the statuses of the members that it knows.
 pub struct Survey {
@@ -106,6 +111,9 @@ impl Survey {
         // A node that is refused does answer.
         match reason.strip_prefix("refused: ") {
             Some(reason) => format!("is refused: {reason}"),
+            None if error.is_some_and(|error| hangs(error)) => format!(
+                "does not answer: {reason}. It accepts connections, so its process hangs or is suspended"
+            ),
             None => format!("does not answer: {reason}"),
         }
     }
@@ -155,6 +163,7 @@ impl Survey {
             warnings.extend(problems.map(|words| format!("node {id}: {words}")));
         }
         warnings.extend(self.slow_followers());
+        warnings.extend(self.slow_nodes());
         warnings.extend(self.without_backups());
         if is_for_operator {
             warnings.extend(differences(&answers));
@@ -163,12 +172,16 @@ impl Survey {
         warnings
     }
 
-    /// Warnings about followers that acknowledge log entries late, as measured by the leader.
-    fn slow_followers(&self) -> Vec<String> {
+    /// The followers that acknowledge log entries late, as measured by the leader.
+    fn late_followers(&self) -> &[SlowFollower] {
         let leader = self.leader();
         let mut answers = self.answers();
         let measured = answers.find(|status| Some(status.node_id) == leader);
-        let slow = measured.map(|leader| leader.slow_followers.as_slice());
+        measured.map_or(&[], |leader| leader.slow_followers.as_slice())
+    }
+
+    /// Warnings about followers that acknowledge log entries late.
+    fn slow_followers(&self) -> Vec<String> {
         let words = |slow: &SlowFollower| {
             format!(
                 "node {} is slow: it acknowledges log entries after {}, although the round trip to it takes {} and \
@@ -180,7 +193,48 @@ impl Survey {
                 milliseconds(slow.fastest_ms)
             )
         };
-        slow.unwrap_or_default().iter().map(words).collect()
+        self.late_followers().iter().map(words).collect()
+    }
+
+    /// Warnings about nodes for which all other nodes wait, although the network is fast and the
+    /// other nodes do not wait for each other. This also finds a slow leader, and needs no writes.
+    fn slow_nodes(&self) -> Vec<String> {
+        let trips: Vec<_> = (self.answers())
+            .flat_map(|status| status.round_trips.iter().map(|trip| (status.node_id, trip)))
+            .collect();
+        let is_late = |id: u64| self.late_followers().iter().any(|late| late.node == id);
+        let warning = |id: u64| {
+            let to = trips
+                .iter()
+                .filter(|(from, trip)| trip.node == id && *from != id);
+            let to: Vec<&MeasuredRoundTrip> = to.map(|(_, trip)| *trip).collect();
+            let others = trips
+                .iter()
+                .filter(|(from, trip)| ![*from, trip.node].contains(&id));
+            let others = others.map(|(_, trip)| wait(trip)).reduce(f64::max)?;
+            let least = to
+                .iter()
+                .copied()
+                .min_by(|one, other| wait(one).total_cmp(&wait(other)))?;
+            if to.len() < 2 || wait(least) < SLOW_MS.max(others * SLOW_FACTOR) || is_late(id) {
+                return None;
+            }
+            let advice = if self.leader() == Some(id) {
+                "; it leads, so let another node lead: placementctl transfer-leader"
+            } else {
+                ""
+            };
+            Some(format!(
+                "node {id} is slow: the other nodes wait {} for its answers, although the round trip to it takes {}; \
+                 check its processor, and whether something suspends its process or its virtual machine{advice}",
+                milliseconds(least.mean_ms),
+                milliseconds(least.ms)
+            ))
+        };
+        let members = self.members.iter();
+        members
+            .filter_map(|(member, _)| warning(member.id))
+            .collect()
     }
 
     fn without_backups(&self) -> Option<String> {
@@ -366,6 +420,18 @@ fn problem(member: &Member, status: Option<&NodeStatus>, survey: &Survey) -> Opt
     Some(format!(
         "reports that {full}; additions are refused once a majority of the voters reports this"
     ))
+}
+
+/// Time in milliseconds that the other side takes, beyond the time of the network.
+fn wait(trip: &MeasuredRoundTrip) -> f64 {
+    trip.mean_ms - trip.ms
+}
+
+/// Whether a request has failed because the node accepts connections, but does not answer.
+fn hangs(error: &str) -> bool {
+    ["no TLS handshake within", "no answer within"]
+        .iter()
+        .any(|words| error.contains(words))
 }
 
 /// `0.1 ms`, `640 ms`

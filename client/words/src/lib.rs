@@ -1,11 +1,13 @@
-//! Texts that `placementctl` and the web pages share: the health of a cluster, the response of `GET
-//! /placementd/v1/explain` in sentences, amounts with units, and helpers for JSON. They are
-//! separate from `placement-wire`, because crates without JSON use that crate.
+//! Texts that `placementctl` and the web pages share: the health of a cluster, the failures that it
+//! tolerates, the response of `GET /placementd/v1/explain` in sentences, amounts with units, and
+//! helpers for JSON. They are separate from `placement-wire`, because crates without JSON use that
+//! crate.
 
 mod amounts;
 mod health;
+pub mod topology;
 
-pub use amounts::{amount, share};
+pub use amounts::{amount, class_order, share};
 pub use health::{Condition, Health, Survey, nodes};
 
 use std::borrow::Cow;

@@ -54,7 +54,8 @@ macro_rules! catalog {
 catalog! {
     // Start, stop and configuration.
 
-    /// The node accepts connections at the addresses in the line.
+    /// The node accepts connections at the addresses in the line, with or without TLS as the line
+    /// says.
     LISTENING = INFO "listening";
     /// The process was asked to stop.
     STOP_REQUESTED = INFO "stop-requested";

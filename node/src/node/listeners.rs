@@ -1,5 +1,7 @@
 //! Opens the listeners of a node.
 
+use std::path::PathBuf;
+
 use placement_model::types::PartitionName;
 
 use crate::config::Config;
@@ -9,6 +11,7 @@ use placement_base::net::Listener;
 use placement_base::tasks::Tasks;
 use placement_cluster::env::Env;
 use placement_cluster::{Addresses, StartError};
+use placement_peer::tls::{Gate, Gates};
 
 /// Unix socket for operators on this machine, in the data directory.
 const SOCKET: &str = "admin.sock";
@@ -23,9 +26,73 @@ pub(super) struct Listeners {
     pub(super) metrics: Option<Box<dyn Listener>>,
     pub(super) web: Option<Box<dyn Listener>>,
     pub(super) addresses: Addresses,
+    bound: Bound,
+}
+
+/// The addresses of the listeners, with real port numbers; empty without a listener.
+struct Bound {
+    api: String,
+    peer: String,
+    admin: String,
+    metrics: String,
+    web: String,
+    socket: Option<PathBuf>,
+    /// Names of partitions and the addresses of their listeners.
+    partitions: Vec<(String, String)>,
+}
+
+/// The open listeners as the log shows them: address, TLS, and the address for others if it
+/// differs.
+pub(super) struct OpenListeners {
+    api: String,
+    peer: String,
+    admin: Option<String>,
+    socket: Option<String>,
+    metrics: Option<String>,
+    web: Option<String>,
+    partitions: Option<String>,
+}
+
+impl OpenListeners {
+    pub(super) fn log(&self, node: u64) {
+        log!(
+            LISTENING,
+            node,
+            api = self.api,
+            peer = self.peer,
+            admin = self.admin,
+            socket = self.socket,
+            metrics = self.metrics,
+            web = self.web,
+            partitions = self.partitions,
+            "listening"
+        );
+    }
 }
 
 impl Listeners {
+    /// Describes the listeners.
+    pub(super) fn described(&self, gates: &Gates) -> OpenListeners {
+        let (bound, advertised) = (&self.bound, &self.addresses);
+        let plain = &Gate::Plain;
+        let api = |(name, address): &(String, String)| {
+            let shown = described(address, address, &gates.api).unwrap_or_default();
+            format!("{name} {shown}")
+        };
+        let partitions: Vec<_> = bound.partitions.iter().map(api).collect();
+        let described_api = described(&bound.api, &advertised.api, &gates.api);
+        let described_peer = described(&bound.peer, &advertised.peer, &gates.peer);
+        OpenListeners {
+            api: described_api.unwrap_or_default(),
+            peer: described_peer.unwrap_or_default(),
+            admin: described(&bound.admin, &advertised.admin, &gates.admin),
+            socket: (bound.socket.as_ref()).map(|path| path.display().to_string()),
+            metrics: described(&bound.metrics, &bound.metrics, plain),
+            web: described(&bound.web, &bound.web, &gates.web),
+            partitions: (!partitions.is_empty()).then(|| partitions.join(", ")),
+        }
+    }
+
     /// Binds the listeners: the peer listener on the runtime of `tasks`, the others on that of
     /// `requests`.
     pub(super) async fn bind(
@@ -39,21 +106,14 @@ impl Listeners {
         let socket = socket(config, requests).await?;
         let (admin, admin_address) =
             listen_if_set(env, requests, "operators", &config.admin.listen).await?;
-        let (metrics, _) = listen_if_set(env, requests, "metrics", &config.metrics.listen).await?;
+        let (metrics, metrics_address) =
+            listen_if_set(env, requests, "metrics", &config.metrics.listen).await?;
         let (web, web_address) = listen_if_set(env, requests, "pages", &config.web.listen).await?;
-        if web.is_some() {
-            log!(LISTENING, pages = web_address, "listening");
-        }
-        let mut partitions = Vec::new();
+        let (mut partitions, mut partition_addresses) = (Vec::new(), Vec::new());
         for section in &config.partitions {
             let bound = listen_if_set(env, requests, "a partition", &section.listen).await?;
             if let (Some(listener), address) = bound {
-                log!(
-                    LISTENING,
-                    partition = section.name,
-                    api = address,
-                    "listening"
-                );
+                partition_addresses.push((section.name.clone(), address));
                 partitions.push((section.name()?, listener));
             }
         }
@@ -66,9 +126,21 @@ impl Listeners {
             metrics,
             web,
             addresses: Addresses {
-                api: advertised(&config.api.advertise, api_address),
-                peer: advertised(&config.peer.advertise, peer_address),
-                admin: advertised(&config.admin.advertise, admin_address),
+                api: advertised(&config.api.advertise, &api_address),
+                peer: advertised(&config.peer.advertise, &peer_address),
+                admin: advertised(&config.admin.advertise, &admin_address),
+            },
+            bound: Bound {
+                api: api_address,
+                peer: peer_address,
+                admin: admin_address,
+                metrics: metrics_address,
+                web: web_address,
+                socket: config
+                    .admin
+                    .has_socket
+                    .then(|| config.data_dir.join(SOCKET)),
+                partitions: partition_addresses,
             },
         })
     }
@@ -123,10 +195,32 @@ async fn listen_if_set(
     Ok((Some(listener), address))
 }
 
-fn advertised(configured: &str, bound: String) -> String {
+fn advertised(configured: &str, bound: &str) -> String {
     if configured.is_empty() {
-        bound
+        bound.to_owned()
     } else {
         configured.to_owned()
     }
+}
+
+/// `10.0.0.1:8778 (TLS)`; `None` without a listener.
+fn described(bound: &str, advertised: &str, gate: &Gate) -> Option<String> {
+    if bound.is_empty() {
+        return None;
+    }
+    let tls = match gate {
+        Gate::Plain => "no TLS",
+        Gate::Tls {
+            plain_too: false, ..
+        } => "TLS",
+        Gate::Tls {
+            plain_too: true, ..
+        } => "TLS or no TLS",
+    };
+    let others = if advertised == bound {
+        String::new()
+    } else {
+        format!(", advertised as {advertised}")
+    };
+    Some(format!("{bound} ({tls}{others})"))
 }

@@ -193,8 +193,11 @@ fn pages_show_what_the_api_answers() {
             &[
                 "The cluster tolerates the loss of any one node.",
                 "is not met: the loss of a cmp can stop writes.",
+                "If this fails",
                 "zone cmp/cmp",
-                "<td>0.5</td>",
+                "<td>continue</td><td>all</td>",
+                "<td>0.5 ms</td>",
+                "0.5 ms to node 2",
             ],
         ),
         (
@@ -216,6 +219,7 @@ fn pages_show_what_the_api_answers() {
             "/web/placement/default/providers?name=c",
             &[
                 "Rows 1 to 1 of 1.",
+                "<td>cmp 7/5</td>",
                 &format!("href=\"/web/placement/default/providers/{UUID}\""),
                 "placementctl providers list --name=c",
             ],
@@ -313,6 +317,70 @@ fn a_query_with_an_unknown_name_shows_similar_names() {
         ));
         assert_eq!(page.status, status);
         assert!(page.body.contains(says), "{says}\n{}", page.body);
+    }
+}
+
+/// An API that refuses all content but explanations, and capacity by provider.
+fn refusing(path: &str) -> Answer {
+    let status = match path {
+        _ if path.contains("/explain") => 200,
+        _ => 400,
+    };
+    let refusal = json!({"errors": [{"detail": "No such trait(s): VCPU."}]});
+    let body = match status {
+        200 => cloud(path, "VCPU", 1),
+        _ => refusal,
+    };
+    Answer { status, body }
+}
+
+#[test]
+fn a_form_with_an_unknown_name_stays_and_shows_similar_names() {
+    for (list, query) in [
+        (
+            "providers?required=HW_CPU_AVX",
+            "resources=VCPU:1&amp;required=HW_CPU_AVX",
+        ),
+        ("providers?resources=VPCU:4", "resources=VPCU:4"),
+        ("capacity?class=VPCU", "resources=VPCU:1"),
+        ("consumers?class=VPCU", "resources=VPCU:1"),
+    ] {
+        let target = format!("/web/placement/default/{list}");
+        let page = block_on(respond(&target, &api(refusing)));
+        assert_eq!(page.status, 200, "{target}");
+        let value = list.split_once('=').unwrap().1;
+        for text in [
+            "There is no trait VCPU; similar: VCPU.",
+            &format!("value=\"{value}\""),
+            &format!("/placementd/v1/explain?{query}"),
+        ] {
+            assert!(page.body.contains(text), "{target}: {text}\n{}", page.body);
+        }
+    }
+    // Other refusals have no name to show.
+    for list in ["providers?name=a", "consumers?project=a"] {
+        let target = format!("/web/placement/default/{list}");
+        assert_eq!(block_on(respond(&target, &api(refusing))).status, 400);
+    }
+}
+
+#[test]
+fn providers_are_shown_without_their_use_if_the_report_is_refused() {
+    let answer = |path: &str| match path {
+        _ if path.contains("/capacity") => refusing(path),
+        _ => Answer {
+            status: 200,
+            body: cloud(path, "cmp", 1),
+        },
+    };
+    let target = "/web/placement/default/providers";
+    let page = block_on(respond(target, &api(answer)));
+    assert_eq!(page.status, 200);
+    for text in [
+        "The used amounts are missing: No such trait(s): VCPU.",
+        "Rows 1 to 1 of 1.",
+    ] {
+        assert!(page.body.contains(text), "{text}\n{}", page.body);
     }
 }
 

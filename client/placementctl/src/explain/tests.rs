@@ -61,7 +61,7 @@ what nearly fits (the nearest 1 of 5012 trees):
     VCPU:16 held by c (-) of project p since 2026-11-26T20:00:00Z
     and 2 more consumers
 
-state 1.42 of node 2
+explained from state 1.42 of node 2; --as-of 1.42 explains the same state again
 ";
     assert_eq!(explained(&read(&answer()), false), expected);
     let wide = explained(&read(&answer()), true);

@@ -406,6 +406,70 @@ fn a_slow_follower_is_named_with_the_times_that_the_leader_measured() {
     assert_eq!(report.warnings, [""; 0]);
 }
 
+/// The status with round trips to these nodes: the shortest, and the mean, in milliseconds.
+fn measured<const N: usize>(
+    answer: Option<NodeStatus>,
+    trips: [(u64, f64, f64); N],
+) -> Option<NodeStatus> {
+    let trips = trips.map(|(node, ms, mean_ms)| MeasuredRoundTrip { node, ms, mean_ms });
+    answer.map(|status| NodeStatus {
+        round_trips: trips.into(),
+        ..status
+    })
+}
+
+#[test]
+fn a_node_for_which_all_others_wait_is_slow_also_if_it_leads() {
+    let answers = |of_1: f64, of_2: f64, of_3: f64| {
+        [
+            measured(leader(), [(2, 0.1, of_2), (3, 0.1, of_3)]),
+            measured(follower(2), [(1, 0.1, of_1), (3, 0.1, of_3 + 5.0)]),
+            measured(follower(3), [(1, 0.1, of_1), (2, 0.1, of_2)]),
+        ]
+    };
+    let slow = |id: u64| {
+        format!(
+            "node {id} is slow: the other nodes wait 150 ms for its answers, although the round trip to it takes 0.1 ms; \
+             check its processor, and whether something suspends its process or its virtual machine"
+        )
+    };
+    let leads = "; it leads, so let another node lead: placementctl transfer-leader";
+    assert_eq!(reported(answers(0.4, 0.4, 150.2)).warnings, [slow(3)]);
+    assert_eq!(
+        reported(answers(150.2, 0.4, 0.4)).warnings,
+        [slow(1) + leads]
+    );
+    // On a busy machine all nodes are slow, and far nodes have long round trips.
+    assert_eq!(reported(answers(90.0, 80.0, 150.2)).warnings, [""; 0]);
+    let far = [
+        measured(leader(), [(2, 0.1, 0.4), (3, 150.0, 151.0)]),
+        measured(follower(2), [(1, 0.1, 0.4), (3, 150.0, 151.0)]),
+        measured(follower(3), [(1, 150.0, 151.0), (2, 150.0, 151.0)]),
+    ];
+    assert_eq!(reported(far).warnings, [""; 0]);
+    // One measurement may be that of a slow link.
+    let [first, _, third] = answers(0.4, 0.4, 150.2);
+    assert_eq!(reported([first, follower(2), third]).warnings, [""; 0]);
+}
+
+#[test]
+fn a_member_that_accepts_connections_without_an_answer_hangs() {
+    for (error, hangs) in [
+        ("https://n3:1: no TLS handshake within 2s", true),
+        ("no answer within 3s", true),
+        ("https://n3:1: Connection refused", false),
+    ] {
+        let mut survey = survey([leader(), follower(2), None]);
+        survey.members[2].0.unreachable = Some("cannot connect to n3:2 within 1s".to_owned());
+        survey.errors = [(3, error.to_owned())].into();
+        let text = Health::from_survey(&survey).text();
+        let hint = ". It accepts connections, so its process hangs or is suspended";
+        let hint = if hangs { hint } else { "" };
+        let problem = format!("  node 3 does not answer: cannot connect to n3:2 within 1s{hint}\n");
+        assert!(text.contains(&problem), "{text}");
+    }
+}
+
 #[test]
 fn a_node_with_an_expired_certificate_does_not_know_the_state_of_the_others() {
     let expired = |id, ready| {

@@ -106,10 +106,12 @@ impl Admitted {
 
 /// The reason of a failed handshake, as text for operators.
 pub(super) fn reason(error: &io::Error) -> String {
-    let tls = (error.get_ref()).and_then(|inner| inner.downcast_ref::<rustls::Error>());
-    let Some(tls) = tls else {
-        return error.to_string();
-    };
+    tls_reason(error).unwrap_or_else(|| error.to_string())
+}
+
+/// The reason of an error of TLS, as text for operators; `None` for other errors.
+pub(crate) fn tls_reason(error: &io::Error) -> Option<String> {
+    let tls = error.get_ref()?.downcast_ref::<rustls::Error>()?;
     let words = match tls {
         rustls::Error::NoCertificatesPresented => "it presents no certificate",
         rustls::Error::InvalidCertificate(wrong) => match wrong {
@@ -126,7 +128,7 @@ pub(super) fn reason(error: &io::Error) -> String {
             CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => {
                 "its certificate belongs to another node"
             }
-            _ => return tls.to_string(),
+            _ => return Some(tls.to_string()),
         },
         rustls::Error::InvalidMessage(_) => "it does not speak TLS",
         rustls::Error::AlertReceived(
@@ -135,12 +137,26 @@ pub(super) fn reason(error: &io::Error) -> String {
             | AlertDescription::BadCertificate,
         ) => "it rejects this node's certificate: unknown authority",
         rustls::Error::AlertReceived(AlertDescription::CertificateExpired) => {
-            "it rejects this node's certificate as expired"
+            "it rejects this node's certificate as expired; if the certificate is valid, the clock of \
+            that node is wrong"
         }
         rustls::Error::AlertReceived(AlertDescription::CertificateRequired) => {
             "it requires a certificate"
         }
-        _ => return tls.to_string(),
+        _ => return Some(tls.to_string()),
     };
-    words.to_owned()
+    Some(words.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_node_that_rejects_a_certificate_as_expired_may_have_a_wrong_clock() {
+        let alert = rustls::Error::AlertReceived(AlertDescription::CertificateExpired);
+        let error = io::Error::new(io::ErrorKind::InvalidData, alert);
+        assert!(reason(&error).ends_with("the clock of that node is wrong"));
+        assert_eq!(tls_reason(&io::Error::other("another")), None);
+    }
 }

@@ -12,6 +12,7 @@ mod secured;
 mod settings;
 
 pub use certificates::Certificates;
+pub(crate) use gate::tls_reason;
 pub use gate::{Admitted, Gate, Refused};
 pub use link::Link;
 pub use secured::{Gates, ListenerTls, NotSecured, Secured};

@@ -31,6 +31,7 @@ use super::method::Method;
 use super::packing::{Sent, pack};
 use super::round_trips::RoundTrips;
 use super::wire_io::{Outbox, outbox, read_frame, read_some, write_frame, write_frames};
+use crate::tls::tls_reason;
 
 /// How often an idle connection is pinged.
 const IDLE_PING: Duration = Duration::from_secs(10);
@@ -413,7 +414,11 @@ fn ping(calls: &Mutex<Calls>, outbox: &Outbox) {
 }
 
 async fn introduce(stream: &mut BoxStream, hello: &Hello) -> Result<Welcome, CallError> {
-    let broken = |error: std::io::Error| CallError::NotSent(format!("hello failed: {error}"));
+    // A node rejects the certificate of the caller after the caller has finished the handshake.
+    let broken = |error: std::io::Error| {
+        let reason = tls_reason(&error).unwrap_or_else(|| format!("hello failed: {error}"));
+        CallError::NotSent(reason)
+    };
     let frame = Frame::new(Kind::Hello, 0, record::encode_named(hello));
     write_frame(stream, &frame).await.map_err(broken)?;
     let mut buffer = BytesMut::new();

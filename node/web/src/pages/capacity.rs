@@ -18,7 +18,10 @@ use crate::words::{counted, cut, word};
 const CHARTS_BYTES: usize = 20 * 1024;
 
 pub(super) async fn show(questions: &mut Questions<'_>, of: &Content<'_>) -> Result<View, Failure> {
-    let answer = CAPACITY.ask(questions, of).await?;
+    let answer = match CAPACITY.ask(questions, of).await {
+        Ok(answer) => answer,
+        Err(refusal) => return CAPACITY.refused(questions, of, refusal).await,
+    };
     let fit = fit(questions, of).await;
     let mut view = CAPACITY.view(of, &answer);
     let all: Vec<_> = answer.capacity.iter().filter_map(chart).collect();

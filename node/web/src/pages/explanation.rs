@@ -14,6 +14,16 @@ const SHOWN_MAX: usize = 20;
 /// The same phrases as in `placementctl explain`.
 const WORDS: Words = Words(text);
 
+/// The names in a query that do not exist, each as a sentence.
+pub(super) fn unknown_names(answer: &Explanation<'_>) -> String {
+    let names = WORDS.absent_names(answer);
+    let names = names.take(answer.unknown.len().min(SHOWN_MAX));
+    names
+        .map(|name| sentence(&name))
+        .collect::<Vec<_>>()
+        .join(" ")
+}
+
 pub(super) fn explained(of: &Content<'_>, answer: &Explanation<'_>) -> Markup {
     let mut budget = RowBudget::default();
     // The first absent name is in the first line.

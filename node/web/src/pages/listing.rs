@@ -1,11 +1,16 @@
 //! Pages that show one list of the API.
 
+use std::collections::BTreeMap;
+
 use maud::{Markup, html};
+use placement_wire::explain::Explained;
 
 use super::Content;
+use super::explanation::unknown_names;
 use crate::ask::{Answer, Failure, Questions};
 use crate::frame::View;
 use crate::parts::{Field, RowBudget, Table, form, pager, pages};
+use crate::words::cut;
 
 /// Page size for lists that the API returns in pages.
 const LIMIT: (&str, &str) = ("limit", "100");
@@ -54,8 +59,10 @@ impl<A: Answer, T: 'static> Listing<A, T> {
         questions: &mut Questions<'_>,
         of: &Content<'_>,
     ) -> Result<View, Failure> {
-        let answer = self.ask(questions, of).await?;
-        Ok(self.view(of, &answer))
+        match self.ask(questions, of).await {
+            Ok(answer) => Ok(self.view(of, &answer)),
+            Err(refusal) => self.refused(questions, of, refusal).await,
+        }
     }
 
     /// Requests one page of the list.
@@ -64,12 +71,67 @@ impl<A: Answer, T: 'static> Listing<A, T> {
         questions: &mut Questions<'_>,
         of: &Content<'_>,
     ) -> Result<A, Failure> {
+        questions.get(self.address(of)).await
+    }
+}
+
+impl<A, T: 'static> Listing<A, T> {
+    /// Address of one page of the list in the API.
+    pub(super) fn address(&self, of: &Content<'_>) -> String {
         let mut asked = self.given(of);
         asked.retain(|(name, _)| *name != NAME);
         if let Order::Paged(Paged { parameter, .. }) = self.order {
             asked.extend([LIMIT, (parameter, of.target.parameter(parameter))]);
         }
-        questions.get(of.partition.api(self.api, &asked)).await
+        of.partition.api(self.api, &asked)
+    }
+
+    /// The form with the names in it that do not exist, if these are the reason of a refusal.
+    ///
+    /// # Errors
+    /// The refusal, if it has another reason.
+    pub(super) async fn refused(
+        &self,
+        questions: &mut Questions<'_>,
+        of: &Content<'_>,
+        refusal: Failure,
+    ) -> Result<View, Failure> {
+        let query = self.names(of);
+        if refusal.status != 400 || query.is_empty() {
+            return Err(refusal);
+        }
+        let query: Vec<_> = query
+            .iter()
+            .map(|(name, value)| (*name, &**value))
+            .collect();
+        let path = of.partition.api("/placementd/v1/explain", &query);
+        let Ok(explained) = questions.get::<Explained<'_>>(path).await else {
+            return Err(refusal);
+        };
+        let unknown = unknown_names(&explained.explanation);
+        if unknown.is_empty() {
+            return Err(refusal);
+        }
+        let verdict = html! { p class="verdict" role="alert" { (cut(&unknown)) } };
+        Ok(self.page(of, |_| verdict))
+    }
+
+    /// The classes and traits in the form as a query of candidates, which always has a class; empty
+    /// if there are no such names.
+    fn names(&self, of: &Content<'_>) -> Vec<(&'static str, String)> {
+        let given: BTreeMap<_, _> = self.given(of).into_iter().collect();
+        let value = |name: &str| given.get(name).copied().filter(|value| !value.is_empty());
+        let class = value("class").map(|class| format!("{class}:1"));
+        let resources = value("resources").map(str::to_owned).or(class);
+        let required = value("required").map(str::to_owned);
+        if resources.is_none() && required.is_none() {
+            return Vec::new();
+        }
+        let resources = resources.unwrap_or_else(|| "VCPU:1".to_owned());
+        vec![
+            ("resources", resources),
+            ("required", required.unwrap_or_default()),
+        ]
     }
 
     /// Values of the filters in the address.
@@ -80,6 +142,16 @@ impl<A: Answer, T: 'static> Listing<A, T> {
 
     /// The page for a response.
     pub(super) fn view(&self, of: &Content<'_>, answer: &A) -> View {
+        self.page(of, |href| self.rows(of, answer, href))
+    }
+
+    /// The page with this content below its form. `content` gets a function for the address of the
+    /// page with a further parameter.
+    fn page(
+        &self,
+        of: &Content<'_>,
+        content: impl FnOnce(&dyn Fn(&str, &str) -> String) -> Markup,
+    ) -> View {
         let filters = self.given(of);
         let given = self.filters.iter().zip(&filters);
         let fields: Vec<Field<'_>> = given
@@ -95,14 +167,14 @@ impl<A: Answer, T: 'static> Listing<A, T> {
             title: self.title.to_owned(),
             body: html! {
                 (form(&of.partition.page(self.page, &[]), &fields))
-                (self.rows(of, answer, href))
+                (content(&href))
             },
             commands: vec![of.command(self.command, &options)],
         }
     }
 
     /// The table of rows, and links to other pages.
-    fn rows(&self, of: &Content<'_>, answer: &A, href: impl Fn(&str, &str) -> String) -> Markup {
+    fn rows(&self, of: &Content<'_>, answer: &A, href: &dyn Fn(&str, &str) -> String) -> Markup {
         let mut all: Vec<&T> = (self.rows)(answer).iter().collect();
         let mut from = of.target.offset();
         match self.order {

@@ -1,12 +1,10 @@
-//! The list pages: capacity, providers, consumers and changes.
+//! The list pages: capacity, consumers and changes.
 
 use maud::{Markup, html};
 use placement_wire::capacity::{CapacityReport, ClassCapacity};
 use placement_wire::consumers::{Consumer, ConsumerAllocation, ConsumerPage};
 use placement_wire::events::{Change, Entry, History};
-use placement_wire::upstream::{Provider, Providers};
 use placement_words::without_equal_members;
-use serde::de::IgnoredAny;
 use serde_json::{Value, to_value};
 
 use super::Content;
@@ -56,31 +54,6 @@ pub(super) const CAPACITY: Listing<CapacityReport<'static>, ClassCapacity<'stati
             })
     },
     order: Order::Given,
-};
-
-/// A provider without its links. The links are the largest part of the response, which may have
-/// 100,000 providers.
-pub(super) type Unlinked = Provider<IgnoredAny>;
-
-pub(super) const PROVIDERS: Listing<Providers<IgnoredAny>, Unlinked> = Listing {
-    title: "Providers",
-    page: "providers",
-    command: "placementctl providers list",
-    api: "/resource_providers",
-    filters: &[
-        ("name", "Name contains", "cmp-1", "--name"),
-        ("resources", "With room for", "VCPU:8", "--class"),
-        ("required", "With traits", "HW_CPU_X86_AVX2", "--trait"),
-    ],
-    rows: |answer| &answer.resource_providers,
-    table: |of| {
-        Table::new()
-            .column("Name", |one: &Unlinked| provider(of, &one.uuid, &one.name))
-            .column("UUID", |one| cell(&one.uuid))
-            .column("Generation", |one| cell(one.generation))
-            .column("Parent", |one| cell(&one.parent_provider_uuid))
-    },
-    order: Order::ByName(|one| &one.name),
 };
 
 pub(super) const CONSUMERS: Listing<ConsumerPage<'static>, Consumer<'static>> = Listing {

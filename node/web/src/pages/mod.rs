@@ -8,6 +8,7 @@ mod listing;
 mod lists;
 mod overview;
 mod provider;
+mod providers;
 mod searches;
 mod topology;
 
@@ -32,7 +33,7 @@ pub(crate) async fn show(
     let of = Content { partition, target };
     match content {
         [] | ["capacity"] => capacity::show(questions, &of).await,
-        ["providers"] => lists::PROVIDERS.show(questions, &of).await,
+        ["providers"] => providers::show(questions, &of).await,
         ["providers", uuid] => provider::show(questions, &of, uuid).await,
         ["consumers"] => lists::CONSUMERS.show(questions, &of).await,
         ["consumers", uuid] => consumer::show(questions, &of, uuid).await,

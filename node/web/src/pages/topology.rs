@@ -1,12 +1,13 @@
 //! Tolerated failures, and the latency of reads and writes at each site.
 
 use maud::{Markup, html};
-use placement_wire::{FailureDomain, Loss, MemberStanding, RoundTrip, SiteCosts, Topology};
+use placement_wire::{Loss, MemberStanding, SiteCosts, Topology};
+use placement_words::topology::{losses, reads};
 
 use crate::ask::{Failure, Questions};
 use crate::frame::View;
 use crate::parts::{RowBudget, Table, cell};
-use crate::words::{cut, site, word};
+use crate::words::{cut, site};
 
 /// Maximum number of sites in a row.
 const SITES_MAX: usize = 10;
@@ -18,39 +19,42 @@ pub(super) async fn show(questions: &mut Questions<'_>) -> Result<View, Failure>
         title: "Topology".to_owned(),
         body: html! {
             p class="verdict" { (summary(&topology)) }
-            (shown(&mut budget, "Failures", &losses(), &topology.losses))
+            (shown(&mut budget, "Failures", &failures(), losses(&topology)))
+            p {
+                "Reads that remain: all; local only, which are requests with "
+                code { "Placement-Consistency: local" }
+                "; or none, because all nodes of the site have failed."
+            }
             (shown(&mut budget, "Sites", &sites(), &topology.sites))
-            (shown(&mut budget, "Members", &members(), &topology.members))
-            (shown(&mut budget, "Round trips", &round_trips(), &topology.round_trips))
+            p {
+                "The time that a request through the best node of a site waits for other nodes. Reads that are not \
+                linearizable do not wait."
+            }
+            (shown(&mut budget, "Members", &members(&topology), &topology.members))
         },
         commands: vec!["placementctl topology".to_owned()],
     })
 }
 
-fn shown<T>(budget: &mut RowBudget, caption: &str, table: &Table<'_, T>, all: &[T]) -> Markup {
-    let rows = budget.take(all.iter().map(|one| table.row(one)));
+fn shown<'a, T: 'a>(
+    budget: &mut RowBudget,
+    caption: &str,
+    table: &Table<'_, T>,
+    all: impl IntoIterator<Item = &'a T>,
+) -> Markup {
+    let rows = budget.take(all.into_iter().map(|one| table.row(one)));
     table.with(caption, &rows)
 }
 
-fn losses() -> Table<'static, Loss> {
+fn failures() -> Table<'static, Loss> {
     Table::new()
-        .column("Failure", |one: &Loss| {
-            let lost = match &one.place {
-                FailureDomain::Node { node } => format!("node {node}"),
-                FailureDomain::Zone { region, zone } => format!("zone {}", site(region, zone)),
-                FailureDomain::Region { region } => format!("region {}", site(region, "")),
-            };
-            cell(lost)
+        .column("If this fails", |one: &Loss| cell(one.place.to_string()))
+        .column("Failed nodes", |one| cell(&one.nodes))
+        .column("Writes", |one| {
+            cell(if one.writes { "continue" } else { "stop" })
         })
-        .column("Nodes", |one| cell(&one.nodes))
-        .column("Writes continue", |one| cell(one.writes))
-        .column("Reads", |one| {
-            let reads = one.sites.iter().take(SITES_MAX);
-            let reads = reads.map(|one| {
-                let (site, reads) = (site(&one.region, &one.zone), word(one.reads));
-                format!("{site}: {reads}")
-            });
-            cell(reads.collect::<Vec<_>>())
+        .column("Reads that remain", |one| {
+            cell(reads(one, SITES_MAX, |one| site(&one.region, &one.zone)))
         })
 }
 
@@ -58,23 +62,28 @@ fn sites() -> Table<'static, SiteCosts> {
     Table::new()
         .column("Site", |one: &SiteCosts| cell(site(&one.region, &one.zone)))
         .column("Nodes", |one| cell(&one.nodes))
-        .column("Linearizable read (ms)", |one| cell(one.linearizable_ms))
-        .column("Write (ms)", |one| cell(one.write_ms))
+        .column("A linearizable read waits", |one| {
+            cell(one.linearizable_ms.map(milliseconds))
+        })
+        .column("A write waits", |one| cell(one.write_ms.map(milliseconds)))
 }
 
-fn members() -> Table<'static, MemberStanding> {
+fn members(topology: &Topology) -> Table<'_, MemberStanding> {
     Table::new()
         .column("Node", |one: &MemberStanding| cell(one.node))
         .column("Site", |one| cell(site(&one.region, &one.zone)))
         .column("Voter", |one| cell(one.votes))
         .column("Reachable", |one| cell(one.reachable))
+        .column("Measured round trips", |one| {
+            let trips = topology.round_trips.iter();
+            let trips = trips.filter(|trip| trip.from == one.node);
+            let trips = trips.map(|trip| format!("{} to node {}", milliseconds(trip.ms), trip.to));
+            cell(trips.collect::<Vec<_>>())
+        })
 }
 
-fn round_trips() -> Table<'static, RoundTrip> {
-    Table::new()
-        .column("From node", |one: &RoundTrip| cell(one.from))
-        .column("To node", |one| cell(one.to))
-        .column("Milliseconds", |one| cell(one.ms))
+fn milliseconds(ms: f64) -> String {
+    format!("{ms:.1} ms")
 }
 
 fn summary(topology: &Topology) -> String {

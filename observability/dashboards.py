@@ -140,6 +140,7 @@ API = [
         ("Searches by result", "reqps", [(rate("placement_searches_total", "result"), "{{result}}")]),
         ("Empty searches by reason", "reqps", [(rate("placement_searches_empty_total", "reason"), "{{reason}}")]),
         ("Waiting searches", "none", each("placement_searches_waiting")),
+        ("Claims by outcome", "reqps", [(rate("placement_claims_total", "outcome"), "{{outcome}}")]),
     ]),
     ("Reads and Keystone", [
         ("Linearizable reads", "reqps", [(rate("placement_reads_linearized_total", "instance"), "{{instance}}")]),

@@ -1,6 +1,7 @@
 //! Errors of the client.
 
 use http::StatusCode;
+use placement_wire::claims::ClaimRefusal;
 use placement_wire::upstream::{ErrorDetail, Errors};
 
 use crate::connect_error::Obstacle;
@@ -102,6 +103,8 @@ pub struct ApiError {
     pub detail: String,
     /// The request id in the logs of the nodes.
     pub request_id: Option<String>,
+    /// Details of a refused claim.
+    pub claim: Option<Box<ClaimRefusal>>,
 }
 
 impl ApiError {
@@ -119,6 +122,7 @@ impl ApiError {
             code: item.code,
             detail: item.detail.or(item.title).unwrap_or_default(),
             request_id: item.request_id,
+            claim: item.claim.map(Box::new),
         }
     }
 
@@ -158,6 +162,26 @@ mod tests {
             error.to_string(),
             "409 Conflict: generation (request req-1)"
         );
+    }
+
+    #[test]
+    fn a_refused_claim_keeps_its_numbers() {
+        let body = br#"{"errors": [{"status": 409, "detail": "over", "code": "placement.claim.over_ceiling",
+            "ceiling": 1, "used": 8, "requested": 4, "limit": 10}]}"#;
+        let error = ApiError::parse(StatusCode::CONFLICT, body);
+        let expected = ClaimRefusal::OverCeiling {
+            ceiling: 1,
+            used: 8,
+            requested: 4,
+            limit: 10,
+        };
+        assert_eq!(error.claim.as_deref(), Some(&expected));
+        let body = br#"{"errors": [{"status": 409, "detail": "full", "reasons": [{"choice": 2, "code": "capacity"}]}]}"#;
+        let error = ApiError::parse(StatusCode::CONFLICT, body);
+        let Some(ClaimRefusal::NoRoom { reasons }) = error.claim.as_deref() else {
+            panic!("{error:?}");
+        };
+        assert_eq!((reasons[0].choice, &*reasons[0].code), (2, "capacity"));
     }
 
     #[test]

@@ -71,6 +71,7 @@ macro_rules! each_command {
             DeletePartition,
             RoutePartition,
             FillPartition,
+            Claim,
             #[cfg(feature = "rehearsal")]
             Rehearse,
         }
@@ -511,6 +512,85 @@ pub struct FilledConsumer {
     pub allocations: BTreeMap<ProviderUuid, BTreeMap<ResourceClassName, u64>>,
     /// Time of the last write to the allocations.
     pub updated_at: Timestamp,
+}
+
+/// `POST /placementd/v1/claims`: replaces the allocations of all claimants by the first choice that
+/// is acceptable, all or nothing. Repeating the claim changes nothing.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Claim {
+    /// The consumers, each once.
+    pub claimants: Vec<Claimant>,
+    /// The choices in order of preference. A choice has an entry for each claimant, in the same
+    /// order: its allocations, each provider at most once.
+    pub choices: Vec<Vec<Vec<ProviderAmounts>>>,
+    /// Upper limits of usage, in the order of the request.
+    #[serde(default)]
+    pub ceilings: Vec<Ceiling>,
+    /// Conditions on the trees of groups, in the order of the request.
+    #[serde(default)]
+    pub groups: Vec<Group>,
+}
+
+/// A consumer of a claim.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Claimant {
+    /// The UUID of the consumer.
+    pub consumer: ConsumerUuid,
+    /// The project that owns the allocations.
+    pub project: ProjectId,
+    /// The user that owns the allocations.
+    pub user: UserId,
+    /// The change of the consumer type.
+    pub consumer_type: ConsumerTypeUpdate,
+    /// The consumer generation that the client expects.
+    pub generation: ConsumerGeneration,
+}
+
+/// An upper limit of the usage of some projects. A claim that does not increase this usage is
+/// accepted even above the limit.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Ceiling {
+    /// The projects, whose usage is added up.
+    pub projects: BTreeSet<ProjectId>,
+    /// The consumer types to count, of which `None` is the type of consumers without one. `None`
+    /// counts all consumers.
+    #[serde(default)]
+    pub types: Option<BTreeSet<Option<ConsumerTypeName>>>,
+    /// Units of a class, or consumers.
+    pub of: Counted,
+    /// The highest usage after the claim.
+    pub limit: u64,
+}
+
+/// The quantity that a ceiling limits.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Counted {
+    /// Units of a resource class.
+    Units(Given<ResourceClassName>),
+    /// The number of consumers with allocations.
+    Consumers,
+}
+
+/// A condition on the trees in which consumers have allocations. Allocations on sharing providers
+/// are ignored. A group without a claimant is not checked.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Group {
+    /// The members. Members without allocations are ignored.
+    pub members: BTreeSet<ConsumerUuid>,
+    /// The condition on their trees.
+    pub rule: GroupRule,
+}
+
+/// The condition of a group.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum GroupRule {
+    /// No tree of a claimant of the group has more members than this.
+    Apart {
+        /// The highest number of members in a tree.
+        most: u32,
+    },
+    /// All members are in one tree.
+    Together,
 }
 
 /// Replaces [`EnsureTrait`] for some traits in a binary that rehearses an upgrade.

@@ -43,6 +43,13 @@ pub enum Reply {
     },
     /// The id of a new partition.
     Partition(PartitionId),
+    /// A claim was applied, now or before.
+    Claimed {
+        /// Index of the choice that the claimants hold.
+        choice: u32,
+        /// Whether the claimants held this choice already, so that nothing was changed.
+        repeated: bool,
+    },
 }
 
 /// A resource provider as readers see it.
@@ -227,6 +234,57 @@ pub enum Refusal {
     /// A consumer cannot be imported.
     #[error("consumer {0}: {1}")]
     ConsumerUnfit(ConsumerUuid, ImportConflict),
+    /// Every choice of a claim is refused, at least one of them because of its providers, classes
+    /// or amounts. Contains at most [`RefusedChoice::MOST`] choices, these first.
+    #[error("no choice of the claim has room")]
+    ClaimRefused(Vec<RefusedChoice>),
+    /// Choices of a claim exceed a ceiling, and the others violate the rule of a group.
+    #[error("{used} are used and {requested} requested, but ceiling {ceiling} is {limit}")]
+    OverCeiling {
+        /// Index of the ceiling in the claim.
+        ceiling: u32,
+        /// The usage without that of the claimants.
+        used: u64,
+        /// The usage that the first of these choices adds.
+        requested: u64,
+        /// The limit of the ceiling.
+        limit: u64,
+    },
+    /// Every choice of a claim violates the rule of a group.
+    #[error("{members} members of group {group} would be in the tree of resource provider {root}")]
+    GroupBroken {
+        /// Index of the group in the claim.
+        group: u32,
+        /// The root of the tree.
+        root: ProviderUuid,
+        /// Number of members that would have allocations in the tree.
+        members: u32,
+    },
+}
+
+/// A refused choice of a claim.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct RefusedChoice {
+    /// Index of the choice in the claim.
+    pub choice: u32,
+    /// Why the choice is refused: a refusal of `POST /allocations`, a ceiling or a group.
+    pub refusal: Refusal,
+    /// The amounts of [`Refusal::AllocationCapacity`].
+    pub shortage: Option<Shortage>,
+}
+
+impl RefusedChoice {
+    /// The highest number of choices in a refusal.
+    pub const MOST: usize = 4;
+}
+
+/// The amounts of one class on one provider that a choice requests in vain.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Shortage {
+    /// Units that all claimants request.
+    pub requested: u64,
+    /// Units that are free once the claimants have released their allocations.
+    pub free: u64,
 }
 
 /// Why a row of another cluster cannot be imported.

@@ -7,10 +7,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use placement_model::command::{
-    CapacityRule, Command, ConsumerAllocations, ConsumerGeneration, ConsumerTypeUpdate,
-    DeleteAllocations, DeleteInventories, DeleteProvider, ParentUpdate, ProviderAmounts,
-    ReplaceAllocations, ReplaceInventories, ReplaceProviderAggregates, ReplaceProviderTraits,
-    Reshape, ReshapedInventories, RetireNode, UpdateProvider,
+    CapacityRule, Ceiling, Claim, Claimant, Command, ConsumerAllocations, ConsumerGeneration,
+    ConsumerTypeUpdate, Counted, DeleteAllocations, DeleteInventories, DeleteProvider, Group,
+    GroupRule, ParentUpdate, ProviderAmounts, ReplaceAllocations, ReplaceInventories,
+    ReplaceProviderAggregates, ReplaceProviderTraits, Reshape, ReshapedInventories, RetireNode,
+    UpdateProvider,
 };
 use placement_model::outcome::{Outcome, Refusal, Reply};
 use placement_model::query::capacity::CapacityBy;
@@ -230,6 +231,37 @@ fn replace(classes: impl IntoIterator<Item = u32>) -> Command {
     })
 }
 
+/// A claim with these choices, which name the same consumers.
+fn claim(choices: impl IntoIterator<Item = Vec<ConsumerAllocations>>) -> Claim {
+    let choices: Vec<_> = choices.into_iter().collect();
+    let claimant = |one: &ConsumerAllocations| Claimant {
+        consumer: one.consumer.clone(),
+        project: one.project.clone(),
+        user: one.user.clone(),
+        consumer_type: one.consumer_type.clone(),
+        generation: one.generation,
+    };
+    let allocations = |choice: Vec<ConsumerAllocations>| {
+        let of_each = choice.into_iter().map(|one| one.allocations);
+        of_each.collect()
+    };
+    Claim {
+        claimants: choices[0].iter().map(claimant).collect(),
+        choices: choices.into_iter().map(allocations).collect(),
+        ceilings: Vec::new(),
+        groups: Vec::new(),
+    }
+}
+
+fn ceiling(projects: impl IntoIterator<Item = ProjectId>) -> Ceiling {
+    Ceiling {
+        projects: projects.into_iter().collect(),
+        types: None,
+        of: Counted::Units(asked(0)),
+        limit: u64::MAX,
+    }
+}
+
 fn move_below(number: u32, parent: ParentUpdate) -> Command {
     Command::UpdateProvider(UpdateProvider {
         uuid: provider(number),
@@ -253,7 +285,7 @@ struct Case {
 }
 
 /// The worst case of each command with many elements, or on a large tree.
-const COMMANDS: [Case; 21] = [
+const COMMANDS: [Case; 27] = [
     Case {
         name: "a reshape that empties all providers of a tree",
         of_size: |n| {
@@ -448,6 +480,75 @@ const COMMANDS: [Case; 21] = [
         of_size: |n| {
             let next = |rows: Rows, p| rows.provider(p, Some(ProviderId(p + 1)));
             first_piece((0..n).fold(Rows::default().lone(n), next))
+        },
+    },
+    Case {
+        name: "a claim with many choices, of which only the last has an inventory",
+        of_size: |n| {
+            let rows = Rows::default().classes(1).tree(n).stock(n, 0);
+            let choices = (1..=n).map(|p| vec![wanted(0, [(p, 0)])]);
+            (rows.state(), Command::Claim(claim(choices)))
+        },
+    },
+    Case {
+        name: "a repeated claim of the last of many choices",
+        of_size: |n| {
+            let rows = Rows::default().classes(1).tree(n).stock(n, 0);
+            let state = rows.consumer(0, "INSTANCE", [(n, 0)]).state();
+            let choices = (1..=n).map(|p| vec![wanted(0, [(p, 0)])]);
+            let mut claim = claim(choices);
+            claim.claimants[0].generation = ConsumerGeneration::New;
+            (state, Command::Claim(claim))
+        },
+    },
+    Case {
+        name: "a claim of many consumers, all members of several groups",
+        of_size: |n| {
+            let state = Rows::default().classes(1).tree(n).stock(0, 0).state();
+            let mut claim = claim([(0..n).map(|c| wanted(c, [(0, 0)])).collect()]);
+            let group = Group {
+                members: (0..n).map(consumer).collect(),
+                rule: GroupRule::Apart { most: n },
+            };
+            claim.groups = vec![group; 4];
+            (state, Command::Claim(claim))
+        },
+    },
+    Case {
+        name: "several choices in a group of many members",
+        of_size: |n| {
+            let rows = Rows::default().classes(1).tree(0).lone(1 << 20);
+            let rows = rows.stock(0, 0).stock(1 << 20, 0);
+            let holds = |rows: Rows, c| rows.consumer(c, "INSTANCE", [(0, 0)]);
+            let state = (1..=n).fold(rows, holds).state();
+            let choices = [0, 0, 0, 0, 1 << 20].map(|p| vec![wanted(0, [(p, 0)])]);
+            let mut claim = claim(choices);
+            claim.groups.push(Group {
+                members: (0..=n).map(consumer).collect(),
+                rule: GroupRule::Apart { most: 1 },
+            });
+            (state, Command::Claim(claim))
+        },
+    },
+    Case {
+        name: "a claim below many ceilings",
+        of_size: |n| {
+            let state = Rows::default().classes(1).tree(0).stock(0, 0).state();
+            let mut claim = claim([vec![wanted(0, [(0, 0)])]]);
+            claim.ceilings = vec![ceiling(["project".into()]); n as usize];
+            (state, Command::Claim(claim))
+        },
+    },
+    Case {
+        name: "a claim below the ceiling of many projects, one with many consumer types",
+        of_size: |n| {
+            let rows = Rows::default().classes(1).tree(0).stock(0, 0);
+            let holds = |rows: Rows, c| rows.consumer(c, &format!("TYPE_{c}"), [(0, 0)]);
+            let state = (1..=n).fold(rows, holds).state();
+            let mut claim = claim([vec![wanted(0, [(0, 0)])]]);
+            let empty = (0..n).map(|number| ProjectId::from(number.to_string()));
+            claim.ceilings = vec![ceiling(empty.chain(["project".into()]))];
+            (state, Command::Claim(claim))
         },
     },
     Case {

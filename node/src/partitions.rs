@@ -20,7 +20,7 @@ pub(crate) use self::partition_api::PartitionApi;
 pub use self::settings::PartitionSection;
 pub(crate) use self::settings::own_policies;
 use crate::health::HealthChecks;
-use placement_api::http::{Api, PublicAddress, Service};
+use placement_api::http::{Api, ClaimCounts, PublicAddress, Service};
 use placement_base::backend::{ReadBackend, WriteBackend};
 use placement_cluster::StartError;
 use placement_cluster::backend::partition::{PartitionBackend, Writes};
@@ -76,6 +76,8 @@ pub(crate) struct Counts {
     pub(crate) requests: Vec<(String, u64)>,
     /// Number of searches that wait for their turn.
     pub(crate) searches_waiting: u64,
+    /// Claims of all partitions.
+    pub(crate) claims: ClaimCounts,
     /// Sums over all partitions: refused requests by limit, searches by result, empty searches by
     /// reason.
     pub(crate) sums: [BTreeMap<&'static str, u64>; 3],
@@ -83,6 +85,7 @@ pub(crate) struct Counts {
 
 impl Counts {
     fn add(&mut self, of: &Service) {
+        self.claims.add(of.claims());
         let searches = of.searches();
         let of_one = [
             of.callers().refused().into(),

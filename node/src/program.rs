@@ -6,7 +6,7 @@ mod config_args;
 use std::process::ExitCode;
 
 use anyhow::Context;
-use clap::Parser;
+use clap::{CommandFactory, Parser};
 use placement_words::inert_lines;
 use tokio::runtime::{Builder, Runtime};
 use tokio::signal::unix::{SignalKind, signal};
@@ -58,7 +58,7 @@ pub fn main() -> ExitCode {
         }
     };
     let done = match task {
-        Some(task) => task.carry_out(),
+        Some(task) => task.carry_out(CommandLine::command()),
         None => run(&given),
     };
     match done {
@@ -210,7 +210,6 @@ fn reload(given: &ConfigArgs, node: &Node, logging: &Logging) {
 #[cfg(test)]
 mod tests {
     use anyhow::Context;
-    use clap::CommandFactory;
 
     use super::*;
     use placement_base::settings::{Invalid, Kind};
@@ -235,7 +234,7 @@ mod tests {
     #[test]
     fn each_command_has_a_manual_page() {
         let directory = tempfile::tempdir().unwrap();
-        commands::manual(directory.path()).unwrap();
+        commands::manual(CommandLine::command(), directory.path()).unwrap();
         for page in [
             "placementd.1",
             "placementd-restore.1",

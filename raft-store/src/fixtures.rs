@@ -10,17 +10,18 @@ use std::sync::Arc;
 
 use openraft::entry::RaftEntry;
 use placement_model::command::{
-    CapacityRule, ConsumerAllocations, ConsumerGeneration, ConsumerTypeUpdate, CreateInventory,
-    CreatePartition, CreateProvider, CreateResourceClass, DeleteAllocations, DeleteInventories,
-    DeleteInventory, DeletePartition, DeleteProvider, DeleteProviderTraits, DeleteResourceClass,
-    DeleteTrait, EnsureResourceClass, EnsureTrait, FillPartition, Filled, FilledConsumer,
-    FilledProvider, IssueJoinToken, ParentUpdate, ProviderAmounts, RaiseLevel, RedeemJoinToken,
+    CapacityRule, Ceiling, Claim, Claimant, ConsumerAllocations, ConsumerGeneration,
+    ConsumerTypeUpdate, Counted, CreateInventory, CreatePartition, CreateProvider,
+    CreateResourceClass, DeleteAllocations, DeleteInventories, DeleteInventory, DeletePartition,
+    DeleteProvider, DeleteProviderTraits, DeleteResourceClass, DeleteTrait, EnsureResourceClass,
+    EnsureTrait, FillPartition, Filled, FilledConsumer, FilledProvider, Group, GroupRule,
+    IssueJoinToken, ParentUpdate, ProviderAmounts, RaiseLevel, RedeemJoinToken,
     RenameResourceClass, ReplaceAllocations, ReplaceInventories, ReplaceProviderAggregates,
     ReplaceProviderTraits, Reshape, ReshapedInventories, RetireNode, RevokeJoinToken,
     RoutePartition, SetReplacement, SyncStandards, UpdateInventory, UpdateProvider, WriteId,
 };
 use placement_model::ledger::{LedgerEntry, Names, RowChange};
-use placement_model::outcome::Provider;
+use placement_model::outcome::{Provider, RefusedChoice, Shortage};
 use placement_model::state::change::{
     Amount, Amounts, ConsumerRow, Counters, InventoryRow, JoinRow, NameRow, PartitionRow,
     ProviderId, ProviderRow, Replaced, ResourceClassId, Routing, SessionRow, TraitId,
@@ -288,7 +289,47 @@ fn commands() -> Vec<Command> {
             replaces: None,
         }),
         fill(),
+        claim(),
     ]
+}
+
+fn claim() -> Command {
+    let consumer = consumer_allocations();
+    let members = BTreeSet::from([consumer.consumer.clone()]);
+    Command::Claim(Claim {
+        claimants: vec![Claimant {
+            consumer: consumer.consumer,
+            project: consumer.project,
+            user: consumer.user,
+            consumer_type: consumer.consumer_type,
+            generation: ConsumerGeneration::New,
+        }],
+        choices: vec![vec![consumer.allocations], vec![Vec::new()]],
+        ceilings: vec![
+            Ceiling {
+                projects: BTreeSet::from(["project".into()]),
+                types: Some(BTreeSet::from([None, Some(name("INSTANCE"))])),
+                of: Counted::Units(name("VCPU")),
+                limit: 200,
+            },
+            Ceiling {
+                projects: BTreeSet::new(),
+                types: None,
+                of: Counted::Consumers,
+                limit: u64::MAX,
+            },
+        ],
+        groups: vec![
+            Group {
+                members: members.clone(),
+                rule: GroupRule::Apart { most: 2 },
+            },
+            Group {
+                members,
+                rule: GroupRule::Together,
+            },
+        ],
+    })
 }
 
 fn fill() -> Command {
@@ -660,7 +701,42 @@ pub(crate) fn rows_of_all_tables() -> Vec<(PartitionId, Change)> {
     };
     changes.push((PartitionId(7), Change::PutTrait(TraitId(0), row)));
     changes.push(own(Change::PutJoin(4, join_row())));
+    let outcomes = (1001..).zip(outcomes_of_claims());
     changes
+        .extend(outcomes.map(|(sequence, outcome)| own(Change::PutOutcome(2, sequence, outcome))));
+    changes
+}
+
+fn outcomes_of_claims() -> [Outcome; 4] {
+    let claimed = Reply::Claimed {
+        choice: 3,
+        repeated: true,
+    };
+    let no_room = Refusal::ClaimRefused(vec![RefusedChoice {
+        choice: 1,
+        refusal: Refusal::AllocationCapacity(provider_uuid(2), class()),
+        shortage: Some(Shortage {
+            requested: 4,
+            free: 3,
+        }),
+    }]);
+    let over = Refusal::OverCeiling {
+        ceiling: 1,
+        used: 198,
+        requested: 4,
+        limit: 200,
+    };
+    let group = Refusal::GroupBroken {
+        group: 1,
+        root: provider_uuid(1),
+        members: 2,
+    };
+    [
+        Outcome::Done(claimed),
+        Outcome::Refused(no_room),
+        Outcome::Refused(over),
+        Outcome::Refused(group),
+    ]
 }
 
 #[test]

@@ -2,15 +2,16 @@
 //! threads.
 
 use std::cell::Cell;
+use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use placement_base::platform::{Platform, install};
 use placement_base::runtime::Limits;
 use placement_model::Command;
 use placement_model::command::{
-    CapacityRule, ConsumerAllocations, ConsumerGeneration, ConsumerTypeUpdate, CreateProvider,
-    DeleteAllocations, EnsureResourceClass, ProviderAmounts, ReplaceAllocations,
-    ReplaceInventories,
+    CapacityRule, Claim, Claimant, ConsumerAllocations, ConsumerGeneration, ConsumerTypeUpdate,
+    CreateProvider, DeleteAllocations, EnsureResourceClass, Group, GroupRule, ProviderAmounts,
+    ReplaceAllocations, ReplaceInventories,
 };
 use placement_model::types::{
     ConsumerUuid, Generation, Given, Inventory, ProviderUuid, ResourceClassName,
@@ -180,6 +181,31 @@ fn claim_from(provider: u32, number: u32, classes: u32) -> Command {
     })
 }
 
+/// A claim with `choices` choices of a class that provider 1 lacks, and then one that it has.
+fn choose(number: u32, choices: u32) -> Command {
+    let choice = |class_number| {
+        vec![vec![ProviderAmounts {
+            provider: Given::from(uuid(1).to_string()),
+            resources: BTreeMap::from([(class(class_number), 1)]),
+        }]]
+    };
+    Command::Claim(Claim {
+        claimants: vec![Claimant {
+            consumer: consumer(number),
+            project: "project".into(),
+            user: "user".into(),
+            consumer_type: ConsumerTypeUpdate::Keep,
+            generation: ConsumerGeneration::Unchecked,
+        }],
+        choices: (0..choices)
+            .map(|_| choice(FEW))
+            .chain([choice(0)])
+            .collect(),
+        ceilings: Vec::new(),
+        groups: Vec::new(),
+    })
+}
+
 fn give_back(number: u32) -> Command {
     let consumer = consumer(number);
     Command::DeleteAllocations(DeleteAllocations { consumer })
@@ -192,6 +218,8 @@ fn a_few_claims_are_applied_at_once() {
         assert_eq!(node.commit([claim(1, 0)]).await, 0);
         assert_eq!(node.commit((1..=8).map(|number| claim(number, 2))).await, 0);
         assert_eq!(node.commit((1..=8).map(give_back)).await, 0);
+        assert_eq!(node.commit([choose(1, 15)]).await, 0);
+        assert_eq!(node.commit([choose(1, 0), choose(2, 3)]).await, 0);
         // Rejected: there are no allocations to delete.
         assert_eq!(node.commit([give_back(1)]).await, 0);
     });
@@ -216,6 +244,16 @@ fn long_batches_and_other_commands_are_applied_on_another_thread() {
         node.index += 1;
         let first_of_a_leader = blank(1, node.index);
         assert_eq!(node.apply(vec![first_of_a_leader]).await, 1);
+
+        assert_eq!(node.commit([choose(1, MANY)]).await, 1, "it checks many");
+        let mut conditions = choose(1, 0);
+        if let Command::Claim(claim) = &mut conditions {
+            claim.groups.push(Group {
+                members: (0..MANY).map(consumer).collect(),
+                rule: GroupRule::Together,
+            });
+        }
+        assert_eq!(node.commit([conditions]).await, 1, "it has many members");
 
         // Two such claims are too long together.
         let mut names = claim(1, 1);

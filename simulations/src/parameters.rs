@@ -83,6 +83,8 @@ pub struct Parameters {
     pub equal_percent: u32,
     /// Percentage of writes of allocations that a client repeats if they fail.
     pub repeated_percent: u32,
+    /// Percentage of claims that have several choices.
+    pub choices_percent: u32,
     /// Duration of the fault phase.
     pub fault_phase: Duration,
     /// Mean time between two faults.
@@ -279,6 +281,7 @@ impl Parameters {
             unchecked_percent: self.unchecked_percent,
             equal_percent: self.equal_percent,
             repeated_percent: self.repeated_percent,
+            choices_percent: self.choices_percent,
         }
     }
 
@@ -400,6 +403,7 @@ impl Parameters {
             unchecked_percent: one_of(random, &[0, 30, 80]),
             equal_percent: one_of(&mut seed.stream("equal claims"), &[0, 0, 40]),
             repeated_percent: one_of(&mut seed.stream("repeats"), &[0, 50, 100]),
+            choices_percent: one_of(&mut seed.stream("choices"), &[0, 20, 50]),
             fault_phase: ms(random.random_range(6000..12000)),
             fault_every: ms(one_of(random, &[400, 800, 1600])),
             // All initial members are needed to form the cluster.

@@ -132,6 +132,13 @@ caught! {
     taking_any_equal_state_for_a_repetition: AnyEqualStateIsDone from 1;
     taking_another_request_for_a_repetition: AnotherIdIsDone from 1;
     refusing_a_repeated_claim: RepeatIsAConflict from 1;
+    taking_the_second_choice_first: SecondChoiceFirst from 1;
+    counting_what_claimants_release: CeilingBeforeRelease from 1;
+    counting_allocations_as_consumers: RowsCountedAsConsumers from 1;
+    leaving_a_type_out_of_a_ceiling: TypeLeftOut from 1;
+    leaving_a_row_of_a_refused_claim: RefusedClaimLeavesARow from 1;
+    naming_the_next_choice_of_a_repetition: RepetitionTakesTheNext from 1;
+    comparing_providers_of_a_group: ApartByProvider from 21;
 }
 
 #[test]

@@ -36,14 +36,42 @@ pub fn keystoneauth(installed_in: &Path) -> anyhow::Result<PathBuf> {
     environment(installed_in, "keystoneauth-5.18.1", &packages)
 }
 
+/// Folder of the programs of a Python with Nova and OpenStack's client, in the versions of
+/// `scripts/cloud`; installed once below `installed_in`.
+pub fn nova(installed_in: &Path) -> anyhow::Result<PathBuf> {
+    let constraints = concat!(env!("CARGO_MANIFEST_DIR"), "/cloud/constraints.txt");
+    let packages = ["nova==34.0.0", "python-openstackclient", "-c", constraints];
+    environment(installed_in, "nova-34.0.0", &packages)
+}
+
 /// Runs the unit tests of the Python client in `folder` on the package in `package`.
 ///
 /// # Panics
 /// If a test fails, or if the folder has no test.
 pub fn test_client(installed_in: &Path, folder: &Path, package: &Path) {
     let programs = keystoneauth(installed_in).expect("keystoneauth can be installed");
+    unit_tests(&programs, folder, package);
+}
+
+/// Runs the unit tests in `folder` of the package for Nova, which is in `package`.
+///
+/// # Panics
+/// If a test fails, or if the folder has no test.
+pub fn test_nova(installed_in: &Path, folder: &Path, package: &Path) {
+    let programs = nova(installed_in).expect("Nova can be installed");
+    unit_tests(&programs, folder, package);
+}
+
+/// Ends tests that hang.
+const DISCOVER: &str = "
+import faulthandler, sys, unittest
+faulthandler.dump_traceback_later(600, exit=True)
+unittest.main(None, argv=['unittest', 'discover', '-s', sys.argv[1]])
+";
+
+fn unit_tests(programs: &Path, folder: &Path, package: &Path) {
     let mut tests = Command::new(programs.join("python"));
-    tests.args(["-B", "-m", "unittest", "discover", "-s"]);
+    tests.args(["-B", "-W", "ignore", "-c", DISCOVER]);
     tests.arg(folder).env("PYTHONPATH", package);
     let output = tests.env("no_proxy", "*").output().expect("Python starts");
     let report = String::from_utf8_lossy(&output.stderr);

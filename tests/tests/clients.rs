@@ -70,15 +70,38 @@ fn python_client_passes_its_unit_tests() {
 }
 
 #[test]
-fn python_client_has_the_version_of_the_workspace() {
-    let manifest = fs::read_to_string(package().join("pyproject.toml")).unwrap();
-    let manifest: toml::Table = manifest.parse().unwrap();
-    let version = manifest["project"]["version"].as_str();
-    assert_eq!(version, Some(env!("CARGO_PKG_VERSION")));
-    // scripts/package builds the wheel with the backend that the package names.
-    let backend = manifest["build-system"]["requires"][0].as_str().unwrap();
-    let installed = fs::read_to_string(repository().join("scripts/lib/wheel.txt")).unwrap();
-    assert!(installed.lines().any(|line| line == backend), "{installed}");
+fn scheduler_for_nova_and_openstack_commands_pass_their_unit_tests() {
+    let installed_in = Path::new(env!("CARGO_TARGET_TMPDIR"));
+    let package = package().join("placementd_nova");
+    python::test_nova(installed_in, &package.join("tests"), &package.join("src"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn scheduler_for_nova_claims_on_a_cluster() {
+    let cluster = Cluster::start(3).await.unwrap();
+    let programs = python::nova(Path::new(env!("CARGO_TARGET_TMPDIR"))).unwrap();
+    let package = package().join("placementd_nova");
+    let mut schedules = Command::new(programs.join("python"));
+    schedules
+        .args(["-B", "-W", "ignore"])
+        .arg(package.join("tests/on_placementd.py"))
+        .arg(cluster.place(2).api_url())
+        .env("PYTHONPATH", package.join("src"));
+    python::run(&mut schedules).unwrap();
+}
+
+#[test]
+fn python_packages_have_the_version_of_the_workspace() {
+    for folder in [package(), package().join("placementd_nova")] {
+        let manifest = fs::read_to_string(folder.join("pyproject.toml")).unwrap();
+        let manifest: toml::Table = manifest.parse().unwrap();
+        let version = manifest["project"]["version"].as_str();
+        assert_eq!(version, Some(env!("CARGO_PKG_VERSION")));
+        // scripts/package builds the wheel with the backend that the package names.
+        let backend = manifest["build-system"]["requires"][0].as_str().unwrap();
+        let installed = fs::read_to_string(repository().join("scripts/lib/wheel.txt")).unwrap();
+        assert!(installed.lines().any(|line| line == backend), "{installed}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -279,6 +279,7 @@ async fn follow() {
         unchecked_percent: 30,
         equal_percent: 0,
         repeated_percent: 0,
+        choices_percent: 0,
     };
     eprintln!("{choices:?}");
     let is_enough = Arc::new(AtomicBool::new(false));

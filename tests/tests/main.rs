@@ -13,6 +13,7 @@ mod browser;
 mod callers;
 mod capacity_gauges;
 mod changes;
+mod claims;
 mod clients;
 mod clocks;
 mod commands;

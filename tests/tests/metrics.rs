@@ -5,12 +5,14 @@ use std::io::Write;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
+use placement_client::claims::{ClaimRequest, Claimant, Order, Want};
 use placement_client::{ApiRequest, Client};
 use placement_tests::cluster::{Cluster, STEADY_LEADER};
 use placement_tests::host::{claim, create, with_processors};
 use placement_tests::skip::skipped;
 use placement_tests::wait::until_ok;
 use serde_json::json;
+use uuid::Uuid;
 
 /// Type and label names of each metric.
 pub(crate) type Families = BTreeMap<String, (String, BTreeSet<String>)>;
@@ -44,6 +46,23 @@ async fn busy_leader(cluster: &Cluster) -> u64 {
     let client = cluster.client_of(leader);
     let host = with_processors(&client).await;
     claim(&client, host).await.unwrap();
+    let consumer = Uuid::new_v4();
+    let claimant = Claimant {
+        project_id: "p".to_owned(),
+        user_id: "u".to_owned(),
+        ..Claimant::default()
+    };
+    let wanted = ClaimRequest {
+        consumers: [(consumer.to_string(), claimant)].into(),
+        want: Some(Want {
+            query: "resources=VCPU:1".to_owned(),
+            order: Order::Any,
+        }),
+        ..ClaimRequest::default()
+    };
+    // The feature level must be raised first.
+    until_ok("a claim", async || client.claim(&wanted).await).await;
+    client.delete_allocations(consumer).await.unwrap();
     // With a single partition each path belongs to it.
     let empty = "/allocation_candidates?resources=PCPU:1";
     for path in ["/resource_providers/cows", "/cows", empty] {
@@ -128,6 +147,11 @@ async fn leader_shows_exactly_the_documented_metrics() {
     let text = scrape(&cluster, leader).await;
     for sample in [
         "placement_raft_leads 1\n",
+        "placement_claims_total{outcome=\"claimed\"} 1\n",
+        "placement_claims_total{outcome=\"group\"} 0\n",
+        "placement_claim_choice_bucket{le=\"0.0\"} 1\n",
+        "placement_claim_choice_count 1\n",
+        "placement_claims_over_ceiling_total{resource_class=\"consumers\"} 0\n",
         "placement_partition_providers{partition=\"default\"} 1\n",
         "placement_inventory_used{partition=\"default\",resource_class=\"VCPU\"} 1.0\n",
         "placement_rocksdb_wal_bytes{db=\"log\"}",

@@ -589,7 +589,10 @@ async fn messages_name_what_is_absent() {
         let (found, _, error) = ctl(&cluster, &words);
         assert_eq!(found, code, "{arguments}: {error}");
         assert!(error.contains(message), "{arguments}: {error}");
-        assert_eq!(error.lines().count(), 1, "{arguments}: {error}");
+        // A loaded machine may need more than two seconds.
+        let lines = error.lines();
+        let lines = lines.filter(|line| !line.contains("no answer yet"));
+        assert_eq!(lines.count(), 1, "{arguments}: {error}");
     }
 }
 

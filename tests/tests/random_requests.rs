@@ -24,6 +24,7 @@ pub(crate) fn choices(seed: u64) -> Choices {
         unchecked_percent: 30,
         equal_percent: 0,
         repeated_percent: 0,
+        choices_percent: 0,
     }
 }
 

@@ -112,12 +112,7 @@ async fn one_log_line_shows_each_listener_and_its_tls() {
     let (mut cluster, _authority) = Cluster::start_with_peer_tls(1).await.unwrap();
     cluster.kill_9(1);
     fs::remove_file(&cluster.place(1).log).unwrap();
-    let flags = [
-        "--api-tls",
-        "allow",
-        "--api-advertise",
-        "placement.example:8778",
-    ];
+    let flags = ["--api-tls", "allow", "--api-advertise", "127.0.0.2:8778"];
     cluster.options_mut().flags = flags.map(str::to_owned).to_vec();
     cluster.start_node(1).unwrap();
     cluster.until_logged(&[1], "event=\"listening\"").await;
@@ -128,7 +123,7 @@ async fn one_log_line_shows_each_listener_and_its_tls() {
     let place = cluster.place(1);
     for shown in [
         format!(
-            "api=\"{} (TLS or no TLS, advertised as placement.example:8778)\"",
+            "api=\"{} (TLS or no TLS, advertised as 127.0.0.2:8778)\"",
             place.api()
         ),
         format!("peer=\"{} (TLS)\"", place.peer()),

@@ -78,7 +78,7 @@ impl LookedUp {
     async fn explain(content: &Content, mut kept: NodeSearch) -> Self {
         let search = &mut kept.search;
         let mut explained_now = None;
-        if search.candidates == 0 && search.explanation.is_none() {
+        if search.candidates == 0 && search.explanation.is_none() && !search.query.is_empty() {
             let query = text(&search.query);
             if query.ends_with('…') {
                 warn(&format!(
@@ -120,7 +120,14 @@ fn text_of(searches: &[LookedUp], is_wide: bool) -> String {
     let all = searches.len();
     let each = || searches.iter().map(|one| &one.kept.search);
     let first = each().find_map(|search| search.explanation.as_ref());
+    let is_claimed = |claim: Option<&str>| matches!(claim, Some("claimed" | "repeated"));
+    let is_claimed = each().any(|search| is_claimed(search.claim.as_deref()));
+    let refusal = each()
+        .filter_map(|search| search.refusal.as_deref())
+        .next_back();
     let mut text = match each().filter(|search| search.candidates != 0).count() {
+        _ if is_claimed => "The claim was accepted.".to_owned(),
+        1.. if let Some(refusal) = refusal => text(refusal),
         0 => match first {
             Some(first) => WORDS.cause(&first.explanation),
             None => "no candidates".to_owned(),
@@ -133,6 +140,8 @@ fn text_of(searches: &[LookedUp], is_wide: bool) -> String {
     text += "\n";
     for one in searches {
         let search = &one.kept.search;
+        // A claim of choices that the client sent.
+        let is_given = search.query.is_empty() && search.claim.is_some();
         let limit = if search.limited {
             " (the limit of the query; there may be more)"
         } else {
@@ -142,13 +151,27 @@ fn text_of(searches: &[LookedUp], is_wide: bool) -> String {
             "\n{}  {}{limit} from node {}, requested with microversion {} by user {} of project {}\n  \
              {}\n",
             word(&search.at),
-            counted(search.candidates, "candidate"),
+            counted(
+                search.candidates,
+                if is_given { "choice" } else { "candidate" }
+            ),
             one.kept.node,
             word(&search.microversion),
             named(search.user_name.as_deref(), search.user_id.as_deref()),
             named(search.project_name.as_deref(), search.project_id.as_deref()),
-            word(&search.query)
+            if is_given {
+                "a claim of given choices".to_owned()
+            } else {
+                word(&search.query)
+            }
         );
+        if let Some(refusal) = &search.refusal {
+            text += &format!(
+                "  claim refused ({}): {}\n",
+                word(&search.claim),
+                word(refusal)
+            );
+        }
         if one.explained_now.is_some() {
             text += "  the original explanation is not available; explained against the current state:\n";
         }

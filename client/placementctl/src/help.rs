@@ -16,6 +16,7 @@ const GROUPS: [(&str, &[&str]); 5] = [
             "capacity",
             "usages",
             "candidates",
+            "claim",
             "explain",
             "searches",
             "what-if",
@@ -107,6 +108,14 @@ const EXAMPLES: &[(&str, &[&str])] = &[
     (
         "candidates",
         &["candidates VCPU:8 MEMORY_MB:4096 --limit 10"],
+    ),
+    (
+        "claim",
+        &[
+            "claim VCPU:4 MEMORY_MB:8192 --project 5f0c --user 9d01",
+            "claim VCPU:4 --order pack --project 5f0c --user 9d01",
+            "claim --data claim.json -o json",
+        ],
     ),
     (
         "explain",

@@ -8,6 +8,7 @@ mod candidates;
 mod capacity;
 mod changes;
 mod check;
+mod claim;
 mod compare;
 mod consumers;
 mod content;
@@ -637,6 +638,8 @@ mod tests {
             "providers list --as-of 7.12",
             "partitions -o json",
             "api GET /traits",
+            "claim VCPU:4 MEMORY_MB:512 --project p --user u --order pack -o json",
+            "claim --data claim.json --partition north",
             "support-bundle here.tar.gz",
             "members list -o wide",
             "join-token create --ttl 30m -o json",
@@ -662,6 +665,11 @@ mod tests {
             "drain node-1 --as-of 7.12",
             "history --as-of 7.12",
             "api PATCH /traits",
+            "claim VCPU:4 --project p",
+            "claim VCPU:4 --data claim.json",
+            "claim --project p --user u",
+            "claim VCPU:4 --project p --user u --order best",
+            "claim VCPU:4 --project p --user u --as-of 7.12",
             "tls issue node 2 --host https://10.0.0.2",
             "tls issue node 2 --host 10.0.0.2:8778",
             "tls issue node 2 --host [fd00::2]",

@@ -148,7 +148,13 @@ fn listed(searches: Vec<NodeSearch>) -> Rows<Listed> {
         .column("node", |row| row.kept.node)
         .column("candidates", |row| row.found.clone())
         .column("ms", |row| row.kept.search.ms)
-        .column("reason", |row| row.kept.search.reason.clone())
+        .column("reason", |row| {
+            let search = &row.kept.search;
+            let refused = search.claim.clone().filter(|_| search.refusal.is_some());
+            search.reason.clone().or(refused)
+        })
+        .wide("claim", |row| row.kept.search.claim.clone())
+        .wide("refusal", |row| row.kept.search.refusal.clone())
         .wide("answer_id", |row| row.kept.search.request_id.clone())
         .wide("user", |row| row.kept.search.user_id.clone())
         .wide("user_name", |row| row.kept.search.user_name.clone())
@@ -203,6 +209,29 @@ mod tests {
             Some("req-nova    2026-11-26T20:00:00Z     3  1+          1.5  -")
         );
         assert_eq!(Format::Name.printed(listed(vec![kept])), "req-nova\n");
+    }
+
+    #[test]
+    fn a_refused_claim_shows_its_outcome_as_reason() {
+        let search = |refusal: Option<&'static str>| Search {
+            claim: Some("over_ceiling".into()),
+            refusal: refusal.map(Into::into),
+            candidates: 2,
+            ..search()
+        };
+        let printed = |refusal| {
+            let search = search(refusal);
+            Format::Table.printed(listed(vec![NodeSearch { node: 3, search }]))
+        };
+        let last = |refusal| {
+            printed(refusal)
+                .lines()
+                .last()
+                .unwrap_or_default()
+                .to_owned()
+        };
+        assert!(last(Some("too much")).ends_with("over_ceiling"));
+        assert!(last(None).ends_with('-'));
     }
 
     #[test]

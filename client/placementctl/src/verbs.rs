@@ -9,8 +9,8 @@ use placement_client::Admin;
 use crate::content::{Content, Moment, Source};
 use crate::render::print;
 use crate::{
-    api, candidates, capacity, changes, consumers, events, explain, providers, searches, usages,
-    watch, what_if,
+    api, candidates, capacity, changes, claim, consumers, events, explain, providers, searches,
+    usages, watch, what_if,
 };
 
 /// Arguments of a subcommand, and the options that select what it reads.
@@ -24,7 +24,7 @@ pub(crate) struct VerbArgs<T: Args> {
     source: Source,
 }
 
-/// The same for a subcommand that reads changes or searches, not a state.
+/// The same for a subcommand that reads changes or searches, not a state, or that writes.
 #[derive(Args)]
 pub(crate) struct LogArgs<T: Args> {
     #[command(flatten)]
@@ -52,6 +52,12 @@ pub(crate) enum Verb {
     Usages(VerbArgs<usages::UsagesArgs>),
     /// List the allocation candidates of a query.
     Candidates(VerbArgs<candidates::CandidatesArgs>),
+    /// Claim resources for new consumers.
+    ///
+    /// The cluster finds candidates of a query, checks them and takes one for each consumer, in one
+    /// step: all consumers or none. With the same --consumer, the command claims only once, however
+    /// often it runs.
+    Claim(LogArgs<claim::ClaimArgs>),
     /// Show why a query has no or few allocation candidates.
     ///
     /// The output has the number of provider trees that remain after each condition, conditions
@@ -115,6 +121,9 @@ pub(crate) async fn run(admin: Admin, verb: Verb, timeout: Duration) -> anyhow::
         Verb::Usages(args) => usages::show(&open(args.source, args.moment).await?, args.what).await,
         Verb::Candidates(args) => {
             candidates::show(&open(args.source, args.moment).await?, args.what).await
+        }
+        Verb::Claim(args) => {
+            claim::claim(&open(args.source, Moment::default()).await?, args.what).await
         }
         Verb::Explain(args) => {
             explain::run(&open(args.source, args.moment).await?, args.what).await

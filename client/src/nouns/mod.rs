@@ -3,6 +3,7 @@
 pub(crate) mod aggregates;
 pub(crate) mod allocation_candidates;
 pub(crate) mod allocations;
+pub(crate) mod claims;
 pub(crate) mod inventories;
 pub(crate) mod resource_classes;
 pub(crate) mod resource_providers;

@@ -6,6 +6,8 @@
 //! [`Dialect`] is the SQL that nodes and clients write for one database.
 
 pub mod capacity;
+mod claim_refusal;
+pub mod claims;
 pub mod consumers;
 pub mod events;
 pub mod explain;

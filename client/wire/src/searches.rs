@@ -23,7 +23,8 @@ impl<E> Default for SearchList<'_, E> {
     }
 }
 
-/// An answered `GET /allocation_candidates`. `E` is an explanation.
+/// An answered `GET /allocation_candidates`, or a claim that searched or was refused. `E` is an
+/// explanation.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, bound(deserialize = "E: Deserialize<'de>"))]
 pub struct Search<'a, E> {
@@ -31,6 +32,10 @@ pub struct Search<'a, E> {
     pub at: Option<Cow<'a, str>>,
     /// Number of returned candidates.
     pub candidates: u64,
+    /// Outcome of the claim that searched, such as `claimed` or `over_ceiling`; absent if the
+    /// request was no claim.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub claim: Option<Cow<'a, str>>,
     /// Explanation of a search without candidates. Only in responses to a query for one request id,
     /// and only for callers who pass the policy rule `placementd:explain`.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -50,11 +55,14 @@ pub struct Search<'a, E> {
     /// Project name, if known from Keystone.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub project_name: Option<Cow<'a, str>>,
-    /// Query of the request; ends with `…` if it was truncated.
+    /// Query of the request; ends with `…` if it was truncated. Empty for a claim of given choices.
     pub query: Cow<'a, str>,
     /// Condition that no tree met.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<Cow<'a, str>>,
+    /// Why the claim was refused.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub refusal: Option<Cow<'a, str>>,
     /// Request id that the node assigned.
     pub request_id: Cow<'a, str>,
     /// User id of the caller.
@@ -69,6 +77,7 @@ impl<E> Default for Search<'_, E> {
         Self {
             at: None,
             candidates: 0,
+            claim: None,
             explanation: None,
             global_request_id: None,
             index: None,
@@ -79,6 +88,7 @@ impl<E> Default for Search<'_, E> {
             project_name: None,
             query: Cow::default(),
             reason: None,
+            refusal: None,
             request_id: Cow::default(),
             user_id: None,
             user_name: None,

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::claim_refusal::ClaimRefusal;
 use crate::number::Capacity;
 
 /// Response of `GET /`.
@@ -47,6 +48,9 @@ pub struct ErrorDetail {
     /// The id under which the request was logged.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub request_id: Option<String>,
+    /// Details of a refused claim. Upstream does not have them.
+    #[serde(flatten)]
+    pub claim: Option<ClaimRefusal>,
 }
 
 /// Response of `GET /resource_providers`. `L` is the type of links.

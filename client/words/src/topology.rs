@@ -35,8 +35,8 @@ pub fn losses(topology: &Topology) -> Vec<&Loss> {
     rows
 }
 
-/// `all`; or `local only in south; none in north`, if sites differ. `site` names a site, and at most
-/// `count` sites are named.
+/// The reads that remain: `all`, or `local only in south; none in north`, if sites differ. `site`
+/// names a site, and at most `count` sites are named.
 pub fn reads(loss: &Loss, count: usize, site: impl Fn(&SiteReads) -> String) -> String {
     let mut parts = Vec::new();
     for (reads, what) in [

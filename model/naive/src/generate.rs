@@ -4,14 +4,15 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use placement_model::Level;
 use placement_model::command::{
-    CapacityRule, Command, ConsumerAllocations, ConsumerGeneration, ConsumerTypeUpdate,
-    CreateInventory, CreateProvider, CreateResourceClass, DeleteAllocations, DeleteInventories,
-    DeleteInventory, DeleteProvider, DeleteProviderTraits, DeleteResourceClass, DeleteTrait,
-    EnsureResourceClass, EnsureTrait, FillPartition, Filled, FilledConsumer, FilledProvider,
-    IssueJoinToken, ParentUpdate, ProviderAmounts, RaiseLevel, RedeemJoinToken,
-    RenameResourceClass, ReplaceAllocations, ReplaceInventories, ReplaceProviderAggregates,
-    ReplaceProviderTraits, Reshape, ReshapedInventories, RetireNode, RevokeJoinToken,
-    SetReplacement, SyncStandards, UpdateInventory, UpdateProvider,
+    CapacityRule, Ceiling, Claim, Claimant, Command, ConsumerAllocations, ConsumerGeneration,
+    ConsumerTypeUpdate, Counted, CreateInventory, CreateProvider, CreateResourceClass,
+    DeleteAllocations, DeleteInventories, DeleteInventory, DeleteProvider, DeleteProviderTraits,
+    DeleteResourceClass, DeleteTrait, EnsureResourceClass, EnsureTrait, FillPartition, Filled,
+    FilledConsumer, FilledProvider, Group, GroupRule, IssueJoinToken, ParentUpdate,
+    ProviderAmounts, RaiseLevel, RedeemJoinToken, RenameResourceClass, ReplaceAllocations,
+    ReplaceInventories, ReplaceProviderAggregates, ReplaceProviderTraits, Reshape,
+    ReshapedInventories, RetireNode, RevokeJoinToken, SetReplacement, SyncStandards,
+    UpdateInventory, UpdateProvider,
 };
 use placement_model::query::consumers::ConsumerFilter;
 use placement_model::query::resource_providers::ProviderFilter;
@@ -354,7 +355,84 @@ pub fn command() -> impl Strategy<Value = Command> {
         2 => (reshaped(), many_allocations())
             .prop_map(|(inventories, allocations)| Command::Reshape(Reshape { inventories, allocations })),
         2 => fill(inventory().boxed(), (1_u64..6).boxed()),
+        3 => claim().prop_map(Command::Claim),
     ]
+}
+
+/// Claims of one or two consumers with few choices, ceilings and groups.
+pub fn claim() -> impl Strategy<Value = Claim> {
+    let claimants = vec(consumer_allocations(), 1..3).prop_map(|mut all| {
+        let mut seen = BTreeSet::new();
+        all.retain(|one| seen.insert(one.consumer.clone()));
+        all
+    });
+    let choice = vec(choice_for_one(), 2);
+    (
+        claimants,
+        vec(choice, 1..6),
+        vec(ceiling(), 0..3),
+        vec(group(), 0..3),
+    )
+        .prop_map(|(claimants, mut choices, ceilings, groups)| {
+            for choice in &mut choices {
+                choice.truncate(claimants.len());
+            }
+            let claimant = |one: ConsumerAllocations| Claimant {
+                consumer: one.consumer,
+                project: one.project,
+                user: one.user,
+                consumer_type: one.consumer_type,
+                generation: one.generation,
+            };
+            Claim {
+                claimants: claimants.into_iter().map(claimant).collect(),
+                choices,
+                ceilings,
+                groups,
+            }
+        })
+}
+
+/// Usually small amounts of one provider, sometimes any amounts.
+fn choice_for_one() -> impl Strategy<Value = Vec<ProviderAmounts>> {
+    let resources = btree_map(select(&STANDARD_CLASSES[..]), 1_u64..9, 1..=2);
+    let small = (0_u8..5, resources).prop_map(|(number, resources)| {
+        let named = |(name, units): (&str, u64)| (Given::from(name), units);
+        vec![ProviderAmounts {
+            provider: Given::from(provider_uuid(number).to_string()),
+            resources: resources.into_iter().map(named).collect(),
+        }]
+    });
+    prop_oneof![8 => small, 1 => amounts()]
+}
+
+fn ceiling() -> impl Strategy<Value = Ceiling> {
+    let types = ["INSTANCE", "MIGRATION"].map(|name| Some(name.parse().unwrap()));
+    let types = btree_set(select([&types[..], &[None]].concat()), 1..3);
+    let of = prop_oneof![
+        2 => given_class().prop_map(Counted::Units),
+        1 => Just(Counted::Consumers),
+    ];
+    (
+        btree_set(select(projects().collect::<Vec<_>>()), 1..3),
+        proptest::option::weighted(0.6, types),
+        of,
+        0_u64..16,
+    )
+        .prop_map(|(projects, types, of, limit)| Ceiling {
+            projects,
+            types,
+            of,
+            limit,
+        })
+}
+
+fn group() -> impl Strategy<Value = Group> {
+    let rule = prop_oneof![
+        2 => (1_u32..3).prop_map(|most| GroupRule::Apart { most }),
+        1 => Just(GroupRule::Together),
+    ];
+    (btree_set(consumer(), 1..4), rule).prop_map(|(members, rule)| Group { members, rule })
 }
 
 fn time() -> impl Strategy<Value = Timestamp> {
@@ -503,12 +581,15 @@ pub fn settle(
     of_consumer: impl Fn(&ConsumerUuid) -> Option<Generation>,
 ) {
     let right = |uuid: &ProviderUuid| of_provider(uuid).unwrap_or_default();
+    let settle_consumer = |consumer: &ConsumerUuid, generation: &mut ConsumerGeneration| {
+        if *generation == ConsumerGeneration::Expect(RIGHT) {
+            let right = of_consumer(consumer);
+            *generation = right.map_or(ConsumerGeneration::New, ConsumerGeneration::Expect);
+        }
+    };
     let settle_consumers = |consumers: &mut [ConsumerAllocations]| {
         for one in consumers {
-            if one.generation == ConsumerGeneration::Expect(RIGHT) {
-                one.generation = of_consumer(&one.consumer)
-                    .map_or(ConsumerGeneration::New, ConsumerGeneration::Expect);
-            }
+            settle_consumer(&one.consumer, &mut one.generation);
         }
     };
     match command {
@@ -554,6 +635,11 @@ pub fn settle(
                 reshaped.generation = provider.map(right).unwrap_or_default();
             }
             settle_consumers(allocations);
+        }
+        Command::Claim(claim) => {
+            for claimant in &mut claim.claimants {
+                settle_consumer(&claimant.consumer, &mut claimant.generation);
+            }
         }
         _ => {}
     }
@@ -698,6 +784,24 @@ pub fn hostile_command() -> impl Strategy<Value = Command> {
         one
     });
     let consumers = vec(consumer, 0..5).boxed();
+    let claim = (claim(), vec(vec(consumers.clone(), 0..2), 0..3)).prop_map(|(mut claim, more)| {
+        // Wrong numbers of entries, repeated claimants, and limits that no sum reaches.
+        let allocations = |all: Vec<ConsumerAllocations>| {
+            let of_each = all.into_iter().map(|one| one.allocations);
+            of_each.collect::<Vec<_>>()
+        };
+        claim
+            .choices
+            .extend(more.into_iter().flatten().map(allocations));
+        claim.claimants.extend(claim.claimants.clone());
+        for claimant in &mut claim.claimants {
+            claimant.generation = ConsumerGeneration::Unchecked;
+        }
+        for ceiling in &mut claim.ceilings {
+            ceiling.limit = u64::MAX - ceiling.limit % 2;
+        }
+        claim
+    });
     let generation = prop_oneof![
         Just(RIGHT),
         select(&[i64::MIN, -1, 0, i64::MAX][..]).prop_map(Generation),
@@ -721,6 +825,7 @@ pub fn hostile_command() -> impl Strategy<Value = Command> {
                 Command::ReplaceInventories(ReplaceInventories { provider, generation, inventories, capacity_rule })
             }),
         2 => consumers.clone().prop_map(|consumers| Command::ReplaceAllocations(ReplaceAllocations { consumers })),
+        2 => claim.prop_map(Command::Claim),
         1 => (vec(reshaped, 0..3), consumers)
             .prop_map(|(inventories, allocations)| Command::Reshape(Reshape { inventories, allocations })),
         1 => Just(Command::SyncStandards(SyncStandards {

@@ -20,6 +20,7 @@ use placement_model::types::{
 
 mod allocations;
 mod capacity;
+mod claim;
 mod consumers;
 mod fill;
 mod inventories;
@@ -233,6 +234,7 @@ impl Naive {
             }
             Command::DeletePartition(DeletePartition { name, .. }) => self.delete_partition(name),
             Command::FillPartition(fill) => self.fill(fill),
+            Command::Claim(claim) => self.claim(at, claim),
             Command::ReplaceAllocations(_) | Command::Reshape(_) => {
                 unreachable!("these commands have separate functions")
             }

@@ -5,10 +5,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::consumers::{self, Claim, Inspected};
 use super::ensure;
 use super::providers::ExistingProvider;
-use crate::outcome::Refusal;
+use crate::outcome::{Refusal, Shortage};
 use crate::state::State;
 use crate::state::change::{Change, Changes, ProviderId, ResourceClassId, RowKey};
-use crate::types::Timestamp;
+use crate::types::{ProviderUuid, ResourceClassName, Timestamp};
 
 /// The providers of a request are looked up before this check, and a provider with allocations
 /// cannot be deleted.
@@ -42,7 +42,7 @@ pub(super) fn claim(
 
 /// The claims of one consumer, which are contiguous. Uses binary search, since a request may
 /// contain many thousands of claims.
-fn claims_of(claims: &[Claim], index: usize) -> &[Claim] {
+pub(super) fn claims_of(claims: &[Claim], index: usize) -> &[Claim] {
     let from = claims.partition_point(|claim| claim.consumer < index);
     let to = claims.partition_point(|claim| claim.consumer <= index);
     &claims[from..to]
@@ -120,6 +120,27 @@ fn check_amounts(state: &State, claims: &[Claim], freed: &Units) -> Result<(), R
         })?;
     }
     Ok(())
+}
+
+/// The requested and the free units of an inventory.
+pub(super) fn shortage(
+    state: &State,
+    inspected: &Inspected<'_>,
+    provider: ProviderUuid,
+    resource_class: &ResourceClassName,
+) -> Option<Shortage> {
+    let node = state.node(state.place(&provider)?);
+    let stock = node.stock(state.resource_class_id(resource_class)?)?;
+    let key = (node.id, stock.class);
+    let freed = freed(state, inspected).get(&key).copied().unwrap_or(0);
+    let of_stock = |claim: &&Claim| (claim.provider, claim.class) == key;
+    let claims = inspected.claims.iter().filter(of_stock);
+    Some(Shortage {
+        requested: claims
+            .map(|claim| claim.amount)
+            .fold(0, u64::saturating_add),
+        free: stock.inventory.free(stock.used.saturating_sub(freed)),
+    })
 }
 
 /// Increments the generation of each consumer with claims, or deletes the consumer if no

@@ -7,7 +7,7 @@ use crate::command::{ConsumerAllocations, ConsumerGeneration, ConsumerTypeUpdate
 use crate::outcome::Refusal;
 use crate::state::State;
 use crate::state::change::{Amount, Change, ConsumerRow, ProviderId, ResourceClassId};
-use crate::types::{Generation, Timestamp};
+use crate::types::{ConsumerTypeName, ConsumerUuid, Generation, Timestamp};
 
 /// One amount that a consumer requests from a provider. A consumer that releases all allocations
 /// has claims with the amount 0 for its current providers.
@@ -51,7 +51,7 @@ pub(super) fn inspect<'a>(
 ) -> Result<Inspected<'a>, Box<Refused>> {
     let consumers = keep_last_per_key(consumers, |consumer| &consumer.consumer);
     for consumer in &consumers {
-        check_generation(state, consumer)?;
+        check_generation(state, &consumer.consumer, consumer.generation)?;
     }
     let mut inspected = Inspected::default();
     for (index, consumer) in consumers.iter().enumerate() {
@@ -70,16 +70,20 @@ pub(super) fn inspect<'a>(
     })
 }
 
-fn check_generation(state: &State, consumer: &ConsumerAllocations) -> Result<(), Refusal> {
-    let given = match consumer.generation {
+pub(super) fn check_generation(
+    state: &State,
+    consumer: &ConsumerUuid,
+    expected: ConsumerGeneration,
+) -> Result<(), Refusal> {
+    let given = match expected {
         ConsumerGeneration::Unchecked => return Ok(()),
         ConsumerGeneration::New => None,
         ConsumerGeneration::Expect(generation) => Some(generation),
     };
-    let row = state.consumers.row(&consumer.consumer);
+    let row = state.consumers.row(consumer);
     let actual = row.map(|row| row.generation);
     ensure(given == actual, || Refusal::ConsumerGenerationConflict {
-        consumer: consumer.consumer.clone(),
+        consumer: consumer.clone(),
         given,
         actual,
     })
@@ -123,19 +127,29 @@ impl Inspected<'_> {
     }
 }
 
+/// The type of a consumer after the request.
+pub(super) fn new_type<'a>(
+    state: &'a State,
+    consumer: &'a ConsumerAllocations,
+) -> Option<&'a ConsumerTypeName> {
+    match &consumer.consumer_type {
+        ConsumerTypeUpdate::Keep => {
+            let old = state.consumers.row(&consumer.consumer)?;
+            old.consumer_type.as_ref()
+        }
+        ConsumerTypeUpdate::Set(name) => Some(name),
+    }
+}
+
 /// The new row of a consumer, but with its current allocations and generation (no allocations and 0
 /// for a new consumer).
 pub(super) fn row(state: &State, consumer: &ConsumerAllocations, at: Timestamp) -> ConsumerRow {
     let old = state.consumers.row(&consumer.consumer);
-    let consumer_type = match &consumer.consumer_type {
-        ConsumerTypeUpdate::Keep => old.and_then(|old| old.consumer_type.clone()),
-        ConsumerTypeUpdate::Set(name) => Some(name.clone()),
-    };
     ConsumerRow {
         generation: old.map_or(Generation(0), |old| old.generation),
         project: consumer.project.clone(),
         user: consumer.user.clone(),
-        consumer_type,
+        consumer_type: new_type(state, consumer).cloned(),
         allocations: old.map(|old| old.allocations.clone()).unwrap_or_default(),
         updated_at: old.map_or(at, |old| old.updated_at),
     }
@@ -149,9 +163,17 @@ pub(super) fn is_as_requested(state: &State, consumer: &ConsumerAllocations) -> 
         ConsumerGeneration::New => Generation(0),
         ConsumerGeneration::Expect(generation) => generation,
     };
-    let Some(current) = state.consumers.row(&consumer.consumer) else {
+    match state.consumers.row(&consumer.consumer) {
+        Some(current) => current.generation == expected.next() && holds(state, consumer),
         // A request without allocations deletes its consumer.
-        return consumer.allocations.is_empty();
+        None => consumer.allocations.is_empty(),
+    }
+}
+
+/// Whether a consumer has the requested owner, type and allocations.
+pub(super) fn holds(state: &State, consumer: &ConsumerAllocations) -> bool {
+    let Some(current) = state.consumers.row(&consumer.consumer) else {
+        return false;
     };
     let mut inspected = Inspected::default();
     let added = inspected.add_claims(state, 0, consumer);
@@ -159,7 +181,6 @@ pub(super) fn is_as_requested(state: &State, consumer: &ConsumerAllocations) -> 
         return false;
     }
     let requested = ConsumerRow {
-        generation: expected.next(),
         allocations: inspected.claims.iter().map(Claim::held).collect(),
         ..row(state, consumer, current.updated_at)
     };

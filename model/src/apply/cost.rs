@@ -1,7 +1,9 @@
 //! Estimates the cost of a claim before it is applied.
 
 use crate::cluster::Cluster;
-use crate::command::{Command, ConsumerAllocations, Stamped, WriteId};
+use crate::command::{
+    Ceiling, Claim, Command, ConsumerAllocations, Group, ProviderAmounts, Stamped, WriteId,
+};
 use crate::state::State;
 use crate::state::tree::NodePlace;
 use crate::types::ConsumerUuid;
@@ -29,6 +31,7 @@ impl Cluster {
                 consumers.try_for_each(|consumer| steps.claim(consumer))?;
             }
             Command::DeleteAllocations(delete) => steps.give_back(&delete.consumer)?,
+            Command::Claim(claim) => steps.choices(claim)?,
             _ => return None,
         }
         if let Some(id) = &stamped.write_id {
@@ -51,11 +54,60 @@ impl Steps<'_> {
     }
 
     fn claim(&mut self, consumer: &ConsumerAllocations) -> Option<()> {
-        for asked in &consumer.allocations {
+        self.allocations(&consumer.allocations)?;
+        self.give_back(&consumer.consumer)
+    }
+
+    fn allocations(&mut self, allocations: &[ProviderAmounts]) -> Option<()> {
+        for asked in allocations {
             self.take(1 + asked.resources.len())?;
             self.tree(self.state.place_given(&asked.provider))?;
         }
-        self.give_back(&consumer.consumer)
+        Some(())
+    }
+
+    /// Counts the amounts of all choices, but the trees of only one choice, whichever has most.
+    fn choices(&mut self, claim: &Claim) -> Option<()> {
+        for claimant in &claim.claimants {
+            self.give_back(&claimant.consumer)?;
+        }
+        claim
+            .ceilings
+            .iter()
+            .try_for_each(|one| self.ceiling(one))?;
+        claim.groups.iter().try_for_each(|one| self.group(one))?;
+        let mut most = 0;
+        for choice in &claim.choices {
+            let lines = choice.iter().flatten();
+            let lines: usize = lines.map(|asked| 1 + asked.resources.len()).sum();
+            // Each choice is compared with each ceiling and group, for each claimant at most.
+            let conditions = claim.ceilings.len() + claim.groups.len();
+            self.take(lines + conditions * claim.claimants.len())?;
+            let mut alone = Steps { ..*self };
+            choice.iter().try_for_each(|one| alone.allocations(one))?;
+            most = most.max(self.left - alone.left);
+        }
+        self.take(most)
+    }
+
+    /// Counts the sums that a ceiling adds up.
+    fn ceiling(&mut self, ceiling: &Ceiling) -> Option<()> {
+        let sums = self.state.consumers.sums();
+        ceiling.projects.iter().try_for_each(|project| {
+            let types = match &ceiling.types {
+                Some(types) => types.len(),
+                None => sums.get(project, None).map_or(0, |sums| sums.len()),
+            };
+            self.take(1 + types)
+        })
+    }
+
+    /// Counts the allocations of the members of a group.
+    fn group(&mut self, group: &Group) -> Option<()> {
+        group.members.iter().try_for_each(|member| {
+            let row = self.state.consumers.row(member);
+            self.take(1 + row.map_or(0, |row| row.allocations.iter().len()))
+        })
     }
 
     /// Counts the current allocations of a consumer, which the claim replaces.

@@ -5,11 +5,14 @@
 //! several refusals.
 
 mod allocations;
+mod ceilings;
+mod choices;
 mod claims;
 mod consumers;
 mod cost;
 mod draft;
 mod fill;
+mod groups;
 mod inventories;
 mod names;
 mod nodes;

@@ -2,6 +2,7 @@
 
 pub mod aggregates;
 pub mod allocations;
+pub mod assignments;
 pub mod candidates;
 pub mod capacity;
 pub mod consumers;

@@ -3,13 +3,13 @@
 use super::UnknownName;
 use crate::apply::apply;
 use crate::command::{
-    Command, ConsumerAllocations, ConsumerGeneration, ConsumerTypeUpdate, ProviderAmounts,
-    ReplaceAllocations, Stamped,
+    Command, ConsumerAllocations, ConsumerGeneration, ConsumerTypeUpdate, ReplaceAllocations,
+    Stamped,
 };
 use crate::outcome::Outcome;
 use crate::query::candidates::{Amount, Candidate, CandidateRequest, Outline, Watch};
 use crate::state::State;
-use crate::types::{ConsumerUuid, Given, PartitionId, Timestamp};
+use crate::types::{ConsumerUuid, PartitionId, Timestamp};
 
 /// Maximum number of claims per command.
 const TOGETHER_MAX: u64 = 256;
@@ -122,22 +122,9 @@ fn claim(
     amounts: &[Amount],
     number: u64,
 ) -> ConsumerAllocations {
-    let provider = |part| candidate.node(part).uuid;
-    let taken = amounts.chunk_by(|one, other| provider(one.part) == provider(other.part));
-    let allocations = taken.map(|amounts| ProviderAmounts {
-        provider: Given::Valid(provider(amounts[0].part)),
-        resources: (amounts.iter())
-            .map(|one| {
-                (
-                    Given::Valid(outline.classes()[one.class].clone()),
-                    one.units,
-                )
-            })
-            .collect(),
-    });
     ConsumerAllocations {
         consumer: ConsumerUuid::from(format!("f17f17f1-f17f-4f17-8f17-{number:012x}")),
-        allocations: allocations.collect(),
+        allocations: outline.provider_amounts(candidate, amounts),
         project: "what-if".into(),
         user: "what-if".into(),
         generation: ConsumerGeneration::New,

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used)] // test code, helpers included
 
+mod claims;
 mod cloud;
 mod consumers;
 mod content;

@@ -33,6 +33,9 @@ pub(super) const UPSTREAM: &str = "placement:";
 /// Prefix of the names of the rules for this service's own operations.
 const OWN: &str = "placementd:";
 
+/// End of the names of the rules for this service's own operations that write.
+const WRITES: &str = ":create";
+
 /// Prefixes of the names of operations' rules.
 pub(super) const OPERATIONS: [&str; 2] = [UPSTREAM, OWN];
 
@@ -51,15 +54,24 @@ pub(crate) fn is_read_operation(operation: &str) -> bool {
     operation.starts_with(UPSTREAM) && ends.iter().any(|end| operation.ends_with(end))
 }
 
+fn is_own_read(operation: &str) -> bool {
+    operation.starts_with(OWN) && !is_own_write(operation)
+}
+
+/// Whether the rule guards one of this service's own operations that change the state.
+pub fn is_own_write(operation: &str) -> bool {
+    operation.starts_with(OWN) && operation.ends_with(WRITES)
+}
+
 /// The text of the default rule of an operation.
 fn rule_of(operation: &str) -> String {
     let rule = match operation {
         "placement:usages" => "rule:admin_or_project_reader_or_service_api",
         "placement:reshaper:reshape" => "rule:service_api",
-        own if own.starts_with(OWN) => "rule:all_reads_api",
+        own if is_own_read(own) => "rule:all_reads_api",
         _ => "rule:admin_or_service_api",
     };
-    if is_read_operation(operation) || operation.starts_with(OWN) {
+    if is_read_operation(operation) || is_own_read(operation) {
         format!("{rule} or role:placement_reader")
     } else {
         rule.to_owned()

@@ -16,7 +16,7 @@ use std::sync::Arc;
 use arc_swap::ArcSwap;
 use parking_lot::Mutex;
 
-pub use defaults::Defaults;
+pub use defaults::{Defaults, is_own_write};
 pub use file::PolicyError;
 pub use mistakes::Mistake;
 pub use settings::PolicySettings;

@@ -334,6 +334,7 @@ fn coded(status: StatusCode, code: Option<&str>, detail: &str) -> Failed {
         detail: Some(detail.to_owned()),
         code: code.map(str::to_owned),
         request_id: None,
+        claim: None,
     };
     let errors = vec![error];
     let response = (status, Json(Errors { errors })).into_response();

@@ -84,6 +84,14 @@ catalog! {
         if there was no time to find the cause";
     SEARCHES_WAITING = "placement_searches_waiting" Gauge None []
         "Searches for allocation candidates that are queued";
+    CLAIMS = "placement_claims" Counter None ["outcome"]
+        "Claims of /placementd/v1/claims: claimed, repeated, or refused, by the cause";
+    CLAIM_CHOICE = "placement_claim_choice" Histogram None []
+        "Index of the choice that a claim took, from 0; a higher one means that other clients took \
+        the room of the choices before it";
+    CLAIMS_OVER_CEILING = "placement_claims_over_ceiling" Counter None ["resource_class"]
+        "Claims refused by a ceiling, by its resource class; consumers for ceilings on their \
+        number, other for all but the first 64 classes";
     EVENT_STREAMS = "placement_event_streams" Gauge None []
         "Open streams of changes, such as those of watch and events --sql; a node has at most 512";
     KEYSTONE_REQUESTS = "placement_keystone_requests" Counter None ["result"]

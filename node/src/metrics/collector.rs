@@ -28,6 +28,7 @@ use crate::health::{HealthChecks, SOON};
 use crate::partitions::Partitions;
 use crate::recent::Recent;
 use crate::version::VERSION;
+use placement_api::http::ClaimCounts;
 use placement_api::keystone::Keystone;
 use placement_audit::Numbers;
 use placement_cluster::leadership::{round_trips, slow_followers};
@@ -39,6 +40,9 @@ use placement_raft_store::disk_space::DiskSpace;
 
 /// Maximum age of the inventory metrics, if the state has changed since.
 const COUNT_AGE_MAX: Duration = Duration::from_secs(5);
+
+/// Upper bounds of the buckets of [`CLAIM_CHOICE`].
+const CHOICE_BOUNDS: [u32; 5] = [0, 1, 3, 7, 15];
 
 /// Sources of the metrics of one node.
 pub(crate) struct Sources {
@@ -283,6 +287,7 @@ impl MetricsEncoder<'_> {
         self.put_each(&SEARCHES, searches)?;
         self.put_each(&SEARCHES_EMPTY, empty)?;
         self.put(&SEARCHES_WAITING, counts.searches_waiting)?;
+        self.claims(counts.claims)?;
         let streams = sources.partitions.default().event_streams();
         self.put(&EVENT_STREAMS, streams as u64)?;
         let results = Keystone::results(sources.keystone.as_deref());
@@ -311,6 +316,24 @@ impl MetricsEncoder<'_> {
             .as_secs_f64();
         self.put(&PROCESS_START, started)?;
         self.put_each(&CERTIFICATE_END, metrics.certificate_ends())
+    }
+
+    fn claims(&mut self, claims: ClaimCounts) -> Result<(), Error> {
+        self.put_each(&CLAIMS, claims.outcomes)?;
+        self.put_each(&CLAIMS_OVER_CEILING, claims.over_ceiling)?;
+        let choices = (0_u32..).zip(claims.choices);
+        let sum = choices
+            .clone()
+            .map(|(choice, count)| f64::from(choice) * count as f64);
+        let count = claims.choices.iter().sum();
+        let mut buckets: Vec<_> = CHOICE_BOUNDS.map(|bound| (f64::from(bound), 0)).into();
+        buckets.push((f64::INFINITY, 0));
+        for (choice, count) in choices {
+            let bucket = CHOICE_BOUNDS.partition_point(|bound| *bound < choice);
+            buckets[bucket].1 += count;
+        }
+        self.begin(&CLAIM_CHOICE)?
+            .encode_histogram::<NoLabelSet>(sum.sum(), count, &buckets, None)
     }
 
     /// Metrics from the disk.

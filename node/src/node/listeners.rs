@@ -71,7 +71,7 @@ impl OpenListeners {
 }
 
 impl Listeners {
-    /// Describes the listeners.
+    /// Describes the listeners for the log.
     pub(super) fn described(&self, gates: &Gates) -> OpenListeners {
         let (bound, advertised) = (&self.bound, &self.addresses);
         let plain = &Gate::Plain;

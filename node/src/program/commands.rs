@@ -4,14 +4,13 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
-use clap::{Args, CommandFactory, Subcommand};
+use clap::{Args, Command, Subcommand};
 use placement_model::types::{PartitionName, Timestamp};
 use placement_raft_store::{StoreOptions, Until};
 use placement_transfer::Dialect;
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
-use super::CommandLine;
 use super::config_args::ConfigArgs;
 use crate::config::ClusterId;
 use crate::offline::{fetch, inspect, policy, print, recover, replay, restore, transfer};
@@ -75,7 +74,8 @@ pub(super) enum Task {
 }
 
 impl Task {
-    pub(super) fn carry_out(self) -> anyhow::Result<()> {
+    /// Carries out this command of `program`.
+    pub(super) fn carry_out(self, program: Command) -> anyhow::Result<()> {
         match self {
             Self::CheckConfig(given) => check(&given),
             Self::Config(ConfigTask::Sample) => Ok(print(&config::sample())?),
@@ -93,16 +93,16 @@ impl Task {
             Self::SkipEntry(task) => task.carry_out(),
             Self::Inspect(task) => task.carry_out(),
             Self::Policy(task) => task.carry_out(),
-            Self::Man { directory } => manual(&directory),
+            Self::Man { directory } => manual(program, &directory),
             Self::Recover(task) => task.carry_out(),
         }
     }
 }
 
-/// Writes a manual page for each command.
-pub(super) fn manual(directory: &Path) -> anyhow::Result<()> {
-    let written = fs::create_dir_all(directory)
-        .and_then(|()| clap_mangen::generate_to(CommandLine::command(), directory));
+/// Writes a manual page for each command of `program`.
+pub(super) fn manual(program: Command, directory: &Path) -> anyhow::Result<()> {
+    let written =
+        fs::create_dir_all(directory).and_then(|()| clap_mangen::generate_to(program, directory));
     written.with_context(|| format!("cannot write to {}", directory.display()))
 }
 

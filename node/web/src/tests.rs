@@ -123,7 +123,7 @@ fn cloud(path: &str, name: &str, count: usize) -> Value {
             "provider_summaries": {}}),
         "searches" => {
             json!({"searches": many(json!({"at": name, "candidates": 0, "query": name, "reason": name, "ms": 1.5,
-            "request_id": name, "project_id": name}))})
+            "request_id": name, "project_id": name, "claim": name, "refusal": name}))})
         }
         "history" => {
             json!({"oldest": name, "next": name, "history": many(json!({"at": name, "index": name, "verb": name,

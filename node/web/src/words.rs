@@ -1,6 +1,7 @@
 //! Formats values as text.
 
-use placement_words::inert;
+use placement_wire::explain::Explanation;
+use placement_words::{Words, inert};
 pub(crate) use placement_words::{bytes, counted};
 use serde::Serialize;
 use serde_json::Value;
@@ -24,6 +25,21 @@ pub(crate) fn text(text: &str) -> String {
         "" => "–".to_owned(),
         text => cut(text),
     }
+}
+
+/// Turns a phrase into a sentence.
+pub(crate) fn sentence(line: &str) -> String {
+    let mut rest = line.chars();
+    let first = rest.next().into_iter().flat_map(char::to_uppercase);
+    first.collect::<String>() + rest.as_str() + "."
+}
+
+/// The names in a query that do not exist, each as a sentence.
+pub(crate) fn unknown_names(answer: &Explanation<'_>) -> String {
+    let names = Words(text).absent_names(answer);
+    let names = names.take(answer.unknown.len().min(LIST_MAX));
+    let sentences: Vec<_> = names.map(|name| sentence(&name)).collect();
+    sentences.join(" ")
 }
 
 fn shown(value: &Value) -> String {

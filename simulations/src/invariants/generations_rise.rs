@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use placement_model::command::ReplaceAllocations;
+use placement_model::command::{Claim, ReplaceAllocations};
 use placement_model::state::change::RowKey;
 use placement_model::types::{ConsumerUuid, Generation, PartitionId, ProviderUuid};
 use placement_model::{Change, Command};
@@ -71,9 +71,16 @@ impl Invariant for GenerationsRise {
 
 impl GenerationsRise {
     fn learn(&mut self, command: &Command) {
-        if let Command::ReplaceAllocations(ReplaceAllocations { consumers }) = command {
-            self.consumers
-                .extend(consumers.iter().map(|one| one.consumer.clone()));
+        match command {
+            Command::ReplaceAllocations(ReplaceAllocations { consumers }) => {
+                let consumers = consumers.iter().map(|one| one.consumer.clone());
+                self.consumers.extend(consumers);
+            }
+            Command::Claim(Claim { claimants, .. }) => {
+                let consumers = claimants.iter().map(|one| one.consumer.clone());
+                self.consumers.extend(consumers);
+            }
+            _ => {}
         }
     }
 }

@@ -9,11 +9,15 @@
 pub mod applied_never_falls;
 pub mod as_of_is_what_it_was;
 pub mod carried_out_once;
+pub mod claim_is_whole;
 pub mod commit_immutable;
 pub mod commit_on_a_quorum;
 pub mod committed_stays;
+mod decided_claims;
 pub mod equal_digest;
+pub mod first_choice_wins;
 pub mod generations_rise;
+pub mod groups_hold;
 pub mod indexes_agree;
 pub mod leader_completeness;
 pub mod leader_settles;
@@ -23,6 +27,7 @@ pub mod log_is_kept;
 pub mod log_matching;
 pub mod members_change_as_ordered;
 pub mod no_503_without_a_fault;
+pub mod no_ceiling_is_passed;
 pub mod no_event_is_repeated;
 pub mod no_event_is_skipped;
 pub mod no_over_allocation;
@@ -32,6 +37,7 @@ pub mod one_start_per_leader;
 pub mod own_vote;
 pub mod progress_is_the_truth;
 pub mod refusals_change_nothing;
+pub mod repeated_is_once;
 pub mod restored_is_another;
 pub mod stamps_rise;
 pub mod usages_are_sums;
@@ -163,13 +169,18 @@ pub fn all() -> Vec<Box<dyn Invariant + Send>> {
     vec![
         Box::<applied_never_falls::AppliedNeverFalls>::default(),
         Box::<carried_out_once::CarriedOutOnce>::default(),
+        Box::<claim_is_whole::ClaimIsWhole>::default(),
         Box::<commit_immutable::CommitImmutable>::default(),
         Box::<equal_digest::EqualDigest>::default(),
+        Box::<first_choice_wins::FirstChoiceWins>::default(),
         Box::<generations_rise::GenerationsRise>::default(),
+        Box::<groups_hold::GroupsHold>::default(),
         Box::<indexes_agree::IndexesAgree>::default(),
+        Box::<no_ceiling_is_passed::NoCeilingIsPassed>::default(),
         Box::<no_over_allocation::NoOverAllocation>::default(),
         Box::<one_command_per_write_id::OneCommandPerWriteId>::default(),
         Box::<refusals_change_nothing::RefusalsChangeNothing>::default(),
+        Box::<repeated_is_once::RepeatedIsOnce>::default(),
         Box::<stamps_rise::StampsRise>::default(),
         Box::<usages_are_sums::UsagesAreSums>::default(),
         Box::<well_formed_trees::WellFormedTrees>::default(),

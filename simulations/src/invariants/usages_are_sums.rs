@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use placement_model::Command;
-use placement_model::command::{ReplaceAllocations, Reshape};
+use placement_model::command::{Claim, ReplaceAllocations, Reshape};
 use placement_model::types::{ConsumerUuid, ProjectId};
 
 use super::{Applied, Invariant};
@@ -25,18 +25,25 @@ impl Invariant for UsagesAreSums {
     }
 
     fn applied(&mut self, applied: &Applied<'_>) -> Result<(), String> {
-        let (Command::ReplaceAllocations(ReplaceAllocations { consumers })
-        | Command::Reshape(Reshape {
-            allocations: consumers,
-            ..
-        })) = &applied.stamped.command
-        else {
-            return Ok(());
-        };
-        self.consumers
-            .extend(consumers.iter().map(|one| one.consumer.clone()));
-        self.projects
-            .extend(consumers.iter().map(|one| one.project.clone()));
+        match &applied.stamped.command {
+            Command::ReplaceAllocations(ReplaceAllocations { consumers })
+            | Command::Reshape(Reshape {
+                allocations: consumers,
+                ..
+            }) => {
+                for one in consumers {
+                    self.consumers.insert(one.consumer.clone());
+                    self.projects.insert(one.project.clone());
+                }
+            }
+            Command::Claim(Claim { claimants, .. }) => {
+                for one in claimants {
+                    self.consumers.insert(one.consumer.clone());
+                    self.projects.insert(one.project.clone());
+                }
+            }
+            _ => return Ok(()),
+        }
         self.providers(applied)?;
         self.projects(applied)
     }

@@ -160,6 +160,22 @@ pub(super) fn equal_claims(seed: Seed) -> (Parameters, Vec<Planned>) {
     ledgers((parameters, Vec::new()), 1 << 20)
 }
 
+/// Almost all claims have several choices, ceilings and groups; there are no faults.
+pub(super) fn choices(seed: Seed) -> (Parameters, Vec<Planned>) {
+    let parameters = Parameters {
+        clients: 6,
+        consumers: 6,
+        providers: 3,
+        total: 6,
+        choices_percent: 90,
+        writes_percent: 80,
+        pause_max: Duration::from_millis(20),
+        sync_max: Duration::from_millis(5),
+        ..several(seed)
+    };
+    (parameters, Vec::new())
+}
+
 /// Each node in turn is cut off from its clients for a moment: their claims are committed, but the
 /// answers are lost, and they send the claims again. There is room for all claims, and few
 /// conflict. No node needs a snapshot.

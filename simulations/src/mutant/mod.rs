@@ -16,14 +16,14 @@ pub(crate) use self::proxy::Proxy;
 
 use crate::faults::{Planned, drawn};
 use crate::invariants::{
-    applied_never_falls, as_of_is_what_it_was, carried_out_once, commit_immutable,
-    commit_on_a_quorum, committed_stays, equal_digest, from_history, generations_rise,
-    indexes_agree, leader_completeness, leader_settles, liveness, log_is_kept, log_matching,
-    members_change_as_ordered, no_503_without_a_fault, no_event_is_repeated, no_event_is_skipped,
-    no_over_allocation, one_command_per_write_id, one_committed_leader_per_term,
-    one_start_per_leader, own_vote, progress_is_the_truth, refusals_change_nothing,
-    restored_is_another, staleness, stamps_rise, usages_are_sums, votes_are_kept, votes_rise,
-    well_formed_trees,
+    applied_never_falls, as_of_is_what_it_was, carried_out_once, claim_is_whole, commit_immutable,
+    commit_on_a_quorum, committed_stays, equal_digest, first_choice_wins, from_history,
+    generations_rise, groups_hold, indexes_agree, leader_completeness, leader_settles, liveness,
+    log_is_kept, log_matching, members_change_as_ordered, no_503_without_a_fault,
+    no_ceiling_is_passed, no_event_is_repeated, no_event_is_skipped, no_over_allocation,
+    one_command_per_write_id, one_committed_leader_per_term, one_start_per_leader, own_vote,
+    progress_is_the_truth, refusals_change_nothing, repeated_is_once, restored_is_another,
+    staleness, stamps_rise, usages_are_sums, votes_are_kept, votes_rise, well_formed_trees,
 };
 use crate::parameters::IN_THE_NEIGHBOUR;
 use crate::parameters::Parameters;
@@ -215,6 +215,20 @@ mutants! {
     AnotherIdIsDone, "another-id-is-done", from_history::REPEATED_ONCE;
     /// A repeated claim gets a conflict with its own first attempt.
     RepeatIsAConflict, "repeat-is-a-conflict", from_history::REPEATED_ONCE;
+    /// A claim takes its second choice, if that fits, before its first one.
+    SecondChoiceFirst, "second-choice-first", first_choice_wins::NAME;
+    /// A ceiling still counts what the claimants release.
+    CeilingBeforeRelease, "ceiling-before-release", first_choice_wins::NAME;
+    /// A ceiling of consumers counts their allocations as well.
+    RowsCountedAsConsumers, "rows-counted-as-consumers", first_choice_wins::NAME;
+    /// A ceiling does not count the first of its consumer types.
+    TypeLeftOut, "type-left-out", no_ceiling_is_passed::NAME;
+    /// A refused claim creates its first consumer, without allocations.
+    RefusedClaimLeavesARow, "refused-claim-leaves-a-row", claim_is_whole::NAME;
+    /// The reply to a repeated claim names the choice after the one that the consumers hold.
+    RepetitionTakesTheNext, "repetition-takes-the-next", repeated_is_once::NAME;
+    /// The members of a group count as apart if they are on different providers of a tree.
+    ApartByProvider, "apart-by-provider", groups_hold::NAME;
 }
 
 impl Mutant {
@@ -317,6 +331,13 @@ impl Mutant {
             }
             Mutant::AnyEqualStateIsDone | Mutant::AnotherIdIsDone => courses::equal_claims(seed),
             Mutant::RepeatIsAConflict => courses::repeated_claims(seed),
+            Mutant::SecondChoiceFirst
+            | Mutant::CeilingBeforeRelease
+            | Mutant::RowsCountedAsConsumers
+            | Mutant::TypeLeftOut
+            | Mutant::RefusedClaimLeavesARow
+            | Mutant::RepetitionTakesTheNext
+            | Mutant::ApartByProvider => courses::choices(seed),
             Mutant::TailReadTwice => courses::ledgers(courses::each_is_killed(seed), 1 << 20),
             _ => drawn(seed),
         }

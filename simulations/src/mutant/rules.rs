@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use placement_model::cluster::ClusterChanges;
 use placement_model::command::{Command, ReplaceAllocations, WriteId};
-use placement_model::state::change::RowKey;
-use placement_model::types::PartitionId;
-use placement_model::{Change, Cluster, Outcome, Refusal, Stamped};
+use placement_model::state::change::{Amounts, ConsumerRow, RowKey};
+use placement_model::types::{Generation, PartitionId};
+use placement_model::{Change, Cluster, Outcome, Refusal, Reply, Stamped};
 use placement_raft_store::{Applier, Rules};
 
 use super::Mutant;
@@ -34,6 +34,10 @@ pub(super) fn rules(mutant: Option<Mutant>, node: u64) -> Arc<dyn Applier> {
         Some(Mutant::LastClaimForgotten) => last_forgotten,
         Some(Mutant::NeighboursLastClaimForgotten) => neighbours_last_forgotten,
         Some(Mutant::ReplyOfTheWriteBefore) => next_write_id,
+        Some(Mutant::SecondChoiceFirst) => second_choice_first,
+        Some(Mutant::TypeLeftOut) => type_left_out,
+        Some(Mutant::RefusedClaimLeavesARow) => row_left,
+        Some(Mutant::RepetitionTakesTheNext) => next_choice,
         _ => return Arc::new(Rules),
     };
     Arc::new(FaultyApplier(decide))
@@ -164,6 +168,84 @@ fn next_write_id(index: u64, cluster: &Cluster, stamped: &Stamped) -> (Outcome, 
         {
             *sequence += 1;
         }
+    }
+    (outcome, changes)
+}
+
+fn second_choice_first(
+    index: u64,
+    cluster: &Cluster,
+    stamped: &Stamped,
+) -> (Outcome, ClusterChanges) {
+    let mut swapped = stamped.clone();
+    match &mut swapped.command {
+        Command::Claim(claim) if claim.choices.len() > 1 => claim.choices.swap(0, 1),
+        _ => return Rules.apply(index, cluster, stamped),
+    }
+    let (outcome, changes) = Rules.apply(index, cluster, &swapped);
+    let right =
+        |choice: &mut u32, _| *choice = [1, 0].get(*choice as usize).copied().unwrap_or(*choice);
+    with_choice(outcome, changes, right)
+}
+
+fn next_choice(index: u64, cluster: &Cluster, stamped: &Stamped) -> (Outcome, ClusterChanges) {
+    let (outcome, changes) = Rules.apply(index, cluster, stamped);
+    let next = |choice: &mut u32, repeated| *choice += u32::from(repeated);
+    with_choice(outcome, changes, next)
+}
+
+/// Changes the claimed choice in the outcome and where it is stored. `change` also gets whether
+/// the claim is repeated.
+fn with_choice(
+    mut outcome: Outcome,
+    mut changes: ClusterChanges,
+    change: impl Fn(&mut u32, bool),
+) -> (Outcome, ClusterChanges) {
+    let changes_of_all = changes.iter_mut().flat_map(|(_, own)| own);
+    let stored = changes_of_all.filter_map(|change| match change {
+        Change::PutOutcome(_, _, outcome) => Some(outcome),
+        _ => None,
+    });
+    for outcome in stored.chain([&mut outcome]) {
+        if let Outcome::Done(Reply::Claimed { choice, repeated }) = outcome {
+            change(choice, *repeated);
+        }
+    }
+    (outcome, changes)
+}
+
+fn type_left_out(index: u64, cluster: &Cluster, stamped: &Stamped) -> (Outcome, ClusterChanges) {
+    let mut stamped = stamped.clone();
+    if let Command::Claim(claim) = &mut stamped.command {
+        for types in claim
+            .ceilings
+            .iter_mut()
+            .filter_map(|one| one.types.as_mut())
+        {
+            types.pop_first();
+        }
+    }
+    Rules.apply(index, cluster, &stamped)
+}
+
+fn row_left(index: u64, cluster: &Cluster, stamped: &Stamped) -> (Outcome, ClusterChanges) {
+    let (outcome, mut changes) = Rules.apply(index, cluster, stamped);
+    if let Outcome::Refused(Refusal::ClaimRefused(_)) = outcome
+        && let Command::Claim(claim) = &stamped.command
+        && let Some(state) = cluster.partition(stamped.partition)
+        && let Some(first) = claim.claimants.first()
+        && state.consumer(&first.consumer).is_none()
+    {
+        let row = ConsumerRow {
+            generation: Generation(0),
+            project: first.project.clone(),
+            user: first.user.clone(),
+            consumer_type: None,
+            allocations: Amounts::default(),
+            updated_at: stamped.at,
+        };
+        let put = Change::PutConsumer(first.consumer.clone(), row);
+        changes.push((stamped.partition, vec![put]));
     }
     (outcome, changes)
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use placement_model::Command;
 use placement_model::command::{
-    ConsumerAllocations, ConsumerGeneration, DeleteAllocations, ReplaceAllocations,
+    Claim, ConsumerAllocations, ConsumerGeneration, DeleteAllocations, ReplaceAllocations,
 };
 use placement_model::types::ConsumerUuid;
 use serde_json::Value;
@@ -55,7 +55,10 @@ impl Beliefs {
         self.token = (self.token.filter(|own| !is_of_another(own))).max(answer.index);
         match operation {
             Operation::Read(question, _) => self.learn_read(&question.asked, answer),
-            Operation::Write(write) => self.learn_write(write, answer.status),
+            Operation::Write(write) => match &write.command {
+                Command::Claim(claim) => self.learn_choice(claim, answer),
+                _ => self.learn_write(write, answer.status),
+            },
         }
     }
 
@@ -119,6 +122,25 @@ impl Beliefs {
                 }
             }
             _ => {}
+        }
+    }
+
+    fn learn_choice(&mut self, claim: &Claim, answer: &Answer) {
+        let body = answer.json();
+        for claimant in &claim.claimants {
+            let Some(consumer) = uuid(&claimant.consumer) else {
+                continue;
+            };
+            let believed = match answer.status {
+                200 => body["consumer_generations"][consumer.to_string()].as_i64(),
+                // As for other claims.
+                409 if claimant.generation == ConsumerGeneration::New => {
+                    Some(i64::from(self.token.is_none_or(is_even)))
+                }
+                409 => None,
+                _ => continue,
+            };
+            self.consumers.insert(consumer, believed);
         }
     }
 

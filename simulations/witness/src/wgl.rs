@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use placement_model::command::{Command, ConsumerGeneration, DeleteAllocations};
-use placement_model::{Outcome, Refusal};
+use placement_model::{Outcome, Refusal, Reply};
 use todc_utils::linearizability::WGLChecker;
 use todc_utils::linearizability::history::{Action, History as WglHistory};
 use todc_utils::specifications::Specification;
@@ -29,6 +29,8 @@ enum ConsumerOperation {
     Emptied(ConsumerGeneration),
     /// A claim that is answered as done, since an earlier attempt has succeeded.
     Repeated(ConsumerGeneration, Held),
+    /// A claim with choices whose consumers already hold one of them.
+    Held(Held),
     /// A claim with a wrong expected generation.
     Conflict(ConsumerGeneration),
     /// A claim that exceeded the capacity; it reveals only the generation of the consumer.
@@ -81,6 +83,10 @@ impl Specification for ConsumerRegister {
                     None => state.is_none(),
                 };
                 (is_done, state.clone())
+            }
+            ConsumerOperation::Held(claimed) => {
+                let holds = state.as_ref().is_some_and(|one| one.1 == *claimed);
+                (holds, state.clone())
             }
             ConsumerOperation::Conflict(belief) => (!agrees(belief), state.clone()),
             ConsumerOperation::NoRoom(belief) => (agrees(belief), state.clone()),
@@ -191,6 +197,26 @@ fn parse_event(
     if let Command::DeleteAllocations(DeleteAllocations { consumer: released }) = &write.command {
         return match status {
             204 | 404 if of(released) => Some(ConsumerOperation::Released(status == 204)),
+            _ => None,
+        };
+    }
+    if let Command::Claim(claim) = &write.command {
+        let claimant = claim.claimants.iter().find(|one| of(&one.consumer))?;
+        let held = Some(claimant.user.to_string());
+        let is_held = match answered {
+            Some(answer) => answer.json()["repeated"] == true,
+            None => matches!(
+                outcome,
+                Some(Outcome::Done(Reply::Claimed { repeated: true, .. }))
+            ),
+        };
+        return match status {
+            200 if is_held => Some(ConsumerOperation::Held(held)),
+            200 => Some(ConsumerOperation::Claimed(claimant.generation, held)),
+            // With several consumers the answer does not name the conflicting one.
+            409 if conflict => (claim.claimants.len() == 1)
+                .then_some(ConsumerOperation::Conflict(claimant.generation)),
+            409 => Some(ConsumerOperation::NoRoom(claimant.generation)),
             _ => None,
         };
     }

@@ -4,12 +4,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use placement_model::command::{
-    CapacityRule, Command, ConsumerAllocations, ConsumerGeneration, ConsumerTypeUpdate,
-    CreateInventory, CreateProvider, CreateResourceClass, DeleteAllocations, DeleteInventories,
-    DeleteInventory, DeleteProvider, DeleteProviderTraits, DeleteResourceClass, DeleteTrait,
-    EnsureResourceClass, EnsureTrait, ParentUpdate, ProviderAmounts, RenameResourceClass,
-    ReplaceAllocations, ReplaceInventories, ReplaceProviderAggregates, ReplaceProviderTraits,
-    Reshape, ReshapedInventories, UpdateInventory, UpdateProvider,
+    CapacityRule, Ceiling, Claim, Claimant, Command, ConsumerAllocations, ConsumerGeneration,
+    ConsumerTypeUpdate, Counted, CreateInventory, CreateProvider, CreateResourceClass,
+    DeleteAllocations, DeleteInventories, DeleteInventory, DeleteProvider, DeleteProviderTraits,
+    DeleteResourceClass, DeleteTrait, EnsureResourceClass, EnsureTrait, Group, GroupRule,
+    ParentUpdate, ProviderAmounts, RenameResourceClass, ReplaceAllocations, ReplaceInventories,
+    ReplaceProviderAggregates, ReplaceProviderTraits, Reshape, ReshapedInventories,
+    UpdateInventory, UpdateProvider,
 };
 use placement_model::types::{
     AggregateUuid, ConsumerUuid, Generation, Given, Inventory, ProviderName, ProviderUuid,
@@ -63,6 +64,9 @@ pub struct Choices {
     pub equal_percent: u32,
     /// Percentage of writes of allocations that the client repeats, as keystoneauth does.
     pub repeated_percent: u32,
+    /// Percentage of claims of one consumer that are replaced by claims with several choices.
+    /// Upstream does not have these.
+    pub choices_percent: u32,
 }
 
 /// The few names that the clients of a run contend for.
@@ -180,6 +184,9 @@ pub struct Workload {
     unchecked_percent: u32,
     equal_percent: u32,
     repeated_percent: u32,
+    choices_percent: u32,
+    /// The last claim with several choices, which the client may send again.
+    last_choices: Option<Write>,
     /// Random stream of the repetitions.
     repeats: SmallRng,
     /// Random stream of the request ids.
@@ -196,6 +203,8 @@ impl Workload {
             unchecked_percent: choices.unchecked_percent,
             equal_percent: choices.equal_percent,
             repeated_percent: choices.repeated_percent,
+            choices_percent: choices.choices_percent,
+            last_choices: None,
             repeats: choices.seed.stream(&format!("repeats {number}")),
             ids: choices.seed.stream(&format!("request ids {number}")),
         }
@@ -212,8 +221,11 @@ impl Workload {
 
     /// Whether the client repeats a write that fails.
     pub(crate) fn is_repeated(&mut self, write: &Write) -> bool {
-        matches!(write.command, Command::ReplaceAllocations(_))
-            && self.repeats.random_range(0..100) < self.repeated_percent
+        let claims = matches!(
+            write.command,
+            Command::ReplaceAllocations(_) | Command::Claim(_)
+        );
+        claims && self.repeats.random_range(0..100) < self.repeated_percent
     }
 
     /// The node for a repetition.
@@ -408,6 +420,9 @@ impl Workload {
         let provider = ProviderUuid(about);
         let generation = Generation(beliefs.generation(about));
         let (command, minor) = match kind {
+            Kind::Claim if self.choices_percent > 0 && self.percent(self.choices_percent) => {
+                return Some(self.choices(names, beliefs));
+            }
             Kind::Claim => return Some(self.claims(1, names, beliefs)),
             Kind::Claims => {
                 let most = names.consumers.len().min(3);
@@ -630,6 +645,92 @@ impl Workload {
         }
         let command = Command::ReplaceAllocations(ReplaceAllocations { consumers });
         self.identified(command, minor)
+    }
+
+    /// A claim with several choices, ceilings and groups. Some are those of this client again,
+    /// under another request id.
+    fn choices(&mut self, names: &Names, beliefs: &Beliefs) -> Write {
+        if let Some(last) = self.last_choices.take()
+            && self.percent(50)
+        {
+            return self.identified(last.command, last.minor);
+        }
+        let minor = self.minor(28, NEWEST);
+        let most = self.one(&[1, 1, 2]);
+        let mut providers = names.core.clone();
+        if self.percent(40) {
+            providers.extend(&names.field);
+        }
+        let consumers = self.consumers(most, minor, &providers, names, beliefs);
+        let choices = (0..self.random.random_range(1..=4)).map(|_| {
+            let of_each = consumers.iter().map(|_| self.amounts(&providers, names));
+            of_each.collect()
+        });
+        let choices = choices.collect();
+        let ceilings = (0..self.one(&[0, 1, 1, 2])).map(|_| self.ceiling(names));
+        let ceilings = ceilings.collect();
+        let groups = (0..self.one(&[0, 0, 1, 2])).map(|_| self.claim_group(names));
+        let mut groups: Vec<_> = groups.collect();
+        // A request has two lists of groups.
+        groups.sort_by_key(|group| group.rule == GroupRule::Together);
+        let claimant = |one: ConsumerAllocations| Claimant {
+            consumer: one.consumer,
+            project: one.project,
+            user: one.user,
+            consumer_type: one.consumer_type,
+            generation: one.generation,
+        };
+        let command = Command::Claim(Claim {
+            claimants: consumers.into_iter().map(claimant).collect(),
+            choices,
+            ceilings,
+            groups,
+        });
+        let write = self.identified(command, minor);
+        self.last_choices = Some(write.clone());
+        write
+    }
+
+    fn ceiling(&mut self, names: &Names) -> Ceiling {
+        let count = self.random.random_range(1..=names.projects.len());
+        let projects = names.projects.choose_multiple(&mut self.random, count);
+        let projects = projects.map(|name| name.as_str().into()).collect();
+        let types = [Some("INSTANCE"), Some("MIGRATION"), None];
+        let count = self.one(&[0, 1, 2]);
+        let types = types.choose_multiple(&mut self.random, count);
+        let types: BTreeSet<_> = types
+            .map(|name| name.map(|name| name.parse().expect("a type's name")))
+            .collect();
+        let of = if self.percent(40) {
+            Counted::Consumers
+        } else {
+            Counted::Units(Given::from(CLASS))
+        };
+        let limit = match of {
+            Counted::Consumers => self.random.random_range(0..=4),
+            Counted::Units(_) => self.random.random_range(0..=10),
+        };
+        Ceiling {
+            projects,
+            types: (!types.is_empty()).then_some(types),
+            of,
+            limit,
+        }
+    }
+
+    fn claim_group(&mut self, names: &Names) -> Group {
+        let count = self.random.random_range(1..=4).min(names.consumers.len());
+        let members = names
+            .consumers
+            .choose_multiple(&mut self.random, count)
+            .map(|uuid| ConsumerUuid::from(uuid.to_string()))
+            .collect();
+        let rule = match self.random.random_range(0..4) {
+            0 => GroupRule::Together,
+            1 => GroupRule::Apart { most: 2 },
+            _ => GroupRule::Apart { most: 1 },
+        };
+        Group { members, rule }
     }
 
     /// New allocations of up to `most` consumers, sorted by UUID like members of JSON objects.

@@ -134,6 +134,7 @@ impl Round {
             unchecked_percent: 30,
             equal_percent: 20,
             repeated_percent: 70,
+            choices_percent: 20,
         };
         let api = |id| (id, cluster.place(id).api());
         let nodes = cluster.ids().into_iter().map(api).collect();

@@ -6,7 +6,7 @@ use regex_lite::Regex;
 const VOLATILE: [(&str, &str); 8] = [
     (r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", "UUID"),
     (r"\d{4}-\d\d-\d\d[T ][0-9:.]+Z?", "TIME"),
-    (r"state \d+\.\d+", "TOKEN"),
+    (r"(state|--as-of) \d+\.\d+", "TOKEN"),
     (r"http://127.0.0.1:\d+/\?key=\w+", "ADDRESS"),
     // The leader differs, and so do the rows that show it.
     (r"leader node \d", "leader node N"),

@@ -402,3 +402,42 @@ fn a_search_with_candidates_is_not_the_cause() {
     let named = "by user nova (u) of project service (p)\n";
     assert!(text.contains(named), "{text}");
 }
+
+#[test]
+fn a_claim_begins_with_its_refusal() {
+    let claim = |outcome: &'static str, refusal: Option<&'static str>, query: &'static str| {
+        let search = Search {
+            candidates: 2,
+            claim: Some(outcome.into()),
+            refusal: refusal.map(Into::into),
+            query: query.into(),
+            ..Search::default()
+        };
+        LookedUp {
+            explained_now: None,
+            kept: NodeSearch { node: 1, search },
+        }
+    };
+    let over = || {
+        claim(
+            "over_ceiling",
+            Some("The claim would exceed ceiling 0."),
+            "",
+        )
+    };
+    let text = text_of(&[over()], false);
+    assert!(
+        text.starts_with("The claim would exceed ceiling 0.\n"),
+        "{text}"
+    );
+    for line in [
+        "  2 choices from node 1",
+        "\n  a claim of given choices\n",
+        "\n  claim refused (over_ceiling): The claim would exceed ceiling 0.\n",
+    ] {
+        assert!(text.contains(line), "{line:?} is not in {text}");
+    }
+    let text = text_of(&[over(), claim("claimed", None, "resources=VCPU:1")], false);
+    assert!(text.starts_with("The claim was accepted.\n"), "{text}");
+    assert!(text.contains("  2 candidates from node 1"), "{text}");
+}

@@ -54,27 +54,32 @@ impl Naive {
         }
     }
 
-    fn ensure_consumer(
-        &mut self,
-        at: Timestamp,
-        wanted: &ConsumerAllocations,
-        before: &Naive,
+    pub(super) fn check_generation(
+        &self,
+        consumer: &ConsumerUuid,
+        expected: ConsumerGeneration,
     ) -> Result<(), Refusal> {
-        let actual = before
-            .consumers
-            .get(&wanted.consumer)
-            .map(|consumer| consumer.generation);
-        let given = match wanted.generation {
+        let actual = self.consumers.get(consumer).map(|row| row.generation);
+        let given = match expected {
             ConsumerGeneration::Unchecked => actual,
             ConsumerGeneration::New => None,
             ConsumerGeneration::Expect(generation) => Some(generation),
         };
         refuse_if(given != actual, || Refusal::ConsumerGenerationConflict {
-            consumer: wanted.consumer.clone(),
+            consumer: consumer.clone(),
             given,
             actual,
-        })?;
-        if actual.is_none() {
+        })
+    }
+
+    pub(super) fn ensure_consumer(
+        &mut self,
+        at: Timestamp,
+        wanted: &ConsumerAllocations,
+        before: &Naive,
+    ) -> Result<(), Refusal> {
+        before.check_generation(&wanted.consumer, wanted.generation)?;
+        if !before.consumers.contains_key(&wanted.consumer) {
             let consumer = NaiveConsumer {
                 generation: Generation(0),
                 project: wanted.project.clone(),
@@ -90,7 +95,7 @@ impl Naive {
         Ok(())
     }
 
-    fn reshape(
+    pub(super) fn reshape(
         &mut self,
         at: Timestamp,
         inventories: &[ReshapedInventories],

@@ -162,16 +162,18 @@ impl Naive {
     }
 
     pub(super) fn root(&self, uuid: &ProviderUuid) -> ProviderUuid {
-        match self.providers[uuid].parent {
-            Some(parent) => self.root(&parent),
-            None => *uuid,
-        }
+        *self
+            .ancestors(uuid)
+            .last()
+            .expect("it contains the provider")
     }
 
-    /// The provider and all its ancestors, up to the root.
+    /// The provider and all its ancestors, up to the root. An injected bug may make a circle.
     pub(super) fn ancestors(&self, uuid: &ProviderUuid) -> Vec<ProviderUuid> {
         let mut line = vec![*uuid];
-        while let Some(parent) = self.providers[line.last().unwrap()].parent {
+        while let Some(parent) = self.providers[line.last().unwrap()].parent
+            && !line.contains(&parent)
+        {
             line.push(parent);
         }
         line

@@ -4,9 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::plan::Plan;
 use super::request::CandidateRequest;
+use crate::command::ProviderAmounts;
 use crate::state::NodePlace;
 use crate::state::tree::{Node, Tree, TreeNumber};
-use crate::types::ResourceClassName;
+use crate::types::{Given, ResourceClassName};
 
 /// A set of providers that together meet a request. The [`Outline`] lists what each provider
 /// serves.
@@ -132,6 +133,22 @@ impl<'a> Outline<'a> {
             }
             same
         });
+    }
+
+    /// The amounts of a candidate ([`Outline::amounts`]) as a command contains them.
+    pub fn provider_amounts(
+        &self,
+        candidate: &Candidate<'_>,
+        amounts: &[Amount],
+    ) -> Vec<ProviderAmounts> {
+        let provider = |one: &Amount| candidate.node(one.part).uuid;
+        let class = |one: &Amount| Given::Valid(self.classes[one.class].clone());
+        let taken = amounts.chunk_by(|one, other| provider(one) == provider(other));
+        let of_provider = |amounts: &[Amount]| ProviderAmounts {
+            provider: Given::Valid(provider(&amounts[0])),
+            resources: amounts.iter().map(|one| (class(one), one.units)).collect(),
+        };
+        taken.map(of_provider).collect()
     }
 
     /// For each suffix, in sorted order, one part per provider of its group.

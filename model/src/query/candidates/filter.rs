@@ -13,6 +13,12 @@ use crate::state::tree_set::TreeSet;
 pub(super) fn anchors<'a>(plan: &Plan<'a>, sharing: &SharingProviders<'_>) -> TreeFilter<'a> {
     let indexes = plan.state.indexes();
     let mut filter = roots(indexes, &plan.root_required, &plan.root_forbidden);
+    if let Some(only) = plan.only_trees {
+        filter.require(vec![Cow::Borrowed(only)]);
+    }
+    if !plan.not_trees.is_empty() {
+        filter.forbid(plan.not_trees);
+    }
     let reach: Vec<TreeSet> = (0..plan.kinds.len())
         .map(|kind| sharing.reach(plan.state, kind))
         .collect();

@@ -6,6 +6,7 @@ use super::request::{CandidateRequest, GroupPolicy, RequestGroup};
 use crate::state::change::{ResourceClassId, TraitId};
 use crate::state::indexes::offer;
 use crate::state::tree::{Node, TreeNumber};
+use crate::state::tree_set::TreeSet;
 use crate::state::{NodePlace, State};
 use crate::types::{AggregateUuid, Given, TraitName};
 
@@ -38,6 +39,8 @@ pub(super) struct Plan<'a> {
     pub(super) independent: bool,
     /// Seed of the random starting point, if requested.
     pub(super) seed: Option<u64>,
+    pub(super) only_trees: Option<&'a TreeSet>,
+    pub(super) not_trees: &'a TreeSet,
 }
 
 /// The conditions of a group on each of its providers.
@@ -104,6 +107,8 @@ impl<'a> Plan<'a> {
             contests: Vec::new(),
             independent: false,
             seed: request.seed,
+            only_trees: request.only_trees.as_ref(),
+            not_trees: &request.not_trees,
         };
         // A `same_subtree` of a single group is no constraint.
         let several = |suffixes: &&BTreeSet<String>| {

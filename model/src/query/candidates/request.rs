@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
+use crate::state::tree_set::TreeSet;
 use crate::types::{AggregateUuid, Given, ProviderUuid, ResourceClassName, TraitName};
 
 /// A parsed `GET /allocation_candidates`. The syntax is checked, but the classes and traits may not
@@ -37,6 +38,10 @@ pub struct CandidateRequest {
     pub mappings: bool,
     /// The order in which candidates are produced.
     pub strategy: GenerationStrategy,
+    /// The trees that may be anchors; `None`: all. No query contains this.
+    pub only_trees: Option<TreeSet>,
+    /// Trees that must not be anchors. No query contains this.
+    pub not_trees: TreeSet,
     /// Seed of a randomized search. It selects the first anchor, from which the search proceeds in
     /// the order of creation and wraps around. Each anchor in turn yields one candidate; the seed
     /// also selects the first candidate of an anchor.

@@ -14,6 +14,7 @@ mod service;
 mod wire;
 
 pub use edge::callers::Callers;
+pub use edge::claims::ClaimCounts;
 pub use edge::public_address::{PathPrefix, PublicAddress, PublicUrl};
 pub use edge::searches::Searches;
 pub use edge::service::{BodyTimeLimit, ErrorCode, Served};

@@ -156,10 +156,12 @@ fn errors(
     let always = [
         "400", "406", "408", "413", "414", "429", "431", "500", "503",
     ];
-    let groups: [(bool, &[&str]); 7] = [
+    let writes = !reads || some(|one| one.policy.is_some_and(placement_policy::is_own_write));
+    let groups: [(bool, &[&str]); 8] = [
         (true, &always),
         (has_token, &["401", "403", "421"]),
-        (has_token, if reads { &["412"] } else { &["507"] }),
+        (has_token && reads, &["412"]),
+        (has_token && writes, &["507"]),
         (is_get, &["410"]),
         (some(|one| one.too_old_is_405), &["405"]),
         (young || route.path.contains('{'), &["404"]),

@@ -5,9 +5,9 @@
 
 use super::edge::route::{Operation, RequiredHeaders, Route, operation};
 use super::nouns::{
-    aggregates, allocation_candidates, allocations, capacity, consumers, events, explain, history,
-    inventories, placementd, reshaper, resource_classes, resource_providers, root, searches,
-    traits, trees, usages, what_if,
+    aggregates, allocation_candidates, allocations, capacity, claims, consumers, events, explain,
+    history, inventories, placementd, reshaper, resource_classes, resource_providers, root,
+    searches, traits, trees, usages, what_if,
 };
 use placement_policy::{Defaults, Policy, PolicyError, PolicySettings};
 
@@ -120,6 +120,9 @@ routes! {
     }
     "/placementd/v1/capacity" {
         "GET" Accept "capacity" capacity::list;
+    }
+    "/placementd/v1/claims" {
+        "POST" Content "claims:create" claims::create advises: true;
     }
     "/placementd/v1/consumers" {
         "GET" Accept "consumers" consumers::list queried_project: Some("project");

@@ -7,6 +7,7 @@ use http::{Request, Response};
 
 use super::edge::admission::Admission;
 use super::edge::callers::Callers;
+use super::edge::claims::ClaimCounts;
 use super::edge::public_address::PublicAddress;
 use super::edge::route::Routes;
 use super::edge::searches::Searches;
@@ -64,6 +65,11 @@ impl Service {
     /// The latest searches of this partition on this node.
     pub fn searches(&self) -> Arc<Searches> {
         self.0.searches.clone()
+    }
+
+    /// The claims of this partition on this node so far.
+    pub fn claims(&self) -> ClaimCounts {
+        self.0.claims.counts()
     }
 
     /// Number of candidate searches that wait in the queue.

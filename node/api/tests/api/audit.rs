@@ -295,3 +295,34 @@ async fn records_are_bounded_and_without_secrets() {
     }
     assert!(text.lines().all(|line| line.len() < 8 * 1024), "{text}");
 }
+
+/// Claims are the only one of this service's own routes that is recorded as a write.
+#[tokio::test]
+async fn claim_is_recorded_with_its_consumers() {
+    let story = Story::begin();
+    story.cloud.provider(1, None).await;
+    story.cloud.stock(1, "VCPU", 8).await;
+    let body = json!({
+        "consumers": {uuid(50): {"project_id": "p", "user_id": "u", "consumer_generation": null}},
+        "choices": [{uuid(50): {"allocations": {uuid(1): {"resources": {"VCPU": 8}}}}}],
+    });
+    let claim = |body: &Value| story.cloud.post("/placementd/v1/claims", body.clone());
+    claim(&body).expect(200).await;
+    claim(&body).expect(200).await;
+    let mut other = body.clone();
+    other["consumers"] = json!({uuid(51): body["consumers"][uuid(50)]});
+    other["choices"] = json!([{uuid(51): body["choices"][0][uuid(50)]}]);
+    claim(&other).expect(409).await;
+    let what_if =
+        json!({"changes": [{"method": "POST", "path": "/placementd/v1/claims", "body": other}]});
+    let asked = story.cloud.post("/placementd/v1/what-if", what_if);
+    asked.expect(200).await;
+    let records = story.records().await;
+    let claims: Vec<_> = (records.iter())
+        .filter(|record| record["operation"] == "placementd:claims:create")
+        .collect();
+    let outcomes: Vec<_> = claims.iter().map(|record| &record["outcome"]).collect();
+    assert_eq!(outcomes, ["committed", "unchanged", "refused"]);
+    assert_eq!(claims[0]["resources"], json!([uuid(50)]));
+    assert_eq!(claims[2]["code"], "placement.claim.no_room");
+}

@@ -11,7 +11,7 @@ use futures::future::BoxFuture;
 use futures::stream::BoxStream;
 use http::{HeaderMap, Request, Response, StatusCode};
 use http_body_util::BodyExt;
-use placement_api::http::{Api, ApiSettings, Identity, Service};
+use placement_api::http::{Api, ApiSettings, ClaimCounts, Identity, Service};
 use placement_audit::access::Peer;
 use placement_audit::{Audit, Listener};
 use placement_base::world::{Clock, Offload, RealWorld};
@@ -100,6 +100,11 @@ impl Cloud {
             settings,
         });
         Self { app, memory }
+    }
+
+    /// The claims so far.
+    pub(crate) fn claims(&self) -> ClaimCounts {
+        self.app.claims()
     }
 
     /// Number of searches by result.

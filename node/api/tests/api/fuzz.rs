@@ -61,6 +61,19 @@ fn right_requests() -> Vec<Sent> {
         "allocations": {host.clone(): {"resources": {"VCPU": 1}}},
         "project_id": "p", "user_id": "u", "consumer_generation": null, "consumer_type": "INSTANCE",
     });
+    let claimant = json!({"project_id": "p", "user_id": "u", "consumer_generation": null});
+    let choices = json!({
+        "consumers": {consumer.clone(): claimant},
+        "choices": [{consumer.clone(): {"allocations": {host.clone(): {"resources": {"VCPU": 1}}}}}],
+        "ceilings": [{"projects": ["p"], "types": ["INSTANCE", null], "class": "VCPU", "limit": 4}],
+        "apart": [{"members": [consumer, uuid(8)], "most": 2}],
+    });
+    let wanted = json!({
+        "consumers": {consumer.clone(): claimant},
+        "want": {"query": "resources=VCPU:1&required=CUSTOM_X&limit=5", "order": "pack"},
+        "ceilings": [{"projects": ["p"], "count": true, "limit": 4}],
+        "together": [{"members": [consumer, uuid(8)]}],
+    });
     let requests = [
         ("GET", "/", &none),
         ("GET", "/resource_providers?resources=VCPU:1", &none),
@@ -120,6 +133,8 @@ fn right_requests() -> Vec<Sent> {
             &none,
         ),
         ("GET", &format!("/placementd/v1/trees/{child}"), &none),
+        ("POST", "/placementd/v1/claims", &choices),
+        ("POST", "/placementd/v1/claims", &wanted),
         (
             "POST",
             "/reshaper",

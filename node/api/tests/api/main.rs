@@ -39,4 +39,5 @@ mod log;
 mod memory;
 
 mod callers;
+mod claims;
 mod cloud;

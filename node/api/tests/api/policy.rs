@@ -1,3 +1,5 @@
+use std::collections::BTreeMap;
+
 use placement_api::http::{ApiSettings, CorsSettings, Identity, WEB, read_policy};
 use placement_policy::{PolicySettings, Target};
 use serde_json::{Value, json};
@@ -135,6 +137,26 @@ async fn placement_reader_reads_everything_and_changes_nothing() {
             assert_eq!(answer.status == 403, !reads, "{method} {path}");
         }
     }
+}
+
+/// Each of this service's own routes that is not a `GET` has a rule without a reader role, except
+/// for `what-if`, which writes nothing.
+#[tokio::test]
+async fn own_routes_that_write_have_no_reader() {
+    let rules: BTreeMap<_, _> = placement_api::http::default_rules(true)
+        .into_iter()
+        .collect();
+    let mut writing = Vec::new();
+    for one in placement_api::http::guarded() {
+        let is_own = one.path.starts_with("/placementd/");
+        if !is_own || one.method == "GET" || one.path == "/placementd/v1/what-if" {
+            continue;
+        }
+        assert_eq!(rules[one.rule], "rule:admin_or_service_api", "{}", one.path);
+        writing.push(one.rule);
+    }
+    assert_eq!(writing, ["placementd:claims:create"]);
+    assert_eq!(rules["admin_or_service_api"], "role:admin or role:service");
 }
 
 /// This service's own routes that show content and need no query.

@@ -12,7 +12,7 @@ use placement_base::backend::{
 use placement_base::world::RealWorld;
 use placement_model::ledger::LedgerEntry;
 use placement_model::types::Timestamp;
-use placement_model::{Cluster, Command, standard};
+use placement_model::{Cluster, Command, Outcome, standard};
 use tokio::sync::watch;
 
 /// The epoch of the only history.
@@ -49,6 +49,8 @@ struct Inner {
     down: Option<Unavailable>,
     /// Whether requests hang forever.
     hangs: bool,
+    /// The write of another client that is applied before the next write.
+    before_next: Option<Command>,
 }
 
 impl Memory {
@@ -59,6 +61,7 @@ impl Memory {
                 state: empty(0),
                 down: None,
                 hangs: false,
+                before_next: None,
             }),
             ledger: Mutex::new(Ledger {
                 floor: Floor {
@@ -97,6 +100,11 @@ impl Memory {
         Box::pin(async move {
             applied.wait_for(|applied| holds(*applied)).await.unwrap();
         })
+    }
+
+    /// Applies the write of another client before the next write.
+    pub(crate) fn before_next_write(&self, command: Command) {
+        self.inner.lock().unwrap().before_next = Some(command);
     }
 
     /// Begins the shutdown of the node.
@@ -169,7 +177,11 @@ impl WriteBackend for Memory {
         request_id: String,
     ) -> BoxFuture<'_, Result<AppliedWrite, Unavailable>> {
         let (down, hangs) = {
-            let inner = self.inner.lock().unwrap();
+            let mut inner = self.inner.lock().unwrap();
+            if let Some(other) = inner.before_next.take() {
+                let (written, _) = inner.state.write(other, "other");
+                assert!(matches!(written.outcome, Outcome::Done(_)), "{written:?}");
+            }
             (inner.down.clone(), inner.hangs)
         };
         if hangs {

@@ -7,22 +7,12 @@ use placement_words::{Folded, FoldedStage, Words};
 use super::Content;
 use super::lists::provider;
 use crate::parts::{RowBudget, Table, cell, link, row};
-use crate::words::{cut, text, word};
+use crate::words::{cut, sentence, text, word};
 
 /// Maximum number of shown entries of each part.
 const SHOWN_MAX: usize = 20;
 /// The same phrases as in `placementctl explain`.
 const WORDS: Words = Words(text);
-
-/// The names in a query that do not exist, each as a sentence.
-pub(super) fn unknown_names(answer: &Explanation<'_>) -> String {
-    let names = WORDS.absent_names(answer);
-    let names = names.take(answer.unknown.len().min(SHOWN_MAX));
-    names
-        .map(|name| sentence(&name))
-        .collect::<Vec<_>>()
-        .join(" ")
-}
 
 pub(super) fn explained(of: &Content<'_>, answer: &Explanation<'_>) -> Markup {
     let mut budget = RowBudget::default();
@@ -83,13 +73,6 @@ fn first_entries<'a, T: 'a>(
     let shown = budget.take(all.take(SHOWN_MAX).map(shown));
     let more = count - shown.len();
     (shown, more)
-}
-
-/// Turns a phrase into a sentence.
-fn sentence(line: &str) -> String {
-    let mut rest = line.chars();
-    let first = rest.next().into_iter().flat_map(char::to_uppercase);
-    first.collect::<String>() + rest.as_str() + "."
 }
 
 /// A relaxed query, with a link to its candidates.

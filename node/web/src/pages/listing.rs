@@ -6,11 +6,10 @@ use maud::{Markup, html};
 use placement_wire::explain::Explained;
 
 use super::Content;
-use super::explanation::unknown_names;
 use crate::ask::{Answer, Failure, Questions};
 use crate::frame::View;
 use crate::parts::{Field, RowBudget, Table, form, pager, pages};
-use crate::words::cut;
+use crate::words::{cut, unknown_names};
 
 /// Page size for lists that the API returns in pages.
 const LIMIT: (&str, &str) = ("limit", "100");

@@ -102,7 +102,13 @@ fn table<'a>(of: &'a Content<'a>) -> Table<'a, NodeSearch> {
                 link(&page, query)
             }
         })
-        .column("Reason", |one| cell(&one.search.reason))
+        .column("Reason", |one| {
+            match (&one.search.reason, &one.search.refusal) {
+                (None, Some(refusal)) => cell(refusal),
+                (Some(reason), Some(refusal)) => html! { (reason) ": " (refusal) },
+                (reason, None) => cell(reason),
+            }
+        })
         .column("Milliseconds", |one| cell(one.search.ms))
         .column("Node", |one| cell(one.node))
         .column("Request", |one| {

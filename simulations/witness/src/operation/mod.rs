@@ -10,7 +10,7 @@ use serde_json::Value;
 
 pub use question::{Question, QuestionKind};
 pub use write::Write;
-pub(crate) use write::{claims, consumers, record};
+pub(crate) use write::{chosen, claims, consumers, record};
 
 /// An operation of a client.
 #[derive(Debug, Clone, PartialEq)]

@@ -1,11 +1,12 @@
 //! HTTP encoding of changes: a log command, and the microversion of the request that causes it.
 
 use placement_model::command::{
-    Command, ConsumerAllocations, ConsumerGeneration, ConsumerTypeUpdate, CreateInventory,
-    CreateProvider, CreateResourceClass, DeleteAllocations, DeleteInventories, DeleteInventory,
-    DeleteProvider, DeleteProviderTraits, DeleteResourceClass, DeleteTrait, EnsureResourceClass,
-    EnsureTrait, ParentUpdate, RenameResourceClass, ReplaceAllocations, ReplaceInventories,
-    ReplaceProviderAggregates, ReplaceProviderTraits, Reshape, UpdateInventory, UpdateProvider,
+    Claim, Command, ConsumerAllocations, ConsumerGeneration, ConsumerTypeUpdate, Counted,
+    CreateInventory, CreateProvider, CreateResourceClass, DeleteAllocations, DeleteInventories,
+    DeleteInventory, DeleteProvider, DeleteProviderTraits, DeleteResourceClass, DeleteTrait,
+    EnsureResourceClass, EnsureTrait, GroupRule, ParentUpdate, RenameResourceClass,
+    ReplaceAllocations, ReplaceInventories, ReplaceProviderAggregates, ReplaceProviderTraits,
+    Reshape, UpdateInventory, UpdateProvider,
 };
 use placement_model::types::{
     AggregateUuid, ConsumerUuid, Given, Inventory, ProviderUuid, ResourceClassName,
@@ -182,6 +183,10 @@ impl Write {
                 });
                 ("POST", "/reshaper".to_owned(), Some(body))
             }
+            Command::Claim(claim) => {
+                let path = "/placementd/v1/claims".to_owned();
+                ("POST", path, Some(claim_body(claim)))
+            }
             other => unreachable!("clients cannot cause {}", other.name()),
         };
         Request {
@@ -204,8 +209,83 @@ pub(crate) fn claims(command: &Command) -> &[ConsumerAllocations] {
 pub(crate) fn consumers(command: &Command) -> Vec<&ConsumerUuid> {
     match command {
         Command::DeleteAllocations(DeleteAllocations { consumer }) => vec![consumer],
+        Command::Claim(claim) => claim.claimants.iter().map(|one| &one.consumer).collect(),
         command => claims(command).iter().map(|one| &one.consumer).collect(),
     }
+}
+
+/// A claim with choices. It has the same form in all microversions.
+fn claim_body(claim: &Claim) -> Value {
+    let consumers = claim.claimants.iter().map(|one| {
+        let mut body = json!({
+            "project_id": one.project.as_str(),
+            "user_id": one.user.as_str(),
+            "consumer_generation": match one.generation {
+                ConsumerGeneration::Expect(at) => json!(at.0),
+                ConsumerGeneration::New | ConsumerGeneration::Unchecked => Value::Null,
+            },
+        });
+        if let ConsumerTypeUpdate::Set(name) = &one.consumer_type {
+            body["consumer_type"] = json!(name.as_str());
+        }
+        (one.consumer.to_string(), body)
+    });
+    let consumers: Map<_, _> = consumers.collect();
+    let choices = (0..claim.choices.len()).map(|choice| chosen(claim, choice));
+    let ceilings = claim.ceilings.iter().map(|ceiling| {
+        let projects: Vec<_> = ceiling.projects.iter().map(|one| one.as_str()).collect();
+        let mut body = json!({ "projects": projects, "limit": ceiling.limit });
+        if let Some(types) = &ceiling.types {
+            let types = types
+                .iter()
+                .map(|name| name.as_ref().map(|name| name.as_str()));
+            body["types"] = json!(types.collect::<Vec<_>>());
+        }
+        match &ceiling.of {
+            Counted::Units(class) => body["class"] = json!(class.as_str()),
+            Counted::Consumers => body["count"] = json!(true),
+        }
+        body
+    });
+    let mut body = json!({
+        "consumers": consumers,
+        "choices": choices.collect::<Vec<_>>(),
+        "ceilings": ceilings.collect::<Vec<_>>(),
+        "apart": [],
+        "together": [],
+    });
+    for group in &claim.groups {
+        let members: Vec<_> = group.members.iter().map(ToString::to_string).collect();
+        let (list, group) = match group.rule {
+            GroupRule::Apart { most } => ("apart", json!({ "members": members, "most": most })),
+            GroupRule::Together => ("together", json!({ "members": members })),
+        };
+        let list = body[list].as_array_mut().expect("a list of groups");
+        list.push(group);
+    }
+    body
+}
+
+/// The allocations of a choice, by consumer.
+pub(crate) fn chosen(claim: &Claim, choice: usize) -> Value {
+    let of_each = claim.claimants.iter().zip(&claim.choices[choice]);
+    let allocations = of_each.map(|(claimant, allocations)| {
+        let amounts = allocations.iter().map(|amounts| {
+            let resources = amounts.resources.iter();
+            let resources = resources.map(|(class, amount)| (class.to_string(), json!(amount)));
+            let resources: Map<_, _> = resources.collect();
+            (
+                amounts.provider.to_string(),
+                json!({ "resources": resources }),
+            )
+        });
+        let amounts: Map<_, _> = amounts.collect();
+        (
+            claimant.consumer.to_string(),
+            json!({ "allocations": amounts }),
+        )
+    });
+    Value::Object(allocations.collect())
 }
 
 /// The path of a provider or of one of its sub-resources.

@@ -1,8 +1,9 @@
 //! Expected answers of writes, by outcome.
 
 use placement_model::command::{
-    Command, CreateInventory, CreateProvider, RenameResourceClass, ReplaceInventories,
-    ReplaceProviderAggregates, ReplaceProviderTraits, UpdateInventory, UpdateProvider,
+    Claim, Command, ConsumerGeneration, CreateInventory, CreateProvider, RenameResourceClass,
+    ReplaceInventories, ReplaceProviderAggregates, ReplaceProviderTraits, UpdateInventory,
+    UpdateProvider,
 };
 use placement_model::outcome::{Outcome, Refusal, Reply};
 use placement_model::types::AggregateUuid;
@@ -10,7 +11,7 @@ use serde_json::{Map, Value, json};
 
 use super::question::{class_body, provider_body};
 use super::{Expected, UNDEFINED};
-use crate::operation::{Write, record};
+use crate::operation::{Write, chosen, record};
 
 const CONCURRENT: &str = "placement.concurrent_update";
 const DUPLICATE: &str = "placement.duplicate_name";
@@ -92,7 +93,38 @@ fn done(write: &Write, reply: &Reply) -> Expected {
         (Command::RenameResourceClass(RenameResourceClass { new_name, .. }), _) => {
             Expected::json(200, class_body(new_name.as_str()))
         }
+        (Command::Claim(claim), Reply::Claimed { choice, repeated }) => {
+            claimed(claim, *choice, *repeated)
+        }
         _ => Expected::empty(204),
+    }
+}
+
+fn claimed(claim: &Claim, choice: u32, repeated: bool) -> Expected {
+    let mut allocations = chosen(claim, choice as usize);
+    for (_, of_consumer) in allocations.as_object_mut().into_iter().flatten() {
+        *of_consumer = of_consumer["allocations"].take();
+    }
+    let mut body = json!({
+        "choice": choice,
+        "repeated": repeated,
+        "allocations": allocations,
+    });
+    let generations = claim.claimants.iter().map(|claimant| {
+        let generation = match claimant.generation {
+            ConsumerGeneration::Expect(generation) => generation.0 + 1,
+            ConsumerGeneration::New | ConsumerGeneration::Unchecked => 1,
+        };
+        (claimant.consumer.to_string(), json!(generation))
+    });
+    let generations: Map<_, _> = generations.collect();
+    body["consumer_generations"] = json!(generations);
+    let expected = Expected::json(200, body);
+    // The consumers of a repeated claim may have been written again with equal allocations.
+    if repeated {
+        expected.except("consumer_generations")
+    } else {
+        expected
     }
 }
 
@@ -143,6 +175,9 @@ fn refused(command: &Command, refusal: &Refusal) -> (u16, &'static str) {
         Refusal::AllocationWithoutInventory { .. }
         | Refusal::AllocationConstraints { .. }
         | Refusal::AllocationCapacity { .. } => (409, UNDEFINED),
+        Refusal::ClaimRefused(_) => (409, "placement.claim.no_room"),
+        Refusal::OverCeiling { .. } => (409, "placement.claim.over_ceiling"),
+        Refusal::GroupBroken { .. } => (409, "placement.claim.group"),
         Refusal::IdsExhausted => (503, UNDEFINED),
         Refusal::PartitionGone(_) => (503, "placement.partition.not_found"),
         Refusal::RoutesChanged(_) => (503, "placement.partition.misdirected"),

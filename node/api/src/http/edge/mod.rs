@@ -9,6 +9,7 @@ pub(crate) mod auth;
 mod body;
 pub(crate) mod budget;
 pub(crate) mod callers;
+pub(crate) mod claims;
 pub(crate) mod consistency;
 pub(crate) mod cors;
 pub(crate) mod explanations;

@@ -130,9 +130,11 @@ impl<'a> Progress<'a> {
         (self.api.audit.is_on() && is_recorded).then(|| self.record(Some(status)))
     }
 
-    /// Whether the request may change the state. The service's own routes change only copies of it.
+    /// Whether the request may change the state. Most of the service's own routes change only
+    /// copies of it.
     pub(super) fn is_write(&self) -> bool {
-        !self.parts.method.is_safe() && self.route.is_none_or(|route| !is_own(route))
+        let is_own_write = || self.operation.is_some_and(placement_policy::is_own_write);
+        !self.parts.method.is_safe() && (!self.route.is_some_and(is_own) || is_own_write())
     }
 
     fn record(&self, status: Option<StatusCode>) -> Record {
@@ -173,7 +175,10 @@ impl<'a> Progress<'a> {
         let id = |id: &String| (id.len() <= ID_MAX_BYTES).then(|| id.clone());
         let name = |name: &Option<String>| access::name(name).map(Cow::into_owned);
         let caller = self.identity.as_ref();
-        let query = self.parts.uri.query().unwrap_or_default();
+        let query = match &searched.claim {
+            Some(claim) => claim.query.as_str(),
+            None => self.parts.uri.query().unwrap_or_default(),
+        };
         let noted = self.notes.lock().state;
         let index = noted.and_then(|noted| noted.position().index);
         AnsweredSearch {
@@ -190,6 +195,7 @@ impl<'a> Progress<'a> {
             ms: self.ms(),
             candidates: searched.candidates,
             limited: searched.limited,
+            claim: searched.claim.clone(),
             reason: OnceLock::new(),
             explanation: Mutex::default(),
         }

@@ -494,6 +494,10 @@ fn named(command: &Command) -> Vec<String> {
             let consumers = of.consumers.iter().take(NAMED_MAX);
             named.extend(consumers.map(|one| one.consumer.to_string()));
         }
+        Command::Claim(of) => {
+            let claimants = of.claimants.iter().take(NAMED_MAX);
+            named.extend(claimants.map(|one| one.consumer.to_string()));
+        }
         Command::Reshape(of) => {
             named.extend((of.inventories.iter()).map(|one| one.provider.to_string()));
             named.extend((of.allocations.iter()).map(|one| one.consumer.to_string()));

@@ -120,6 +120,9 @@ pub(crate) fn is_own(path: &str) -> bool {
     path.starts_with("/placementd/")
 }
 
+/// The path of claims, the only one of this service's own routes that changes the state.
+pub(crate) const CLAIMS: &str = "/placementd/v1/claims";
+
 impl Route {
     /// Whether this is one of this service's own routes. Their answers do not depend on the
     /// microversion.

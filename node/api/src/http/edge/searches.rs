@@ -41,6 +41,17 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// Log target of the lines about empty answers.
 const TARGET: &str = "placement::search";
 
+/// A claim, which the list of searches contains if it searched or was refused.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct AnsweredClaim {
+    /// The query of the candidates; empty if the client sent the choices.
+    pub(crate) query: String,
+    /// The outcome, as metrics count it.
+    pub(crate) outcome: &'static str,
+    /// Why the claim was refused.
+    pub(crate) refusal: Option<String>,
+}
+
 /// The result of a search.
 #[derive(Clone)]
 pub(crate) struct SearchOutcome {
@@ -49,6 +60,8 @@ pub(crate) struct SearchOutcome {
     pub(crate) limited: bool,
     /// The request and the state, if there is no candidate.
     pub(crate) asked: Option<Arc<AnsweredRequest>>,
+    /// The claim that searched.
+    pub(crate) claim: Option<AnsweredClaim>,
 }
 
 /// A search that was answered.
@@ -67,6 +80,8 @@ pub(crate) struct AnsweredSearch {
     pub(super) candidates: usize,
     /// Whether the limit was reached, so that there may be more candidates.
     pub(super) limited: bool,
+    /// The claim that searched.
+    pub(super) claim: Option<AnsweredClaim>,
     /// The condition that excluded the last candidates; unset unless the answer was explained.
     pub(super) reason: OnceLock<&'static str>,
     pub(super) explanation: Mutex<Option<Box<RawValue>>>,
@@ -96,6 +111,7 @@ impl SearchView {
             ms,
             candidates,
             limited,
+            claim,
             ..
         } = &*self.kept;
         fn text(text: &Option<String>) -> Option<Cow<'_, str>> {
@@ -104,6 +120,7 @@ impl SearchView {
         Search {
             at: at.rfc3339_seconds().map(Into::into),
             candidates: *candidates as u64,
+            claim: claim.as_ref().map(|claim| claim.outcome.into()),
             explanation: self.explanation.as_deref(),
             global_request_id: text(global_request_id),
             index: text(index),
@@ -114,6 +131,7 @@ impl SearchView {
             project_name: text(project_name),
             query: query.into(),
             reason: self.reason.map(Into::into),
+            refusal: claim.as_ref().and_then(|claim| text(&claim.refusal)),
             request_id: request_id.into(),
             user_id: text(user_id),
             user_name: text(user_name),

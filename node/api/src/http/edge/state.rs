@@ -6,6 +6,7 @@ use tokio::sync::Mutex;
 
 use super::admission::Admission;
 use super::callers::Callers;
+use super::claims::Claims;
 use super::searches::Searches;
 use super::settings::ApiSettings;
 use super::tail::Tail;
@@ -53,17 +54,19 @@ pub(crate) struct Server {
     /// The queues of the partition, and the budgets of the process.
     pub(crate) admission: Admission,
     pub(crate) searches: Arc<Searches>,
+    pub(crate) claims: Arc<Claims>,
     /// The latest changes. Streams that need the same step of changes wait until one of them has
     /// read it.
     pub(crate) tail: Arc<Mutex<Tail>>,
 }
 
 impl Server {
-    /// A server with its own callers and searches.
+    /// A server with its own callers, searches and claims.
     pub(crate) fn new(api: Api, admission: Admission) -> Self {
         Self {
             callers: Arc::new(Callers::new(&api.settings)),
             searches: Arc::default(),
+            claims: Arc::default(),
             tail: Arc::default(),
             admission,
             api,

@@ -11,13 +11,17 @@ pub const UNAVAILABLE: [&str; 7] = [
     CANNOT_AUTHENTICATE,
 ];
 /// The codes of 409.
-pub const CONFLICTS: [&str; 6] = [
+pub const CONFLICTS: [&str; 10] = [
     UNDEFINED,
     CONCURRENT_UPDATE,
     DUPLICATE_NAME,
     INVENTORY_IN_USE,
     PROVIDER_IN_USE,
     PROVIDER_HAS_CHILDREN,
+    CLAIM_NO_ROOM,
+    CLAIM_OVER_CEILING,
+    CLAIM_GROUP,
+    CLAIM_NO_CANDIDATES,
 ];
 
 macro_rules! codes {
@@ -75,6 +79,18 @@ codes! {
     pub(crate) READ_ONLY = "placement.read_only";
     /// 408: the body took more than 60 s, paused for 10 s, or was slower than 64 KiB/s.
     pub(crate) BODY_TOO_SLOW = "placement.body_too_slow";
+    /// 409: no choice of a [claim](api.md#claims) has room; `reasons` has the reason of each of the
+    /// first four.
+    pub(crate) CLAIM_NO_ROOM = "placement.claim.no_room";
+    /// 409: each choice of a claim would exceed a ceiling or break a group, and at least one would
+    /// exceed the `ceiling`: `used`, `requested` and `limit` have its numbers.
+    pub(crate) CLAIM_OVER_CEILING = "placement.claim.over_ceiling";
+    /// 409: each choice of a claim would break the rule of a group: `group`, `provider` (the root
+    /// of the tree) and `members` are those of the first choice.
+    pub(crate) CLAIM_GROUP = "placement.claim.group";
+    /// 409: the query of a claim has too few candidates; `placementctl explain` with the request id
+    /// shows why.
+    pub(crate) CLAIM_NO_CANDIDATES = "placement.claim.no_candidates";
     /// 410: this node no longer retains the changes since that point; `oldest` and `oldest_at` tell
     /// from which point on it retains them.
     pub(crate) EVENTS_GONE = "placement.events.gone";

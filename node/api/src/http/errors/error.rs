@@ -6,6 +6,7 @@ use http::StatusCode;
 use http::header::{ALLOW, HeaderName, WWW_AUTHENTICATE};
 
 use placement_model::types::Timestamp;
+use placement_wire::claims::ClaimRefusal;
 
 use super::code;
 use placement_base::backend::{PlacementIndex, Unavailable};
@@ -25,6 +26,8 @@ pub(crate) struct ApiError {
     pub(super) versions: Option<(&'static str, &'static str)>,
     /// The token and the time from which on changes are retained, if earlier changes are requested.
     pub(super) oldest: Option<Box<(String, Option<String>)>>,
+    /// Details of a refused claim.
+    pub(super) claim: Option<Box<ClaimRefusal>>,
     /// One of [`code::REFERENCE`] or [`code::OWN`].
     pub(crate) code: &'static str,
 }
@@ -45,6 +48,7 @@ impl ApiError {
             header: None,
             versions: None,
             oldest: None,
+            claim: None,
             code,
         }
     }

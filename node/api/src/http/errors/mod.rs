@@ -2,7 +2,8 @@
 //! refusals to errors, `frame` has the text around a message, and `render` writes JSON, HTML and
 //! text.
 
-pub(super) mod code;
+mod claims;
+pub(crate) mod code;
 mod error;
 mod frame;
 mod misdirected;
@@ -11,6 +12,7 @@ mod refusals;
 mod render;
 mod write_kind;
 
+pub(super) use claims::no_candidates;
 pub(super) use error::{ApiError, Varies, joined};
 pub(super) use frame::RequestParts;
 pub use misdirected::Misdirected;

@@ -9,7 +9,7 @@ use placement_model::types::ProviderUuid;
 
 use super::error::{ApiError, Varies, joined};
 use super::write_kind::WriteKind;
-use super::{code, not_found};
+use super::{claims, code, not_found};
 
 /// Maps a refusal of a write to an error.
 pub(crate) fn refused(write: WriteKind<'_>, refusal: Refusal) -> ApiError {
@@ -198,6 +198,19 @@ pub(crate) fn refused(write: WriteKind<'_>, refusal: Refusal) -> ApiError {
         | Refusal::PartitionNotEmpty { .. }
         | Refusal::ProviderUnfit(..)
         | Refusal::ConsumerUnfit(..) => conflict(refusal.to_string()),
+
+        Refusal::ClaimRefused(choices) => claims::no_room(&choices),
+        Refusal::OverCeiling {
+            ceiling,
+            used,
+            requested,
+            limit,
+        } => claims::over_ceiling(ceiling, used, requested, limit),
+        Refusal::GroupBroken {
+            group,
+            root,
+            members,
+        } => claims::group(group, root, members),
     }
 }
 

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 
 use bytes::Bytes;
 use http::StatusCode;
+use placement_wire::claims::ClaimRefusal;
 use serde::Serialize;
 use serde_json::json;
 
@@ -73,6 +74,8 @@ impl ApiError {
             oldest: Option<&'a str>,
             #[serde(skip_serializing_if = "Option::is_none")]
             oldest_at: Option<&'a str>,
+            #[serde(flatten, skip_serializing_if = "Option::is_none")]
+            claim: Option<&'a ClaimRefusal>,
         }
         let is_given = asked.since_23 || code::OWN.contains(&self.code);
         let (min_version, max_version) = self.versions.unzip();
@@ -86,6 +89,7 @@ impl ApiError {
             min_version,
             oldest: self.oldest.as_ref().map(|oldest| oldest.0.as_str()),
             oldest_at: self.oldest.as_ref().and_then(|oldest| oldest.1.as_deref()),
+            claim: self.claim.as_deref(),
         };
         to_json(&BTreeMap::from([("errors", [error])]))
     }

@@ -41,4 +41,6 @@ pub(crate) enum WriteKind<'a> {
     Deallocate,
     /// A `POST` of `/reshaper`.
     Reshape,
+    /// A `POST` of `/placementd/v1/claims`.
+    Claim,
 }

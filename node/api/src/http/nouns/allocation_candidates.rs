@@ -93,6 +93,7 @@ fn answered(
         candidates: found.candidates,
         limited: least.is_some_and(|limit| found.candidates >= limit),
         asked: (found.candidates == 0).then_some(asked),
+        claim: None,
     });
     Ok(context.modified_now(Answer::chunks(found.body?)))
 }

@@ -259,7 +259,7 @@ fn providers_in(allocations: &Json) -> IndexMap<&str, &Json> {
     listed.chain(allocations.members()).collect()
 }
 
-fn parse_amounts(resources: &Json) -> BTreeMap<Given<ResourceClassName>, u64> {
+pub(super) fn parse_amounts(resources: &Json) -> BTreeMap<Given<ResourceClassName>, u64> {
     let amounts = resources.members().map(|(class, amount)| {
         let amount = u64::try_from(amount.integer().unwrap_or_default());
         (Given::from(class), amount.unwrap_or_default())

@@ -21,6 +21,7 @@ pub(crate) mod aggregates;
 pub(crate) mod allocation_candidates;
 pub(crate) mod allocations;
 pub(crate) mod capacity;
+pub(crate) mod claims;
 pub(crate) mod consumers;
 pub(crate) mod events;
 pub(crate) mod explain;

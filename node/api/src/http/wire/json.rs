@@ -79,6 +79,11 @@ impl Json {
         }
     }
 
+    /// Whether this is `true`.
+    pub(crate) fn is_true(&self) -> bool {
+        matches!(self, Self::Bool(true))
+    }
+
     /// The integer, also if written like `5.0`; clamped to the range of `i64`.
     pub(crate) fn integer(&self) -> Option<i64> {
         match self {

@@ -28,12 +28,16 @@ pub(crate) enum Schema {
         #[serde(rename = "minimum")]
         _minimum: IgnoredAny,
     },
+    Boolean {},
     /// A string with its constraints.
     String(Text),
     Array {
         items: Box<Schema>,
         #[serde(default)]
         min_items: usize,
+        /// Handlers refuse longer lists with an error of their own.
+        #[serde(default, rename = "maxItems")]
+        _max_items: IgnoredAny,
         #[serde(default)]
         unique_items: bool,
     },

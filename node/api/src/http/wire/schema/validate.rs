@@ -32,6 +32,8 @@ impl Schema {
                 let number = value.number().ok_or_else(|| wrong_type(value, "number"))?;
                 at_most(value, number, *maximum)
             }
+            (Self::Boolean {}, Json::Bool(_)) => Ok(()),
+            (Self::Boolean {}, _) => Err(wrong_type(value, "boolean")),
             (Self::String(schema), Json::Text(text)) => schema.check(text),
             (Self::String(_), _) => Err(wrong_type(value, "string")),
             (
@@ -39,6 +41,7 @@ impl Schema {
                     items,
                     min_items,
                     unique_items,
+                    ..
                 },
                 Json::Array(values),
             ) => {

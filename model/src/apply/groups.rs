@@ -1,0 +1,124 @@
+//! Groups of a claim: conditions on the trees in which their members have allocations.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::consumers::Inspected;
+use super::{claims, ensure};
+use crate::command::{Claim, Group, GroupRule};
+use crate::mutant;
+use crate::outcome::Refusal;
+use crate::state::State;
+use crate::state::change::ProviderId;
+use crate::state::tree::TreeNumber;
+use crate::types::ConsumerUuid;
+
+/// The groups of a claim with the trees of their other members.
+pub(super) struct Groups<'a>(Vec<Placed<'a>>);
+
+/// Number of members by tree.
+type Members = BTreeMap<TreeNumber, u32>;
+
+struct Placed<'a> {
+    /// Index of the group in the claim.
+    index: u32,
+    group: &'a Group,
+    /// The members that are not claimants.
+    others: Members,
+}
+
+impl<'a> Groups<'a> {
+    pub(super) fn new(state: &State, claim: &'a Claim) -> Self {
+        let claimants: BTreeSet<_> = claim.claimants.iter().map(|one| &one.consumer).collect();
+        let has_claimant = |(_, group): &(u32, &Group)| {
+            let mut claimants = claimants.iter();
+            claimants.any(|consumer| group.members.contains(*consumer))
+        };
+        let placed = |(index, group): (u32, &'a Group)| {
+            let others = group.members.iter().filter(|one| !claimants.contains(one));
+            Placed {
+                index,
+                group,
+                others: members(others.map(|member| trees_of_holder(state, member))),
+            }
+        };
+        let groups = (0..).zip(&claim.groups).filter(has_claimant);
+        Self(groups.map(placed).collect())
+    }
+
+    /// Checks the groups for a choice. The trees without a claimant of the group are not judged.
+    pub(super) fn check(&self, state: &State, choice: &Inspected<'_>) -> Result<(), Refusal> {
+        if self.0.is_empty() {
+            return Ok(());
+        }
+        let trees: Vec<_> = (0..choice.consumers.len())
+            .map(|index| {
+                let claims = claims::claims_of(&choice.claims, index).iter();
+                let held = claims.filter(|claim| claim.amount > 0);
+                trees(state, held.map(|claim| claim.provider))
+            })
+            .collect();
+        for placed in &self.0 {
+            let claimants = choice.consumers.iter().zip(&trees);
+            let claimants =
+                claimants.filter(|(one, _)| placed.group.members.contains(&one.consumer));
+            placed.check(state, &members(claimants.map(|(_, trees)| trees.clone())))?;
+        }
+        Ok(())
+    }
+}
+
+impl Placed<'_> {
+    fn check(&self, state: &State, claimants: &Members) -> Result<(), Refusal> {
+        let everywhere: BTreeSet<_> = claimants.keys().chain(self.others.keys()).collect();
+        for (tree, members) in claimants {
+            let others = self.others.get(tree).copied().unwrap_or(0);
+            let members = members.saturating_add(others);
+            let holds = match self.group.rule {
+                GroupRule::Apart { most } => members <= most,
+                GroupRule::Together => everywhere.len() == 1,
+            };
+            ensure(holds, || {
+                let root = state.node_by_id(tree.root());
+                Refusal::GroupBroken {
+                    group: self.index,
+                    root: root.expect("a tree has a root").uuid,
+                    members,
+                }
+            })?;
+        }
+        Ok(())
+    }
+}
+
+/// Counts the members in each tree.
+fn members(each: impl Iterator<Item = BTreeSet<TreeNumber>>) -> Members {
+    let mut members = Members::new();
+    for tree in each.flatten() {
+        *members.entry(tree).or_default() += 1;
+    }
+    members
+}
+
+fn trees_of_holder(state: &State, consumer: &ConsumerUuid) -> BTreeSet<TreeNumber> {
+    let row = state.consumers.row(consumer);
+    let held = row
+        .into_iter()
+        .flat_map(|row| row.allocations.by_provider());
+    trees(state, held.map(|(provider, _)| provider))
+}
+
+/// The trees of providers, except for sharing providers.
+fn trees(state: &State, providers: impl Iterator<Item = ProviderId>) -> BTreeSet<TreeNumber> {
+    let sharing = state.sharing_trait();
+    let tree = |provider: ProviderId| {
+        let place = state.place_by_id(provider)?;
+        let shares = sharing.is_some_and(|id| state.node(place).traits.contains(&id));
+        let tree = if mutant!("apart-by-provider") {
+            TreeNumber(provider.0)
+        } else {
+            place.tree
+        };
+        (!shares).then_some(tree)
+    };
+    providers.filter_map(tree).collect()
+}

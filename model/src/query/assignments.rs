@@ -1,0 +1,326 @@
+//! Choices for a claim: assignments of one candidate of a request to each consumer.
+
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::UnknownName;
+use crate::apply::apply;
+use crate::command::{
+    Claim, Claimant, Command, ConsumerAllocations, ConsumerGeneration, ConsumerTypeUpdate, Group,
+    GroupRule, ProviderAmounts, ReplaceAllocations, Stamped,
+};
+use crate::outcome::Outcome;
+use crate::query::candidates::{Amount, Candidate, CandidateRequest, Outline, Watch};
+use crate::state::State;
+use crate::state::change::{Change, Changes, RowKey};
+use crate::state::tree::TreeNumber;
+use crate::state::tree_set::TreeSet;
+use crate::types::{ConsumerUuid, PartitionId, Timestamp};
+
+/// Maximum number of choices.
+pub const CHOICES_MAX: usize = 16;
+/// Maximum number of candidates that a search compares.
+const CANDIDATES_MAX: usize = 64;
+/// Maximum number of searches for all choices, unless a single choice needs more.
+const SEARCHES_MAX: usize = 64;
+
+/// Which candidates are preferred.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Order {
+    /// Candidates with the smallest share of free capacity after the claim.
+    Pack,
+    /// Candidates with the largest share of free capacity after the claim.
+    Spread,
+    /// Random candidates.
+    Any,
+}
+
+/// Choices for a claim.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Assignments {
+    /// For each choice and each claimant the allocations, as in [`Claim::choices`].
+    pub choices: Vec<Vec<Vec<ProviderAmounts>>>,
+    /// Number of claimants for which the best incomplete assignment has candidates; all of them if
+    /// there is a choice.
+    pub served: usize,
+    /// Number of candidates for the first claimant.
+    pub candidates: usize,
+    /// Whether the search for the first claimant reached its limit.
+    pub limited: bool,
+    /// Whether the watch ended a search, so that there may be more choices.
+    pub interrupted: bool,
+}
+
+/// A candidate that can be claimed, detached from its search.
+struct Ranked {
+    amounts: Vec<ProviderAmounts>,
+    trees: BTreeSet<TreeNumber>,
+    /// The share of the requested classes that remains free, averaged over the amounts.
+    free: f64,
+}
+
+impl State {
+    /// Searches for candidates of `request` for the claimants of a claim, whose current allocations
+    /// count as free. With several claimants, each takes the best candidate that remains after
+    /// those before it. The candidates keep the groups of the claim; if there are none, they
+    /// ignore the groups, so that the claim is refused because of them. `seed` selects among equal
+    /// candidates.
+    ///
+    /// # Errors
+    /// The request contains an unknown resource class or trait.
+    pub fn assignments(
+        &self,
+        claim: &Claim,
+        request: &CandidateRequest,
+        (order, seed): (Order, u64),
+        mut watch: Watch<'_>,
+    ) -> Result<Assignments, UnknownName> {
+        let mut search = Searcher {
+            request: request.clone(),
+            order,
+            watch: &mut watch,
+            found: Assignments::default(),
+        };
+        search.request.seed = Some(seed);
+        let limit = request.limit.unwrap_or(CANDIDATES_MAX);
+        search.request.limit = Some(limit.min(CANDIDATES_MAX));
+        let state = self.without(&claim.claimants);
+        let placed = Placed::before(self, claim);
+        let [first, others @ ..] = &claim.claimants[..] else {
+            return Ok(search.found);
+        };
+        let mut firsts = search.best(&state, &placed, &first.consumer)?;
+        search.found.served = usize::from(!firsts.is_empty());
+        let searches = SEARCHES_MAX / claim.claimants.len();
+        firsts.truncate(CHOICES_MAX.min(searches.max(1)));
+        for one in firsts {
+            if search.found.interrupted && !search.found.choices.is_empty() {
+                break;
+            }
+            if let Some(choice) = search.complete(&state, &placed, (first, one), others)? {
+                search.found.choices.push(choice);
+            }
+        }
+        Ok(search.found)
+    }
+
+    /// This state without what the claimants hold.
+    fn without(&self, claimants: &[Claimant]) -> Cow<'_, Self> {
+        let held = claimants.iter().map(|claimant| &claimant.consumer);
+        let held = held.filter(|consumer| self.consumers.row(consumer).is_some());
+        let released: Changes = held
+            .map(|consumer| Change::Delete(RowKey::Consumer(consumer.clone())))
+            .collect();
+        if released.is_empty() {
+            return Cow::Borrowed(self);
+        }
+        let mut state = self.clone();
+        state.commit(&released);
+        Cow::Owned(state)
+    }
+
+    /// This state after an allocation; `None` if it is refused, for example because the ids are
+    /// exhausted.
+    fn with(&self, claimant: &Claimant, allocations: Vec<ProviderAmounts>) -> Option<Self> {
+        let consumers = vec![ConsumerAllocations {
+            consumer: claimant.consumer.clone(),
+            allocations,
+            project: claimant.project.clone(),
+            user: claimant.user.clone(),
+            generation: ConsumerGeneration::Unchecked,
+            consumer_type: ConsumerTypeUpdate::Keep,
+        }];
+        let stamped = Stamped {
+            at: Timestamp::default(),
+            write_id: None,
+            command: Command::ReplaceAllocations(ReplaceAllocations { consumers }),
+            partition: PartitionId::DEFAULT,
+            routes: 0,
+            request_id: None,
+        };
+        let (outcome, changes) = apply(self, &stamped);
+        let mut state = self.clone();
+        state.commit(&changes);
+        matches!(outcome, Outcome::Done(_)).then_some(state)
+    }
+
+    /// The trees in which a consumer holds something, except for sharing providers.
+    fn trees_of_member(&self, consumer: &ConsumerUuid) -> BTreeSet<TreeNumber> {
+        let sharing = self.sharing_trait();
+        let row = self.consumers.row(consumer);
+        let held = row
+            .into_iter()
+            .flat_map(|row| row.allocations.by_provider());
+        let tree = |provider| {
+            let place = self.place_by_id(provider)?;
+            let shares = sharing.is_some_and(|id| self.node(place).traits.contains(&id));
+            (!shares).then_some(place.tree)
+        };
+        held.filter_map(|(provider, _)| tree(provider)).collect()
+    }
+}
+
+/// The trees of the members of each group, claimants so far included.
+#[derive(Clone)]
+struct Placed<'a>(Vec<(&'a Group, BTreeMap<TreeNumber, u32>)>);
+
+impl<'a> Placed<'a> {
+    /// The members that are not claimants.
+    fn before(state: &State, claim: &'a Claim) -> Self {
+        let claimants: BTreeSet<_> = claim.claimants.iter().map(|one| &one.consumer).collect();
+        let counted = claim.groups.iter().map(|group| {
+            let mut members = BTreeMap::new();
+            let others = group.members.iter().filter(|one| !claimants.contains(one));
+            for tree in others.flat_map(|member| state.trees_of_member(member)) {
+                *members.entry(tree).or_default() += 1;
+            }
+            (group, members)
+        });
+        Self(counted.collect())
+    }
+
+    fn add(&mut self, consumer: &ConsumerUuid, trees: &BTreeSet<TreeNumber>) {
+        let groups = self.0.iter_mut();
+        for (_, members) in groups.filter(|(group, _)| group.members.contains(consumer)) {
+            for tree in trees {
+                *members.entry(*tree).or_default() += 1;
+            }
+        }
+    }
+
+    /// Restricts a request to the trees that the groups permit for a consumer. Returns whether
+    /// there is a restriction.
+    fn restrict(&self, consumer: &ConsumerUuid, request: &mut CandidateRequest) -> bool {
+        (request.only_trees, request.not_trees) = (None, TreeSet::default());
+        let groups = self.0.iter();
+        for (group, members) in groups.filter(|(group, _)| group.members.contains(consumer)) {
+            match group.rule {
+                GroupRule::Apart { most } => {
+                    let full = members.iter().filter(|(_, count)| **count >= most);
+                    full.for_each(|(tree, _)| request.not_trees.insert(tree.0));
+                }
+                GroupRule::Together if members.is_empty() => {}
+                GroupRule::Together => {
+                    let mut trees: BTreeSet<_> = members.keys().map(|tree| tree.0).collect();
+                    if let Some(only) = &request.only_trees {
+                        trees.retain(|tree| only.contains(*tree));
+                    }
+                    request.only_trees = Some(TreeSet::from_iter(trees));
+                }
+            }
+        }
+        request.only_trees.is_some() || !request.not_trees.is_empty()
+    }
+}
+
+/// The searches for one claim.
+struct Searcher<'w, 'a> {
+    request: CandidateRequest,
+    order: Order,
+    watch: &'w mut Watch<'a>,
+    found: Assignments,
+}
+
+impl Searcher<'_, '_> {
+    /// Completes a choice whose first claimant takes `one`; `None` if a further claimant finds no
+    /// candidate.
+    fn complete(
+        &mut self,
+        state: &State,
+        placed: &Placed<'_>,
+        (first, one): (&Claimant, Ranked),
+        others: &[Claimant],
+    ) -> Result<Option<Vec<Vec<ProviderAmounts>>>, UnknownName> {
+        let mut choice = vec![one.amounts];
+        if others.is_empty() {
+            return Ok(Some(choice));
+        }
+        let (mut state, mut placed) = (state.clone(), placed.clone());
+        let (mut before, mut trees) = (first, one.trees);
+        for claimant in others {
+            let taken = choice.last().cloned().unwrap_or_default();
+            let Some(next) = state.with(before, taken) else {
+                return Ok(None);
+            };
+            state = next;
+            placed.add(&before.consumer, &trees);
+            let mut best = self.best(&state, &placed, &claimant.consumer)?;
+            if best.is_empty() {
+                return Ok(None);
+            }
+            let best = best.swap_remove(0);
+            choice.push(best.amounts);
+            self.found.served = self.found.served.max(choice.len());
+            (before, trees) = (claimant, best.trees);
+        }
+        Ok(Some(choice))
+    }
+
+    /// The candidates for a consumer, the preferred one first.
+    fn best(
+        &mut self,
+        state: &State,
+        placed: &Placed<'_>,
+        consumer: &ConsumerUuid,
+    ) -> Result<Vec<Ranked>, UnknownName> {
+        let is_restricted = placed.restrict(consumer, &mut self.request);
+        let mut found = self.search(state)?;
+        if found.is_empty() && is_restricted && !self.found.interrupted {
+            (self.request.only_trees, self.request.not_trees) = (None, TreeSet::default());
+            found = self.search(state)?;
+        }
+        match self.order {
+            Order::Any => {}
+            Order::Pack => found.sort_by(|one, other| one.free.total_cmp(&other.free)),
+            Order::Spread => found.sort_by(|one, other| other.free.total_cmp(&one.free)),
+        }
+        Ok(found)
+    }
+
+    fn search(&mut self, state: &State) -> Result<Vec<Ranked>, UnknownName> {
+        let watch: Watch<'_> = Box::new(&mut *self.watch);
+        let mut search = state.candidates(&self.request, Some(watch))?;
+        let outline = search.outline();
+        let (mut found, mut amounts) = (Vec::new(), Vec::new());
+        while let Some(candidate) = search.advance() {
+            outline.amounts(candidate, &mut amounts);
+            found.push(Ranked::new(state, &outline, candidate, &amounts));
+        }
+        self.found.interrupted |= search.interrupted();
+        // The first search that finds candidates counts.
+        if self.found.candidates == 0 {
+            self.found.candidates = found.len();
+            self.found.limited = Some(found.len()) == self.request.limit;
+        }
+        Ok(found)
+    }
+}
+
+impl Ranked {
+    fn new(
+        state: &State,
+        outline: &Outline<'_>,
+        candidate: &Candidate<'_>,
+        amounts: &[Amount],
+    ) -> Self {
+        let sharing = state.sharing_trait();
+        let tree = |part: usize| {
+            let node = candidate.node(part);
+            let shares = sharing.is_some_and(|id| node.traits.contains(&id));
+            let place = state.place_by_id(node.id).filter(|_| !shares);
+            place.map(|place| place.tree)
+        };
+        let free = |one: &Amount| {
+            let class = state.resource_class_id(outline.classes()[one.class])?;
+            let stock = candidate.node(one.part).stock(class)?;
+            let taken = stock.used.saturating_add(one.units) as f64;
+            Some(1.0 - taken / stock.inventory.capacity_exact())
+        };
+        let shares: f64 = amounts.iter().filter_map(free).sum();
+        Self {
+            amounts: outline.provider_amounts(candidate, amounts),
+            trees: amounts.iter().filter_map(|one| tree(one.part)).collect(),
+            free: shares / amounts.len().max(1) as f64,
+        }
+    }
+}

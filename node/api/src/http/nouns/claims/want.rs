@@ -1,0 +1,230 @@
+//! Claims whose choices the node finds.
+//!
+//! The search is only a proposal: the model checks each choice in the state that the claim changes.
+//! If no choice has room then, the node searches once more, in that state.
+
+use std::collections::BTreeMap;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use placement_model::command::{
+    Claim, Claimant, ConsumerGeneration, ConsumerTypeUpdate, ProviderAmounts,
+};
+use placement_model::query::assignments::{Assignments, Order};
+use placement_model::query::candidates::CandidateRequest;
+use placement_model::types::{Given, ResourceClassName};
+use placement_model::{Outcome, Refusal, State};
+
+use super::{Searched, answered, note, submit};
+use crate::http::edge::answer::Answer;
+use crate::http::edge::claims::ClaimOutcome;
+use crate::http::edge::explanations::AnsweredRequest;
+use crate::http::edge::request_context::RequestContext;
+use crate::http::errors::{ApiError, no_candidates};
+use crate::http::nouns::unknown_name;
+use crate::http::wire::microversion::Microversion;
+use placement_base::backend::{AppliedWrite, View, uuid_of_request};
+
+/// A query from which the node makes choices.
+pub(super) struct Want {
+    pub(super) query: String,
+    pub(super) request: CandidateRequest,
+    pub(super) version: Microversion,
+    pub(super) order: Order,
+}
+
+impl Want {
+    fn searched(&self, found: &Assignments) -> Searched {
+        Searched {
+            query: self.query.clone(),
+            candidates: found.candidates,
+            limited: found.limited,
+            asked: None,
+        }
+    }
+}
+
+/// Searches for choices, and claims one of them.
+pub(super) async fn take(
+    context: &RequestContext,
+    mut claim: Claim,
+    want: Want,
+) -> Result<Answer, ApiError> {
+    let view = context.view().await?;
+    if let Some(held) = held(&view.state, &claim, &want.request) {
+        return repeat(context, claim, &want, held).await;
+    }
+    let found = search(context, &view, &claim, &want, 0).await?;
+    let mut searched = want.searched(&found);
+    if found.choices.is_empty() {
+        let error = no_candidates(found.served, claim.claimants.len());
+        searched.asked = (found.candidates == 0).then(|| {
+            Arc::new(AnsweredRequest {
+                view,
+                request: want.request,
+                version: want.version,
+            })
+        });
+        let outcome = ClaimOutcome::NoCandidates;
+        note(context, outcome, Some(&error), Some(searched), 0);
+        return Err(error);
+    }
+    // A write must copy the data of a state that a request holds.
+    drop(view);
+    claim.choices = found.choices;
+    let written = submit(context, &claim).await?;
+    match &written.outcome {
+        Outcome::Refused(Refusal::ClaimRefused(_)) => {
+            search_again(context, claim, &want, written, searched).await
+        }
+        // The claim may be a repetition of one that the first state did not show.
+        Outcome::Refused(Refusal::ConsumerGenerationConflict { .. })
+            if let Some(held) = held(&written.view.state, &claim, &want.request) =>
+        {
+            repeat(context, claim, &want, held).await
+        }
+        _ => answered(context, &claim, written, Some(searched)),
+    }
+}
+
+/// Sends a claim that the claimants already hold; the model decides whether they do.
+async fn repeat(
+    context: &RequestContext,
+    mut claim: Claim,
+    want: &Want,
+    held: Vec<Vec<ProviderAmounts>>,
+) -> Result<Answer, ApiError> {
+    claim.choices = vec![held];
+    let searched = want.searched(&Assignments {
+        candidates: 1,
+        limited: true,
+        ..Assignments::default()
+    });
+    let written = submit(context, &claim).await?;
+    answered(context, &claim, written, Some(searched))
+}
+
+/// Searches in the state in which no choice had room, and claims again. If this state has no
+/// candidates, the answer is the refusal.
+async fn search_again(
+    context: &RequestContext,
+    mut claim: Claim,
+    want: &Want,
+    refused: AppliedWrite,
+    searched: Searched,
+) -> Result<Answer, ApiError> {
+    let found = search(context, &refused.view, &claim, want, 1).await?;
+    if found.choices.is_empty() {
+        return answered(context, &claim, refused, Some(searched));
+    }
+    let searched = want.searched(&found);
+    drop(refused);
+    claim.choices = found.choices;
+    let written = submit(context, &claim).await?;
+    answered(context, &claim, written, Some(searched))
+}
+
+/// What the claimants hold, if all of them are sent as new and hold what the query requests, under
+/// this owner and type.
+fn held(
+    state: &State,
+    claim: &Claim,
+    request: &CandidateRequest,
+) -> Option<Vec<Vec<ProviderAmounts>>> {
+    let mut requested: BTreeMap<Given<ResourceClassName>, u64> = BTreeMap::new();
+    for (class, amount) in request.groups.iter().flat_map(|group| &group.resources) {
+        let sum = requested.entry(class.clone()).or_default();
+        *sum = sum.saturating_add(*amount);
+    }
+    let held = |claimant: &Claimant| {
+        let consumer = state.consumer(&claimant.consumer)?;
+        let is_type = match &claimant.consumer_type {
+            ConsumerTypeUpdate::Keep => true,
+            ConsumerTypeUpdate::Set(name) => consumer.consumer_type.as_ref() == Some(name),
+        };
+        let is_same = is_type
+            && claimant.generation == ConsumerGeneration::New
+            && consumer.project == claimant.project
+            && consumer.user == claimant.user;
+        let mut sums: BTreeMap<Given<ResourceClassName>, u64> = BTreeMap::new();
+        let mut allocations = Vec::new();
+        for holding in consumer.allocations {
+            let resources = holding.resources.into_iter();
+            let resources: BTreeMap<_, _> = resources
+                .map(|(class, amount)| (Given::Valid(class), amount))
+                .collect();
+            for (class, amount) in &resources {
+                *sums.entry(class.clone()).or_default() += amount;
+            }
+            allocations.push(ProviderAmounts {
+                provider: Given::Valid(holding.provider),
+                resources,
+            });
+        }
+        (is_same && sums == requested).then_some(allocations)
+    };
+    claim.claimants.iter().map(held).collect()
+}
+
+/// Searches for choices: on the thread of the request if this takes little time.
+async fn search(
+    context: &RequestContext,
+    view: &View,
+    claim: &Claim,
+    want: &Want,
+    attempt: u64,
+) -> Result<Assignments, ApiError> {
+    let api = context.api();
+    let mut request = want.request.clone();
+    request.search_max = Some(api.settings.candidates.max).filter(|most| *most > 0);
+    let drawn = uuid_of_request(&context.head.request_id).unwrap_or_else(|| api.ids.uuid());
+    let order = (want.order, drawn.as_u64_pair().0.wrapping_add(attempt));
+    if claim.claimants.len() == 1 {
+        let watch = Box::new(|_steps| ControlFlow::Break(()));
+        let found = view.state.assignments(claim, &request, order, watch);
+        let found = found.map_err(|error| unknown_name(&error, ""))?;
+        if !found.interrupted {
+            return within_limit(context, found);
+        }
+    }
+    let deadline = api.settings.candidates.deadline;
+    let patience = context.patience(context.head.begun, deadline);
+    let admission = &context.services.server.admission;
+    let turn = admission.searches.turn(patience.left()).await?;
+    let (view, claim) = (view.clone(), claim.clone());
+    let found = context.compute(move || {
+        let _turn = turn;
+        let watch = Box::new(|_steps| patience.check());
+        let found = view.state.assignments(&claim, &request, order, watch);
+        found.map_err(|error| unknown_name(&error, ""))
+    });
+    let found = found.await?;
+    if found.interrupted && found.choices.is_empty() {
+        return Err(ApiError::search_ended(format!(
+            "The search exceeded its deadline of {} s. Set a limit, or request less.",
+            deadline.as_secs_f64()
+        )));
+    }
+    within_limit(context, found)
+}
+
+/// Drops the last choices if all together have more allocations than a request may have.
+///
+/// # Errors
+/// 400 if the first choice alone has more.
+fn within_limit(context: &RequestContext, mut found: Assignments) -> Result<Assignments, ApiError> {
+    let lines = |choice: &Vec<Vec<ProviderAmounts>>| {
+        let amounts = choice.iter().flatten();
+        amounts.map(|one| one.resources.len()).sum::<usize>()
+    };
+    if let Some(first) = found.choices.first() {
+        context.admit("allocations", lines(first), |limits| limits.allocations)?;
+    }
+    let most = context.api().settings.limits.allocations;
+    let mut sum = 0;
+    found.choices.retain(|choice| {
+        sum += lines(choice);
+        sum <= most
+    });
+    Ok(found)
+}

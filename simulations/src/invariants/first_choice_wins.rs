@@ -1,0 +1,44 @@
+//! A claim gets the first of its choices that is acceptable, and is refused only if none is
+//! (docs/api.md: claims).
+
+use placement_model::{Outcome, Refusal};
+
+use super::decided_claims::DecidedClaims;
+use super::{Applied, Invariant};
+
+/// Name of the invariant in violations.
+pub const NAME: &str = "the first choice that fits wins";
+
+/// Tries each choice alone in the naive model.
+#[derive(Debug, Default)]
+pub struct FirstChoiceWins(DecidedClaims);
+
+impl Invariant for FirstChoiceWins {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn applied(&mut self, applied: &Applied<'_>) -> Result<(), String> {
+        let Some(decided) = self.0.next(applied) else {
+            return Ok(());
+        };
+        let refused = match decided.outcome {
+            // Another invariant is about repetitions.
+            Outcome::Done(_) if decided.claimed().is_none() => return Ok(()),
+            Outcome::Refused(Refusal::ConsumerGenerationConflict { .. }) => return Ok(()),
+            _ => decided.claimed().unwrap_or(decided.claim.choices.len()),
+        };
+        if let Some(fits) = (0..refused).find(|choice| decided.fits(*choice)) {
+            return Err(format!(
+                "choice {fits} fits, but the outcome is {:?}",
+                decided.outcome
+            ));
+        }
+        match decided.claimed() {
+            Some(choice) if !decided.fits(choice) => {
+                Err(format!("choice {choice} is claimed, but does not fit"))
+            }
+            _ => Ok(()),
+        }
+    }
+}

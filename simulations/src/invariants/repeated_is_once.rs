@@ -1,0 +1,44 @@
+//! A claim of new consumers that already hold one of its choices changes nothing, and its reply
+//! names that choice (docs/api.md: claims).
+
+use placement_model::{Outcome, Reply};
+
+use super::decided_claims::DecidedClaims;
+use super::{Applied, Invariant};
+
+/// Name of the invariant in violations.
+pub const NAME: &str = "repeated is once";
+
+/// Compares each claim with what its consumers held before.
+#[derive(Debug, Default)]
+pub struct RepeatedIsOnce(DecidedClaims);
+
+impl Invariant for RepeatedIsOnce {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn applied(&mut self, applied: &Applied<'_>) -> Result<(), String> {
+        let Some(decided) = self.0.next(applied) else {
+            return Ok(());
+        };
+        let held = decided.before.held_choice(decided.claim);
+        let repeated = match decided.outcome {
+            Outcome::Done(Reply::Claimed {
+                choice,
+                repeated: true,
+            }) => Some(*choice),
+            _ => None,
+        };
+        if held != repeated {
+            return Err(format!(
+                "the consumers hold choice {held:?}, but the outcome is {:?}",
+                decided.outcome
+            ));
+        }
+        if held.is_some() && decided.before.rows() != decided.after.rows() {
+            return Err(format!("a repetition changed {:?}", applied.changes));
+        }
+        Ok(())
+    }
+}

@@ -155,9 +155,10 @@ class Nova:
         name = f'conductor-{cell}'
         self._service(f'nova-{name}', name, program('conductor'), cell, own)
 
-    def start_schedulers(self):
+    def start_schedulers(self, own=''):
         for name in SCHEDULERS:
-            self._service(f'nova-{name}', name, program('scheduler'), 'top')
+            nova = self._cloud.placement.nova
+            self._service(f'nova-{name}', name, nova.scheduler(), 'top', own, **nova.environment)
 
     def restart(self, own=''):
         """Restarts what keeps a list of the cells: the API, which gets more settings, and the schedulers."""
@@ -168,7 +169,7 @@ class Nova:
 
     @contextlib.contextmanager
     def settings(self, own):
-        """The API and the conductor that schedules boots have more settings."""
+        """The API, the conductor that schedules boots, and schedulers that read limits have more settings."""
         self._restart_top(own)
         try:
             yield
@@ -177,10 +178,13 @@ class Nova:
                 self._restart_top('')
 
     def _restart_top(self, own):
-        for name in ('nova-api', 'nova-conductor-top'):
-            self._cloud.expects_end(name).stop()
+        has_limits = self._cloud.placement.nova.has_limits
+        for name in ('api', 'conductor-top', *(SCHEDULERS if has_limits else ())):
+            self._cloud.expects_end(f'nova-{name}').stop()
         api = self.start_api(own)
         self.start_conductor('top', own)
+        if has_limits:
+            self.start_schedulers(own)
         api.until(lambda: processes.answers(f'http://127.0.0.1:{self.port}/'), 300)
 
     @property
@@ -195,6 +199,7 @@ class Nova:
         environment = {'CLOUD_NODES_BEFORE': str(nodes.start), 'CLOUD_NODES': str(len(nodes))}
         command = parts.program('nova', 'python'), f'{parts.HERE}/driver.py'
         own = f'compute_driver = {DRIVERS}.{driver}\nstate_path = {self._home}/{host}\n{own}'
+        own += self._cloud.placement.nova.compute_settings
         return self._service(f'nova-{host}', host, command, f'compute-{cell}', own, **environment)
 
     def _service(self, log, host, command, config, own='', **environment):

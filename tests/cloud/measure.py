@@ -18,6 +18,7 @@ class Requests:
 
     def __init__(self):
         self.by_route = collections.defaultdict(list)
+        self.conflicts = collections.Counter()
         self.statuses = collections.Counter()
         self.failed = []
 
@@ -33,7 +34,9 @@ class Requests:
         if not match:
             return
         path = match['uri'].split('?')[0].removeprefix('/placement') or '/'
-        self.by_route[f'{match["method"]} {UUID.sub("{uuid}", path)}'].append(int(match['ms']))
+        route = f'{match["method"]} {UUID.sub("{uuid}", path)}'
+        self.by_route[route].append(int(match['ms']))
+        self.conflicts[route] += match['status'] == '409'
         self.statuses[match['status']] += 1
         if match['status'] not in ('200', '201', '204', '404', '409'):
             self.failed.append(line.strip())

@@ -1,4 +1,5 @@
-"""The two Placements: three nodes of placementd, or openstack-placement, each behind haproxy."""
+"""The Placements: three nodes of placementd, also with Nova's scheduler of python/placementd_nova, or
+openstack-placement, each behind haproxy."""
 
 import collections.abc
 import dataclasses
@@ -77,11 +78,37 @@ class Fault:
     most: float = float('inf')
 
 
+class Plain:
+    """How Nova runs with a Placement: as it is installed."""
+
+    # What all nova-computes have set.
+    compute_settings = ''
+    # Whether schedulers read limits.
+    has_limits = False
+    environment = {}
+
+    def scheduler(self):
+        return (parts.program('nova', 'nova-scheduler'),)
+
+
+class WithClaims(Plain):
+    """Nova's scheduler claims with `POST /placementd/v1/claims`; Nova does not check server groups again."""
+
+    compute_settings = '[workarounds]\ndisable_group_policy_check_upcall = true\n'
+    has_limits = True
+    environment = {'PYTHONPATH': os.path.join(parts.HERE, '../../python/placementd_nova/src'),
+                   'PYTHONDONTWRITEBYTECODE': '1'}
+
+    def scheduler(self):
+        return parts.program('nova', 'python'), '-m', 'placementd_nova.scheduler'
+
+
 class Ours:
     """Three nodes of placementd with Keystone authentication."""
 
     name = 'placementd'
     shown = 'placementd, three nodes'
+    nova = Plain()
 
     def __init__(self, cloud):
         self._cloud = cloud
@@ -157,6 +184,14 @@ class Ours:
             yield node.start, 0
 
 
+class Claims(Ours):
+    """Three nodes of placementd, and a scheduler that sends claims."""
+
+    name = 'placementd with claims'
+    shown = 'placementd, three nodes, for nova-scheduler-placementd'
+    nova = WithClaims()
+
+
 class OpenStackPlacement:
     """openstack-placement under uwsgi, with a MariaDB of its own; created with an empty database, and not started."""
 
@@ -195,6 +230,7 @@ class Upstream:
 
     name = 'upstream'
     shown = 'openstack-placement, one uwsgi with 5 processes of 25 threads, MariaDB'
+    nova = Plain()
 
     def __init__(self, cloud):
         self._service = OpenStackPlacement(cloud)
@@ -222,4 +258,6 @@ class Upstream:
         yield self.database.start, 0
 
 
-PLACEMENTS = {'ours': Ours, 'upstream': Upstream}
+PLACEMENTS = {'ours': Ours, 'upstream': Upstream, 'claims': Claims}
+# What --placement runs one after the other.
+SEVERAL = {'both': ('ours', 'upstream'), 'all': ('ours', 'claims', 'upstream')}

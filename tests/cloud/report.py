@@ -8,7 +8,10 @@ import time
 import measure
 
 # The routes of a boot.
-ROUTES = {'candidates': 'GET /allocation_candidates', 'claim': 'PUT /allocations/{uuid}'}
+CANDIDATES = 'GET /allocation_candidates'
+CLAIM = 'PUT /allocations/{uuid}'
+# In place of the former, with nova-scheduler-placementd.
+CLAIMS = 'POST /placementd/v1/claims'
 
 
 class Row:
@@ -70,7 +73,8 @@ class Row:
         if requests.count:
             cells['requests'] = requests.count
             cells['requests per boot'] = f'{requests.count / count:.1f}' if self.per_boot else ''
-            for name, route in {'all': None, **ROUTES}.items():
+            claim = CLAIMS if CLAIMS in requests.by_route else CLAIM
+            for name, route in {'all': None, 'candidates': CANDIDATES, 'claim': claim}.items():
                 _, p50, p99 = requests.of(route)
                 cells[f'{name} p50/p99'] = f'{p50}/{p99} ms'
             cells['CPU'] = f'{self.cpu_s:.1f} s'

@@ -363,10 +363,21 @@ fn package_is_reproducible_and_lists_its_components() {
         assert!(one == other, "{name:?} differs");
         names.push(name.into_string().unwrap());
     }
-    assert_eq!(names.len(), 4, "{names:?}");
+    assert_eq!(names.len(), 5, "{names:?}");
     let bom = read(&made("placementd.cdx.json"));
     assert!(bom.contains("pkg:cargo/openraft@") && bom.contains("CycloneDX"));
     assert!(!bom.contains(repository().to_str().unwrap()));
+}
+
+/// Installs the wheel of a Python package with pip into a folder of its own.
+fn installed_wheel(programs: &Path, name: &str) -> TempDir {
+    let scratch = tempfile::tempdir().unwrap();
+    let mut install = Command::new(programs.join("pip"));
+    install.args(["install", "--quiet", "--no-deps", "--target"]);
+    let version = env!("CARGO_PKG_VERSION");
+    let wheel = made(&format!("{name}-{version}-py3-none-any.whl"));
+    printed(install.arg(scratch.path()).arg(wheel));
+    scratch
 }
 
 #[test]
@@ -374,16 +385,32 @@ fn package_is_reproducible_and_lists_its_components() {
 fn wheel_of_the_python_client_is_complete() {
     let installed_in = Path::new(env!("CARGO_TARGET_TMPDIR"));
     let programs = python::keystoneauth(installed_in).unwrap();
-    let scratch = tempfile::tempdir().unwrap();
-    let mut install = Command::new(programs.join("pip"));
-    install.args(["install", "--quiet", "--no-deps", "--target"]);
-    printed(install.arg(scratch.path()).arg(made(".whl")));
+    let scratch = installed_wheel(&programs, "placementd_client");
     python::test_client(
         installed_in,
         &repository().join("python/tests"),
         scratch.path(),
     );
     assert!(scratch.path().join("placementd_client/py.typed").exists());
+}
+
+#[test]
+#[ignore = "scripts/nightly runs it"]
+fn wheel_for_nova_is_complete() {
+    let installed_in = Path::new(env!("CARGO_TARGET_TMPDIR"));
+    let scratch = installed_wheel(&python::nova(installed_in).unwrap(), "placementd_nova");
+    python::test_nova(
+        installed_in,
+        &repository().join("python/placementd_nova/tests"),
+        scratch.path(),
+    );
+    assert!(scratch.path().join("placementd_nova/py.typed").exists());
+    assert!(
+        scratch
+            .path()
+            .join("bin/nova-scheduler-placementd")
+            .exists()
+    );
 }
 
 /// The file system of a bare Debian, for chroot.

@@ -6,10 +6,11 @@ from placements import Ours
 from processes import Failed
 from report import Row
 
-from . import (boots, cell_down, groups, heal, last_slots, leader_loss, moves, moving, nested, quota_race, reservation,
-               smoke)
+from . import (boots, cell_down, groups, heal, last_slots, leader_loss, moves, moving, multi_create, nested, quota_race,
+               reservation, smoke)
 
-ALL = {'smoke': smoke, 'boots': boots, 'last-slots': last_slots, 'leader-loss': leader_loss, 'moves': moves,
+ALL = {'smoke': smoke, 'boots': boots, 'multi-create': multi_create, 'last-slots': last_slots,
+       'leader-loss': leader_loss, 'moves': moves,
        'groups': groups, 'nested': nested, 'quota-race': quota_race, 'heal': heal,
        'reservation': reservation, 'cell-down': cell_down, 'moving': moving}
 # Scenarios that begin and end on placementd.

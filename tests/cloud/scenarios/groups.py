@@ -5,6 +5,7 @@ import collections
 import checks
 from control import SINGLE
 from fleet import Fleet
+from placements import Claims
 
 COUNT = 20
 # Nova counts the servers of a group by nova-compute, whatever number of nodes it has.
@@ -41,20 +42,26 @@ def group(client, name, policy, rules=None):
 
 
 def anti_affinity(cloud, row, most):
-    """At most `most` servers of the group, or one, on each nova-compute."""
+    """At most `most` servers of the group, or one, on each nova-compute. Claims count by node, so with claims the
+    servers are on nova-computes with one node; Nova does not check the rule again there."""
     client, fleet = cloud.client, Fleet(cloud.client)
+    has_claims = cloud.placement.name == Claims.name
+    where, computes = ({'availability_zone': SINGLE}, cloud.nova.singles) if has_claims else ({}, cloud.nova.computes)
     rules = {'max_server_per_host': most} if most else None
     apart = group(client, f'apart-{most}', 'anti-affinity', rules)
     with row.measured(cloud):
-        boots = row.add(fleet.boot(COUNT, 'small', f'apart-{most}', hints={'group': apart}))
+        boots = row.add(fleet.boot(COUNT, 'small', f'apart-{most}', hints={'group': apart}, **where))
     active = checks.active(boots)
     full = {host: count for host, count in collections.Counter(boot.host for boot in active).items()
             if count > (most or 1)}
     row.must(not full, f'more than {most or 1} servers of the group are on one host: {full}')
-    places = (most or 1) * len(cloud.nova.computes)
+    places = (most or 1) * len(computes)
     row.note(f'{len(active)} of {COUNT} are ACTIVE on {places} places; {rescheduled(client, active)}')
     row.note(f'the others: {refused(row, boots)}')
     row.must(active, 'no server of the group is ACTIVE')
+    if has_claims:
+        row.must(len(active) == places, f'{len(active)} servers are ACTIVE on {places} places')
+        not_again(row, client, active)
     checks.finish(cloud, row)
 
 
@@ -69,6 +76,8 @@ def affinity(cloud, row):
     hosts = {boot.host for boot in boots}
     row.must(len(hosts) == 1, f'the servers of the group are on {sorted(map(str, hosts))}')
     row.note(rescheduled(client, boots))
+    if cloud.placement.name == Claims.name:
+        not_again(row, client, boots)
     checks.finish(cloud, row)
 
 
@@ -143,3 +152,9 @@ def rescheduled(client, boots):
     """Says how many boots Nova began again on another nova-compute."""
     attempts = collections.Counter(client.attempts(boot.id, boot.request) for boot in boots)
     return f'servers by attempts: {dict(sorted(attempts.items()))}'
+
+
+def not_again(row, client, boots):
+    """No boot was begun again on another nova-compute."""
+    again = [boot for boot in boots if client.attempts(boot.id, boot.request) > 1]
+    row.must(not again, f'{len(again)} boots were begun again, such as {again[:1]}')

@@ -1,0 +1,1 @@
+"""Claims of placementd for Nova's scheduler, and commands for the openstack client."""

@@ -1,0 +1,1 @@
+"""Commands for the openstack client: ``openstack placementd …``."""

@@ -45,7 +45,7 @@ struct CommandLine {
     task: Option<Task>,
 }
 
-/// Runs the command line. After an error the exit code is 1, or [`USAGE`] if the command line is
+/// Runs the command line. After an error the exit code is 1, or 64 if the command line is
 /// wrong, and the reason is on stderr.
 pub fn main() -> ExitCode {
     permissions::restrict_umask();

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use placement_tests::backups::{Replay, check, printed, restore};
 use placement_tests::cluster::{Cluster, STEADY_LEADER};
 use placement_tests::host::create;
-use placement_tests::wait::{until, until_ok};
+use placement_tests::wait::{until, until_expired, until_ok};
 use placement_tests::{shim, skip::skipped};
 use tokio::time::sleep;
 
@@ -111,6 +111,8 @@ async fn status_suspects_the_clock_of_a_node_that_rejects_valid_certificates() {
         [("LD_PRELOAD", &shim), ("PLACEMENT_TEST_AHEAD_WHILE", &gate)]
             .map(|(name, path)| (name.to_owned(), path.display().to_string()))
             .into();
+    // The certificates are valid for a day.
+    until_expired().await;
     cluster.start_node(3).unwrap();
     let reason = [
         "node 3 ",

@@ -3,38 +3,31 @@
 
 use placement_model::{Outcome, Reply};
 
-use super::decided_claims::DecidedClaims;
-use super::{Applied, Invariant};
+use super::decided_claims::{ClaimRule, DecidedClaim};
 
 /// Name of the invariant in violations.
 pub const NAME: &str = "a claim is whole";
 
 /// Compares the allocations of each claimant with the choice.
-#[derive(Debug, Default)]
-pub struct ClaimIsWhole(DecidedClaims);
+pub struct ClaimIsWhole;
 
-impl Invariant for ClaimIsWhole {
-    fn name(&self) -> &'static str {
-        NAME
-    }
+impl ClaimRule for ClaimIsWhole {
+    const NAME: &'static str = NAME;
 
-    fn applied(&mut self, applied: &Applied<'_>) -> Result<(), String> {
-        let Some(decided) = self.0.next(applied) else {
-            return Ok(());
-        };
+    fn check(decided: &DecidedClaim<'_>) -> Result<(), String> {
+        let after = decided.after();
+        let consumers = decided.consumers();
         let whole = match decided.outcome {
             Outcome::Done(Reply::Claimed { choice, .. }) => {
-                decided.after.holds_choice(decided.claim, *choice as usize)
+                after.holds_choice(decided.claim, *choice as usize)
             }
-            _ => (decided.consumers().iter()).all(|consumer| {
-                decided.before.consumer(consumer) == decided.after.consumer(consumer)
-            }),
+            _ => (consumers.iter())
+                .all(|consumer| decided.before().consumer(consumer) == after.consumer(consumer)),
         };
         if whole {
             return Ok(());
         }
-        let consumers = decided.consumers();
-        let after = consumers.iter().map(|one| decided.after.consumer(one));
+        let after = consumers.iter().map(|one| after.consumer(one));
         Err(format!(
             "{:?}, but its consumers are {:?} after {:?}",
             decided.outcome,

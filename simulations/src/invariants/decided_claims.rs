@@ -1,19 +1,53 @@
-//! Claims with choices (`POST /placementd/v1/claims`) for the invariants about them, each with the
-//! naive model before and after it.
+//! Claims with choices (`POST /placementd/v1/claims`), and invariants that check each of them.
 
+use std::cell::OnceCell;
 use std::collections::BTreeSet;
+use std::marker::PhantomData;
 
 use placement_model::command::{Claim, Command};
 use placement_model::types::{ConsumerUuid, PartitionId};
-use placement_model::{Outcome, Refusal, Reply, Stamped};
+use placement_model::{Changes, Outcome, Refusal, Reply, Stamped};
 use placement_naive::Naive;
 
-use super::Applied;
+use super::{Applied, Invariant};
+
+/// A rule for each claim.
+pub(super) trait ClaimRule {
+    /// Name of the invariant in violations.
+    const NAME: &'static str;
+
+    /// Checks a claim.
+    ///
+    /// # Errors
+    /// The violation.
+    fn check(claim: &DecidedClaim<'_>) -> Result<(), String>;
+}
+
+/// The invariant that all claims keep a rule.
+pub(super) struct EachClaim<R>(DecidedClaims, PhantomData<R>);
+
+impl<R> Default for EachClaim<R> {
+    fn default() -> Self {
+        Self(DecidedClaims::default(), PhantomData)
+    }
+}
+
+impl<R: ClaimRule> Invariant for EachClaim<R> {
+    fn name(&self) -> &'static str {
+        R::NAME
+    }
+
+    fn applied(&mut self, applied: &Applied<'_>) -> Result<(), String> {
+        self.0
+            .next(applied)
+            .map_or(Ok(()), |claim| R::check(&claim))
+    }
+}
 
 /// Finds the claims that are decided. The first node to apply an entry stands for all nodes: other
 /// invariants compare the decisions of nodes.
 #[derive(Debug, Default)]
-pub(super) struct DecidedClaims {
+struct DecidedClaims {
     /// The highest index that was looked at.
     looked: u64,
     /// The write ids of decided claims, by which repeated entries are recognized.
@@ -24,15 +58,14 @@ pub(super) struct DecidedClaims {
 pub(super) struct DecidedClaim<'a> {
     pub(super) claim: &'a Claim,
     pub(super) outcome: &'a Outcome,
-    pub(super) before: Naive,
-    pub(super) after: Naive,
-    stamped: &'a Stamped,
+    applied: &'a Applied<'a>,
+    before: OnceCell<Naive>,
 }
 
 impl DecidedClaims {
     /// The claim of this entry, unless the entry is another command, a repetition, or refused
     /// before the claim was looked at.
-    pub(super) fn next<'a>(&mut self, applied: &Applied<'a>) -> Option<DecidedClaim<'a>> {
+    fn next<'a>(&mut self, applied: &'a Applied<'a>) -> Option<DecidedClaim<'a>> {
         if applied.index <= self.looked {
             return None;
         }
@@ -58,14 +91,28 @@ impl DecidedClaims {
         is_decision.then(|| DecidedClaim {
             claim,
             outcome: applied.outcome,
-            before: Naive::load(applied.before.rows()),
-            after: Naive::load(applied.after.rows()),
-            stamped: applied.stamped,
+            applied,
+            before: OnceCell::new(),
         })
     }
 }
 
 impl DecidedClaim<'_> {
+    /// The naive model before the claim.
+    pub(super) fn before(&self) -> &Naive {
+        let rows = || Naive::load(self.applied.before.rows());
+        self.before.get_or_init(rows)
+    }
+
+    /// The naive model after the claim.
+    pub(super) fn after(&self) -> Naive {
+        Naive::load(self.applied.after.rows())
+    }
+
+    pub(super) fn changes(&self) -> &Changes {
+        self.applied.changes
+    }
+
     /// The choice that was claimed now.
     pub(super) fn claimed(&self) -> Option<usize> {
         match self.outcome {
@@ -92,9 +139,9 @@ impl DecidedClaim<'_> {
             write_id: None,
             command: Command::Claim(alone),
             partition: PartitionId::DEFAULT,
-            routes: self.before.route_changes(PartitionId::DEFAULT),
-            ..self.stamped.clone()
+            routes: self.before().route_changes(PartitionId::DEFAULT),
+            ..self.applied.stamped.clone()
         };
-        matches!(self.before.clone().apply(&stamped), Outcome::Done(_))
+        matches!(self.before().clone().apply(&stamped), Outcome::Done(_))
     }
 }

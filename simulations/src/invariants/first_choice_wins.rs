@@ -3,25 +3,18 @@
 
 use placement_model::{Outcome, Refusal};
 
-use super::decided_claims::DecidedClaims;
-use super::{Applied, Invariant};
+use super::decided_claims::{ClaimRule, DecidedClaim};
 
 /// Name of the invariant in violations.
 pub const NAME: &str = "the first choice that fits wins";
 
 /// Tries each choice alone in the naive model.
-#[derive(Debug, Default)]
-pub struct FirstChoiceWins(DecidedClaims);
+pub struct FirstChoiceWins;
 
-impl Invariant for FirstChoiceWins {
-    fn name(&self) -> &'static str {
-        NAME
-    }
+impl ClaimRule for FirstChoiceWins {
+    const NAME: &'static str = NAME;
 
-    fn applied(&mut self, applied: &Applied<'_>) -> Result<(), String> {
-        let Some(decided) = self.0.next(applied) else {
-            return Ok(());
-        };
+    fn check(decided: &DecidedClaim<'_>) -> Result<(), String> {
         let refused = match decided.outcome {
             // Another invariant is about repetitions.
             Outcome::Done(_) if decided.claimed().is_none() => return Ok(()),

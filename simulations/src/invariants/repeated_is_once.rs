@@ -3,26 +3,19 @@
 
 use placement_model::{Outcome, Reply};
 
-use super::decided_claims::DecidedClaims;
-use super::{Applied, Invariant};
+use super::decided_claims::{ClaimRule, DecidedClaim};
 
 /// Name of the invariant in violations.
 pub const NAME: &str = "repeated is once";
 
 /// Compares each claim with what its consumers held before.
-#[derive(Debug, Default)]
-pub struct RepeatedIsOnce(DecidedClaims);
+pub struct RepeatedIsOnce;
 
-impl Invariant for RepeatedIsOnce {
-    fn name(&self) -> &'static str {
-        NAME
-    }
+impl ClaimRule for RepeatedIsOnce {
+    const NAME: &'static str = NAME;
 
-    fn applied(&mut self, applied: &Applied<'_>) -> Result<(), String> {
-        let Some(decided) = self.0.next(applied) else {
-            return Ok(());
-        };
-        let held = decided.before.held_choice(decided.claim);
+    fn check(decided: &DecidedClaim<'_>) -> Result<(), String> {
+        let held = decided.before().held_choice(decided.claim);
         let repeated = match decided.outcome {
             Outcome::Done(Reply::Claimed {
                 choice,
@@ -36,8 +29,8 @@ impl Invariant for RepeatedIsOnce {
                 decided.outcome
             ));
         }
-        if held.is_some() && decided.before.rows() != decided.after.rows() {
-            return Err(format!("a repetition changed {:?}", applied.changes));
+        if held.is_some() && decided.before().rows() != decided.after().rows() {
+            return Err(format!("a repetition changed {:?}", decided.changes()));
         }
         Ok(())
     }

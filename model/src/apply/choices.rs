@@ -5,7 +5,7 @@ use std::cmp::Reverse;
 use super::ceilings::Ceilings;
 use super::groups::Groups;
 use super::{Decide, Decision, claims, consumers};
-use crate::command::{Claim, ConsumerAllocations, ConsumerGeneration, ProviderAmounts};
+use crate::command::{Claim, Claimant, ConsumerAllocations, ConsumerGeneration, ProviderAmounts};
 use crate::outcome::{Refusal, RefusedChoice, Reply, Shortage};
 use crate::state::State;
 use crate::state::change::Changes;
@@ -49,8 +49,11 @@ impl Decide for Claim {
 impl Claim {
     /// The choice that the claimants already hold, if all of them are sent as new.
     fn held_choice(&self, state: &State) -> Option<u32> {
-        let mut claimants = self.claimants.iter();
-        if !claimants.all(|claimant| claimant.generation == ConsumerGeneration::New) {
+        let exists_as_new = |claimant: &Claimant| {
+            claimant.generation == ConsumerGeneration::New
+                && state.consumers.row(&claimant.consumer).is_some()
+        };
+        if !self.claimants.iter().all(exists_as_new) {
             return None;
         }
         let is_held = |choice: &Vec<Vec<ProviderAmounts>>| {

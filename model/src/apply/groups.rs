@@ -5,12 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::consumers::Inspected;
 use super::{claims, ensure};
 use crate::command::{Claim, Group, GroupRule};
-use crate::mutant;
 use crate::outcome::Refusal;
 use crate::state::State;
-use crate::state::change::ProviderId;
 use crate::state::tree::TreeNumber;
-use crate::types::ConsumerUuid;
 
 /// The groups of a claim with the trees of their other members.
 pub(super) struct Groups<'a>(Vec<Placed<'a>>);
@@ -38,7 +35,7 @@ impl<'a> Groups<'a> {
             Placed {
                 index,
                 group,
-                others: members(others.map(|member| trees_of_holder(state, member))),
+                others: members(others.map(|member| state.trees_of_consumer(member))),
             }
         };
         let groups = (0..).zip(&claim.groups).filter(has_claimant);
@@ -54,7 +51,7 @@ impl<'a> Groups<'a> {
             .map(|index| {
                 let claims = claims::claims_of(&choice.claims, index).iter();
                 let held = claims.filter(|claim| claim.amount > 0);
-                trees(state, held.map(|claim| claim.provider))
+                state.trees_of_providers(held.map(|claim| claim.provider))
             })
             .collect();
         for placed in &self.0 {
@@ -97,28 +94,4 @@ fn members(each: impl Iterator<Item = BTreeSet<TreeNumber>>) -> Members {
         *members.entry(tree).or_default() += 1;
     }
     members
-}
-
-fn trees_of_holder(state: &State, consumer: &ConsumerUuid) -> BTreeSet<TreeNumber> {
-    let row = state.consumers.row(consumer);
-    let held = row
-        .into_iter()
-        .flat_map(|row| row.allocations.by_provider());
-    trees(state, held.map(|(provider, _)| provider))
-}
-
-/// The trees of providers, except for sharing providers.
-fn trees(state: &State, providers: impl Iterator<Item = ProviderId>) -> BTreeSet<TreeNumber> {
-    let sharing = state.sharing_trait();
-    let tree = |provider: ProviderId| {
-        let place = state.place_by_id(provider)?;
-        let shares = sharing.is_some_and(|id| state.node(place).traits.contains(&id));
-        let tree = if mutant!("apart-by-provider") {
-            TreeNumber(provider.0)
-        } else {
-            place.tree
-        };
-        (!shares).then_some(tree)
-    };
-    providers.filter_map(tree).collect()
 }

@@ -4,18 +4,16 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::UnknownName;
-use crate::apply::apply;
 use crate::command::{
-    Claim, Claimant, Command, ConsumerAllocations, ConsumerGeneration, ConsumerTypeUpdate, Group,
-    GroupRule, ProviderAmounts, ReplaceAllocations, Stamped,
+    Claim, Claimant, ConsumerAllocations, ConsumerGeneration, ConsumerTypeUpdate, Group, GroupRule,
+    ProviderAmounts,
 };
-use crate::outcome::Outcome;
 use crate::query::candidates::{Amount, Candidate, CandidateRequest, Outline, Watch};
 use crate::state::State;
 use crate::state::change::{Change, Changes, RowKey};
 use crate::state::tree::TreeNumber;
 use crate::state::tree_set::TreeSet;
-use crate::types::{ConsumerUuid, PartitionId, Timestamp};
+use crate::types::ConsumerUuid;
 
 /// Maximum number of choices.
 pub const CHOICES_MAX: usize = 16;
@@ -63,8 +61,9 @@ impl State {
     /// Searches for candidates of `request` for the claimants of a claim, whose current allocations
     /// count as free. With several claimants, each takes the best candidate that remains after
     /// those before it. The candidates keep the groups of the claim; if there are none, they
-    /// ignore the groups, so that the claim is refused because of them. `seed` selects among equal
-    /// candidates.
+    /// ignore the groups, so that the claim is refused because of them. A tree that a group excludes
+    /// is left out with its sharing providers, although these do not count. `seed` selects among
+    /// equal candidates.
     ///
     /// # Errors
     /// The request contains an unknown resource class or trait.
@@ -130,33 +129,10 @@ impl State {
             generation: ConsumerGeneration::Unchecked,
             consumer_type: ConsumerTypeUpdate::Keep,
         }];
-        let stamped = Stamped {
-            at: Timestamp::default(),
-            write_id: None,
-            command: Command::ReplaceAllocations(ReplaceAllocations { consumers }),
-            partition: PartitionId::DEFAULT,
-            routes: 0,
-            request_id: None,
-        };
-        let (outcome, changes) = apply(self, &stamped);
+        let changes = self.changes_of(consumers)?;
         let mut state = self.clone();
         state.commit(&changes);
-        matches!(outcome, Outcome::Done(_)).then_some(state)
-    }
-
-    /// The trees in which a consumer holds something, except for sharing providers.
-    fn trees_of_member(&self, consumer: &ConsumerUuid) -> BTreeSet<TreeNumber> {
-        let sharing = self.sharing_trait();
-        let row = self.consumers.row(consumer);
-        let held = row
-            .into_iter()
-            .flat_map(|row| row.allocations.by_provider());
-        let tree = |provider| {
-            let place = self.place_by_id(provider)?;
-            let shares = sharing.is_some_and(|id| self.node(place).traits.contains(&id));
-            (!shares).then_some(place.tree)
-        };
-        held.filter_map(|(provider, _)| tree(provider)).collect()
+        Some(state)
     }
 }
 
@@ -171,7 +147,7 @@ impl<'a> Placed<'a> {
         let counted = claim.groups.iter().map(|group| {
             let mut members = BTreeMap::new();
             let others = group.members.iter().filter(|one| !claimants.contains(one));
-            for tree in others.flat_map(|member| state.trees_of_member(member)) {
+            for tree in others.flat_map(|member| state.trees_of_consumer(member)) {
                 *members.entry(tree).or_default() += 1;
             }
             (group, members)
@@ -281,16 +257,22 @@ impl Searcher<'_, '_> {
         let watch: Watch<'_> = Box::new(&mut *self.watch);
         let mut search = state.candidates(&self.request, Some(watch))?;
         let outline = search.outline();
-        let (mut found, mut amounts) = (Vec::new(), Vec::new());
+        let (mut found, mut amounts) = (Vec::<Ranked>::new(), Vec::new());
+        let mut candidates = 0;
         while let Some(candidate) = search.advance() {
+            candidates += 1;
             outline.amounts(candidate, &mut amounts);
-            found.push(Ranked::new(state, &outline, candidate, &amounts));
+            let ranked = Ranked::new(state, &outline, candidate, &amounts);
+            // Candidates may differ only in their mappings.
+            if found.iter().all(|other| other.amounts != ranked.amounts) {
+                found.push(ranked);
+            }
         }
         self.found.interrupted |= search.interrupted();
         // The first search that finds candidates counts.
         if self.found.candidates == 0 {
-            self.found.candidates = found.len();
-            self.found.limited = Some(found.len()) == self.request.limit;
+            self.found.candidates = candidates;
+            self.found.limited = Some(candidates) == self.request.limit;
         }
         Ok(found)
     }
@@ -303,13 +285,6 @@ impl Ranked {
         candidate: &Candidate<'_>,
         amounts: &[Amount],
     ) -> Self {
-        let sharing = state.sharing_trait();
-        let tree = |part: usize| {
-            let node = candidate.node(part);
-            let shares = sharing.is_some_and(|id| node.traits.contains(&id));
-            let place = state.place_by_id(node.id).filter(|_| !shares);
-            place.map(|place| place.tree)
-        };
         let free = |one: &Amount| {
             let class = state.resource_class_id(outline.classes()[one.class])?;
             let stock = candidate.node(one.part).stock(class)?;
@@ -319,7 +294,7 @@ impl Ranked {
         let shares: f64 = amounts.iter().filter_map(free).sum();
         Self {
             amounts: outline.provider_amounts(candidate, amounts),
-            trees: amounts.iter().filter_map(|one| tree(one.part)).collect(),
+            trees: state.trees_of_providers(amounts.iter().map(|one| candidate.node(one.part).id)),
             free: shares / amounts.len().max(1) as f64,
         }
     }

@@ -1,6 +1,6 @@
 //! Consumers with their allocations, one page at a time.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use super::NamedProvider;
 use crate::state::State;
@@ -122,13 +122,8 @@ impl State {
     }
 
     fn trees_of(&self, row: &ConsumerRow) -> usize {
-        let sharing = self.sharing_trait();
-        let tree = |(id, _): (ProviderId, _)| {
-            let place = self.place_by_id(id)?;
-            let shares = sharing.is_some_and(|id| self.node(place).traits.contains(&id));
-            (!shares).then_some(place.tree)
-        };
-        let trees: BTreeSet<_> = row.allocations.by_provider().filter_map(tree).collect();
+        let providers = row.allocations.by_provider();
+        let trees = self.trees_of_providers(providers.map(|(provider, _)| provider));
         trees.len()
     }
 

@@ -17,10 +17,15 @@ pub mod trees;
 pub mod usages;
 pub mod what_if;
 
+use std::collections::BTreeSet;
+
+use crate::mutant;
 use crate::state::State;
-use crate::state::change::TraitId;
-use crate::state::tree::Node;
-use crate::types::{Generation, Given, ProviderName, ProviderUuid, ResourceClassName, TraitName};
+use crate::state::change::{ProviderId, TraitId};
+use crate::state::tree::{Node, TreeNumber};
+use crate::types::{
+    ConsumerUuid, Generation, Given, ProviderName, ProviderUuid, ResourceClassName, TraitName,
+};
 
 /// The trait that marks a sharing provider.
 const SHARING_TRAIT: &str = "MISC_SHARES_VIA_AGGREGATE";
@@ -58,6 +63,34 @@ impl State {
     /// The id of the trait of sharing providers, or `None` if no such trait exists.
     pub(crate) fn sharing_trait(&self) -> Option<TraitId> {
         self.trait_id(&SHARING_TRAIT.parse().ok()?)
+    }
+
+    /// The trees in which a consumer has allocations, except for those of sharing providers.
+    pub(crate) fn trees_of_consumer(&self, consumer: &ConsumerUuid) -> BTreeSet<TreeNumber> {
+        let row = self.consumers.row(consumer);
+        let held = row
+            .into_iter()
+            .flat_map(|row| row.allocations.by_provider());
+        self.trees_of_providers(held.map(|(provider, _)| provider))
+    }
+
+    /// The trees of providers, except for sharing providers.
+    pub(crate) fn trees_of_providers(
+        &self,
+        providers: impl Iterator<Item = ProviderId>,
+    ) -> BTreeSet<TreeNumber> {
+        let sharing = self.sharing_trait();
+        let tree = |provider: ProviderId| {
+            let place = self.place_by_id(provider)?;
+            let shares = sharing.is_some_and(|id| self.node(place).traits.contains(&id));
+            let tree = if mutant!("apart-by-provider") {
+                TreeNumber(provider.0)
+            } else {
+                place.tree
+            };
+            (!shares).then_some(tree)
+        };
+        providers.filter_map(tree).collect()
     }
 
     /// The generation of a provider and the result of `read`, or `None` if the provider does not

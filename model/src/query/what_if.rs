@@ -9,6 +9,7 @@ use crate::command::{
 use crate::outcome::Outcome;
 use crate::query::candidates::{Amount, Candidate, CandidateRequest, Outline, Watch};
 use crate::state::State;
+use crate::state::change::Changes;
 use crate::types::{ConsumerUuid, PartitionId, Timestamp};
 
 /// Maximum number of claims per command.
@@ -67,28 +68,33 @@ impl State {
             let consumers = (fit.count..fit.count + times)
                 .map(|number| claim(&outline, &candidate, &amounts, number))
                 .collect();
-            let command = Command::ReplaceAllocations(ReplaceAllocations { consumers });
-            let stamped = Stamped {
-                at: Timestamp::default(),
-                write_id: None,
-                command,
-                partition: PartitionId::DEFAULT,
-                routes: 0,
-                request_id: None,
-            };
-            let (outcome, changes) = apply(&state, &stamped);
+            let changes = state.changes_of(consumers);
             drop(search);
-            // The claim can be rejected, for example because the ids are exhausted. The count is
-            // then unknown.
-            if !matches!(outcome, Outcome::Done(_)) {
+            // The count is unknown if the claim is refused.
+            let Some(changes) = changes else {
                 fit.exact = false;
                 break;
-            }
+            };
             state.commit(&changes);
             fit.count += times;
         }
         fit.exact &= fit.complete;
         Ok(fit)
+    }
+
+    /// The changes of these allocations in a copy of this state; `None` if they are refused, for
+    /// example because the ids are exhausted.
+    pub(super) fn changes_of(&self, consumers: Vec<ConsumerAllocations>) -> Option<Changes> {
+        let stamped = Stamped {
+            at: Timestamp::default(),
+            write_id: None,
+            command: Command::ReplaceAllocations(ReplaceAllocations { consumers }),
+            partition: PartitionId::DEFAULT,
+            routes: 0,
+            request_id: None,
+        };
+        let (outcome, changes) = apply(self, &stamped);
+        matches!(outcome, Outcome::Done(_)).then_some(changes)
     }
 
     /// How often the inventories of a candidate have room for its amounts.

@@ -2,10 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use placement_similar::similar;
-
 use super::answer::{AbsentName, Name};
 use crate::query::candidates::CandidateRequest;
+use crate::similar::similar;
 use crate::state::State;
 use crate::state::names::NameTable;
 use crate::types::{AggregateUuid, Given};

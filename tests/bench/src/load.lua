@@ -1,6 +1,6 @@
 -- Script of wrk: sends requests and prints figures at the end. Arguments: a seed, and the file of
--- the requests: method, path and body per line, separated by tabs. An @ in a path is replaced by a
--- new UUID each time. A request with 36 times # is a claim: it is sent after each answer with
+-- the requests: method, path and body per line, separated by tabs. An @ in a path, or 36 of them in a
+-- body, are replaced by a new UUID each time. A request with 36 times # is a claim: it is sent after each answer with
 -- candidates, with the provider of one of them in the place of the #.
 -- PAUSE_MS: pause of a connection after each answer.
 
@@ -55,7 +55,7 @@ function init(args)
     local method, path, body = line:match("^(%S+)\t(%S+)\t(.*)$")
     if body == "" then body = nil end
     local whole = wrk.format(method, path, nil, body)
-    local before, after = whole:match("^(.-)@(.*)$")
+    local before, after = whole:match("^(.-)@+(.*)$")
     if not before then
       requests[#requests + 1] = { whole }
     elseif after:find(("#"):rep(36), 1, true) then

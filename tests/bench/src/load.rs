@@ -16,10 +16,13 @@ const SCRIPT: &str = include_str!("load.lua");
 /// A request that takes longer counts as an error.
 const TIMEOUT: &str = "60s";
 pub(crate) const WARM_UP_S: u64 = 1;
+/// Resources of a small claim.
+const SMALL: [(&str, u64); 3] = [("VCPU", 1), ("MEMORY_MB", 64), ("DISK_GB", 1)];
 /// Number of providers or consumers that are requested in turn.
 pub(crate) const IN_TURN: u128 = 1000;
 
-/// Method, path and body of a request. An `@` in the path is replaced by a new UUID each time.
+/// Method, path and body of a request. An `@` in the path, or 36 of them in the body, are replaced
+/// by a new UUID each time.
 pub(crate) type Request = (&'static str, String, String);
 
 /// Which nodes get the load.
@@ -259,12 +262,30 @@ pub(crate) fn writes() -> Vec<Request> {
     (1..=IN_TURN).map(write).collect()
 }
 
+/// Claims in one request each, of the same size as in [`claims`].
+pub(crate) fn one_claims() -> Vec<Request> {
+    let (path, query) = (
+        CandidateQuery::resources(&SMALL).path(),
+        "allocation_candidates?",
+    );
+    let query = path.split_once(query).map_or("", |(_, query)| query);
+    let body = json!({
+        "consumers": {"@".repeat(36): {
+            "project_id": "project",
+            "user_id": "user",
+            "consumer_generation": null,
+            "consumer_type": "INSTANCE",
+        }},
+        "want": {"query": query, "order": "any"},
+    });
+    vec![("POST", "/placementd/v1/claims".to_owned(), body.to_string())]
+}
+
 /// Claims as a scheduler makes them: a search, then an allocation from one of its candidates. They
 /// are small, so that a cloud does not fill up soon.
 pub(crate) fn claims(limit: u64) -> Vec<Request> {
-    let small = [("VCPU", 1), ("MEMORY_MB", 64), ("DISK_GB", 1)];
-    let search = CandidateQuery::resources(&small).limit(limit);
-    let resources = small.map(|(class, amount)| (class.to_owned(), json!(amount)));
+    let search = CandidateQuery::resources(&SMALL).limit(limit);
+    let resources = SMALL.map(|(class, amount)| (class.to_owned(), json!(amount)));
     vec![
         ("GET", search.path(), String::new()),
         claim(

@@ -18,6 +18,7 @@ mod rows;
 mod security;
 mod sites;
 mod start;
+mod storm;
 mod upstream;
 
 use std::collections::BTreeMap;

@@ -11,9 +11,11 @@ use crate::axum_server::Axum;
 use crate::bars::{Bars, Bound, Doubt, ROUNDS, median};
 use crate::clouds::{Cloud, Shape, boundless, devices_query, flat_query};
 use crate::etcd::Etcd;
-use crate::load::{Asking, Load, Request, Sample, WARM_UP_S, claims, measured, reads, writes};
+use crate::load::{
+    Asking, Load, Request, Sample, WARM_UP_S, claims, measured, one_claims, reads, writes,
+};
 use crate::upstream::Upstream;
-use crate::{cores, events, explain, json_writer, ms, pids, progress, start, urls};
+use crate::{cores, events, explain, json_writer, ms, pids, progress, start, storm, urls};
 
 /// Upstream answers few requests per second.
 const UPSTREAM_SECONDS_MIN: u64 = 5;
@@ -64,8 +66,12 @@ enum Row {
     Writes,
     /// Writes by one client at the leader and at a follower, compared with etcd.
     OneWriter,
-    /// Claims, compared with upstream.
+    /// Claims in two requests, compared with upstream.
     Claims,
+    /// Claims in one request, compared with claims in two requests.
+    OneClaim,
+    /// Clients that want the same hosts at once.
+    Storm,
     /// Reads, ten candidates and writes, compared with upstream.
     Upstream,
     /// Writes with snapshots, compared with writes without.
@@ -86,6 +92,8 @@ enum Service {
     Ours,
     /// placementd without flushes of its rows to disk.
     Unflushed,
+    /// The same placementd with a search and a write in place of one request.
+    SearchAndWrite,
     Axum,
     /// Not a service: only the serialization of an answer.
     SerdeJson,
@@ -151,6 +159,9 @@ pub(crate) async fn run(options: &Options) -> anyhow::Result<()> {
             }
         }
         let hosts = *options.hosts.last().context("--hosts")?;
+        if is_wanted(Row::Storm) {
+            storm::measure(options.seconds, &mut bars).await?;
+        }
         if is_wanted(Row::Explain) {
             explain::measure(hosts, options.seconds, &mut bars).await?;
         }
@@ -173,7 +184,7 @@ pub(crate) async fn run(options: &Options) -> anyhow::Result<()> {
 impl Options {
     fn scenes(&self) -> Vec<Scene> {
         use Figure::{Cpu, CpuOfAsked, P50, P99, PerSecond};
-        use Service::{Axum, Etcd, SerdeJson, Unflushed, Upstream};
+        use Service::{Axum, Etcd, SearchAndWrite, SerdeJson, Unflushed, Upstream};
         let first = self.hosts[0];
         let flat = Cloud::used(Shape::Flat, first);
         let scene = |nodes, cloud, asked| Scene {
@@ -206,6 +217,12 @@ impl Options {
         let claim = |limit| {
             let what = format!("claims, limit={limit}");
             Asked::new(Row::Claims, &what, claims(limit), 64).at(Asking::All)
+        };
+        let one_claim = || {
+            let what = "POST /placementd/v1/claims with `want`";
+            let asked = Asked::new(Row::OneClaim, what, one_claims(), 64).at(Asking::All);
+            let asked = asked.bar(Cpu, SearchAndWrite, 0.75);
+            asked.bar(PerSecond, SearchAndWrite, 1.3)
         };
         // Number of devices, and the limit of the p50 in milliseconds.
         let devices = [(1, 0.5), (2, 0.5), (4, 0.6), (8, 1.0)].map(|(count, most)| {
@@ -267,6 +284,7 @@ impl Options {
                 asked: vec![
                     claim(10).bar(PerSecond, Upstream, 700.0),
                     claim(1000).shown(PerSecond, Some(Upstream)),
+                    one_claim(),
                     follower.shown(PerSecond, Some(Upstream)),
                     ten(Row::Upstream).shown(Cpu, Some(Upstream)),
                     write(Row::Upstream, 16).shown(PerSecond, Some(Upstream)),
@@ -287,6 +305,7 @@ impl Scene {
         match service {
             Service::Ours => format!("{} of ours", self.nodes),
             Service::Unflushed => format!("{} of ours without snapshots", self.nodes),
+            Service::SearchAndWrite => format!("{} of ours, search and write", self.nodes),
             Service::Axum => "bare axum".to_owned(),
             Service::SerdeJson => "serde_json".to_owned(),
             other => format!("{other:?}").to_lowercase(),
@@ -405,6 +424,7 @@ impl Services {
                     .ask(asked, seconds)
                     .await
             }
+            Service::SearchAndWrite => self.ours.ask(&asked.in_two_requests(), seconds).await,
             Service::Axum => {
                 let answer = self.ours.cluster.client().call(request).await?;
                 let axum = Axum::start(&answer.body).await?;
@@ -502,6 +522,16 @@ impl Asked {
 
     fn at(self, nodes: Asking) -> Self {
         Self { nodes, ..self }
+    }
+
+    /// The same claims, each by a search and a write.
+    fn in_two_requests(&self) -> Self {
+        Self {
+            what: self.what.clone(),
+            requests: claims(10),
+            bars: Vec::new(),
+            ..*self
+        }
     }
 
     fn with(mut self, figure: Figure, peer: Option<Service>, bound: Option<f64>) -> Self {

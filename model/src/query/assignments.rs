@@ -4,11 +4,13 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::UnknownName;
+pub use super::ranked::Order;
+use super::ranked::Ranked;
 use crate::command::{
     Claim, Claimant, ConsumerAllocations, ConsumerGeneration, ConsumerTypeUpdate, Group, GroupRule,
     ProviderAmounts,
 };
-use crate::query::candidates::{Amount, Candidate, CandidateRequest, Outline, Watch};
+use crate::query::candidates::{CandidateRequest, Watch};
 use crate::state::State;
 use crate::state::change::{Change, Changes, RowKey};
 use crate::state::tree::TreeNumber;
@@ -17,21 +19,8 @@ use crate::types::ConsumerUuid;
 
 /// Maximum number of choices.
 pub const CHOICES_MAX: usize = 16;
-/// Maximum number of candidates that a search compares.
-const CANDIDATES_MAX: usize = 64;
 /// Maximum number of searches for all choices, unless a single choice needs more.
 const SEARCHES_MAX: usize = 64;
-
-/// Which candidates are preferred.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Order {
-    /// Candidates with the smallest share of free capacity after the claim.
-    Pack,
-    /// Candidates with the largest share of free capacity after the claim.
-    Spread,
-    /// Random candidates.
-    Any,
-}
 
 /// Choices for a claim.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -47,14 +36,6 @@ pub struct Assignments {
     pub limited: bool,
     /// Whether the watch ended a search, so that there may be more choices.
     pub interrupted: bool,
-}
-
-/// A candidate that can be claimed, detached from its search.
-struct Ranked {
-    amounts: Vec<ProviderAmounts>,
-    trees: BTreeSet<TreeNumber>,
-    /// The share of the requested classes that remains free, averaged over the amounts.
-    free: f64,
 }
 
 impl State {
@@ -81,8 +62,6 @@ impl State {
             found: Assignments::default(),
         };
         search.request.seed = Some(seed);
-        let limit = request.limit.unwrap_or(CANDIDATES_MAX);
-        search.request.limit = Some(limit.min(CANDIDATES_MAX));
         let state = self.without(&claim.claimants);
         let placed = Placed::before(self, claim);
         let [first, others @ ..] = &claim.claimants[..] else {
@@ -245,57 +224,18 @@ impl Searcher<'_, '_> {
             (self.request.only_trees, self.request.not_trees) = (None, TreeSet::default());
             found = self.search(state)?;
         }
-        match self.order {
-            Order::Any => {}
-            Order::Pack => found.sort_by(|one, other| one.free.total_cmp(&other.free)),
-            Order::Spread => found.sort_by(|one, other| other.free.total_cmp(&one.free)),
-        }
         Ok(found)
     }
 
     fn search(&mut self, state: &State) -> Result<Vec<Ranked>, UnknownName> {
         let watch: Watch<'_> = Box::new(&mut *self.watch);
-        let mut search = state.candidates(&self.request, Some(watch))?;
-        let outline = search.outline();
-        let (mut found, mut amounts) = (Vec::<Ranked>::new(), Vec::new());
-        let mut candidates = 0;
-        while let Some(candidate) = search.advance() {
-            candidates += 1;
-            outline.amounts(candidate, &mut amounts);
-            let ranked = Ranked::new(state, &outline, candidate, &amounts);
-            // Candidates may differ only in their mappings.
-            if found.iter().all(|other| other.amounts != ranked.amounts) {
-                found.push(ranked);
-            }
-        }
-        self.found.interrupted |= search.interrupted();
+        let found = state.ranked(&self.request, self.order, watch)?;
+        self.found.interrupted |= found.interrupted;
         // The first search that finds candidates counts.
         if self.found.candidates == 0 {
-            self.found.candidates = candidates;
-            self.found.limited = Some(candidates) == self.request.limit;
+            self.found.candidates = found.candidates;
+            self.found.limited = found.limited;
         }
-        Ok(found)
-    }
-}
-
-impl Ranked {
-    fn new(
-        state: &State,
-        outline: &Outline<'_>,
-        candidate: &Candidate<'_>,
-        amounts: &[Amount],
-    ) -> Self {
-        let free = |one: &Amount| {
-            let class = state.resource_class_id(outline.classes()[one.class])?;
-            let stock = candidate.node(one.part).stock(class)?;
-            let taken = stock.used.saturating_add(one.units) as f64;
-            Some(1.0 - taken / stock.inventory.capacity_exact())
-        };
-        let shares: f64 = amounts.iter().filter_map(free).sum();
-        Self {
-            amounts: outline.provider_amounts(candidate, amounts),
-            trees: state.trees_of_providers(amounts.iter().map(|one| candidate.node(one.part).id)),
-            free: shares / amounts.len().max(1) as f64,
-        }
+        Ok(found.list)
     }
 }

@@ -9,6 +9,7 @@ pub mod consumers;
 pub mod explain;
 pub mod inventories;
 pub mod pieces;
+mod ranked;
 pub mod resource_classes;
 pub mod resource_providers;
 pub mod traits;

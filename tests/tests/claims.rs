@@ -115,6 +115,12 @@ async fn placementctl_claims_and_explains_a_refusal() {
     let json: Value =
         serde_json::from_str(&cluster.ctl(&[&claim[..], &["-o", "json"]].concat())).unwrap();
     assert_eq!(json["consumer_generations"][consumer], 1);
+    let alone = cluster.ctl(&["refuge", "host-1"]);
+    let begin = "no: no room elsewhere for 1 of 1 consumer\n\nCONSUMER ";
+    assert!(
+        alone.starts_with(begin) && alone.contains(consumer),
+        "{alone}"
+    );
     let refused = cluster
         .placementctl(&["claim", "VCPU:3", "--project=p", "--user=u"])
         .unwrap();

@@ -191,7 +191,7 @@ fn named(name: Option<&str>, id: Option<&str>) -> String {
 }
 
 /// The same phrases as in the web pages.
-const WORDS: Words = Words(text);
+pub(crate) const WORDS: Words = Words(text);
 
 /// An explanation as text. The first line states the cause.
 pub(crate) fn explained(answer: &Explained<'_>, is_wide: bool) -> String {

@@ -19,6 +19,7 @@ const GROUPS: [(&str, &[&str]); 5] = [
             "claim",
             "explain",
             "searches",
+            "refuge",
             "what-if",
             "history",
             "watch",
@@ -125,6 +126,10 @@ const EXAMPLES: &[(&str, &[&str])] = &[
         ],
     ),
     ("searches", &["searches --since 1h --empty"]),
+    (
+        "refuge",
+        &["refuge compute-1", "refuge compute-1 compute-2 --moves"],
+    ),
     ("what-if", &["what-if question.json"]),
     (
         "history",

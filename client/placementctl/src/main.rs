@@ -28,6 +28,7 @@ mod names;
 mod nova;
 mod partitions;
 mod providers;
+mod refuge;
 mod release;
 mod render;
 mod searches;

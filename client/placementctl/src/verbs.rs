@@ -9,8 +9,8 @@ use placement_client::Admin;
 use crate::content::{Content, Moment, Source};
 use crate::render::print;
 use crate::{
-    api, candidates, capacity, changes, claim, consumers, events, explain, providers, searches,
-    usages, watch, what_if,
+    api, candidates, capacity, changes, claim, consumers, events, explain, providers, refuge,
+    searches, usages, watch, what_if,
 };
 
 /// Arguments of a subcommand, and the options that select what it reads.
@@ -96,6 +96,11 @@ pub(crate) enum Verb {
                       no longer available."
     )]
     Events(LogArgs<events::EventsArgs>),
+    /// Show whether hosts can be emptied.
+    ///
+    /// The command searches candidates for one consumer after the other, the largest first, and
+    /// changes nothing. The answer also says whether the cloud survives the loss of these hosts.
+    Refuge(VerbArgs<refuge::RefugeArgs>),
     /// Show how the cluster would answer after some changes.
     ///
     /// The changes are not applied.
@@ -146,6 +151,7 @@ pub(crate) async fn run(admin: Admin, verb: Verb, timeout: Duration) -> anyhow::
         Verb::History(args) => {
             changes::show(&open(args.source, Moment::default()).await?, args.what).await
         }
+        Verb::Refuge(args) => refuge::show(&open(args.source, args.moment).await?, args.what).await,
         Verb::WhatIf(args) => what_if::ask(&open(args.source, args.moment).await?, args.what).await,
         Verb::Api(args) => api::send(&open(args.source, args.moment).await?, args.what).await,
     };

@@ -14,6 +14,7 @@ pub mod explain;
 pub mod microversion;
 mod number;
 mod operators;
+pub mod refuge;
 pub mod rules;
 pub mod searches;
 mod sql;

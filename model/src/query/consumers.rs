@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use super::NamedProvider;
 use crate::state::State;
 use crate::state::change::{Amount, ConsumerRow, ProviderId};
+use crate::state::tree::NodePlace;
 use crate::types::{
     ConsumerTypeName, ConsumerUuid, Generation, ProjectId, ProviderUuid, ResourceClassName,
     Timestamp, UserId,
@@ -132,13 +133,7 @@ impl State {
             let place = self
                 .place_by_id(id)
                 .expect("the provider of an allocation exists");
-            let tree = self.tree(place.tree);
-            let tree = tree.expect("a place refers to an existing tree");
-            ListedAllocation {
-                provider: NamedProvider::from_node(&tree.nodes[place.node as usize]),
-                root: NamedProvider::from_node(tree.root()),
-                resources: self.named(amounts).into_iter().collect(),
-            }
+            self.listed_allocation(place, self.named(amounts).into_iter().collect())
         };
         ListedConsumer {
             uuid: uuid.clone(),
@@ -149,6 +144,21 @@ impl State {
             updated_at: row.updated_at,
             trees: self.trees_of(row),
             allocations: row.allocations.by_provider().map(allocation).collect(),
+        }
+    }
+
+    /// An allocation on the provider at `place`, with the names of providers.
+    pub(super) fn listed_allocation(
+        &self,
+        place: NodePlace,
+        resources: BTreeMap<ResourceClassName, u64>,
+    ) -> ListedAllocation {
+        let tree = self.tree(place.tree);
+        let tree = tree.expect("a place refers to an existing tree");
+        ListedAllocation {
+            provider: NamedProvider::from_node(&tree.nodes[place.node as usize]),
+            root: NamedProvider::from_node(tree.root()),
+            resources,
         }
     }
 }

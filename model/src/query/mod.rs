@@ -10,6 +10,7 @@ pub mod explain;
 pub mod inventories;
 pub mod pieces;
 mod ranked;
+pub mod refuge;
 pub mod resource_classes;
 pub mod resource_providers;
 pub mod traits;

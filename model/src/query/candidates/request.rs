@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
+use crate::state::tree::TreeNumber;
 use crate::state::tree_set::TreeSet;
 use crate::types::{AggregateUuid, Given, ProviderUuid, ResourceClassName, TraitName};
 
@@ -49,6 +50,12 @@ pub struct CandidateRequest {
 }
 
 impl CandidateRequest {
+    /// Whether a tree may be an anchor.
+    pub(crate) fn permits(&self, tree: TreeNumber) -> bool {
+        let only = self.only_trees.as_ref();
+        only.is_none_or(|only| only.contains(tree.0)) && !self.not_trees.contains(tree.0)
+    }
+
     /// The resources of a group in the order of the query string.
     pub fn in_order<'a>(
         &self,

@@ -115,7 +115,10 @@ impl Explainer<'_> {
         let (state, atoms) = (self.state, self.atoms);
         let together = atoms.list.len() - 1;
         let mut probe = self.prepare(atoms.request);
-        for (number, tree) in state.trees() {
+        let permitted = state
+            .trees()
+            .filter(|(number, _)| atoms.request.permits(*number));
+        for (number, tree) in permitted {
             let Some(looks) = self.check_tree(number) else {
                 walk.found.undecided += 1;
                 continue;
@@ -147,12 +150,15 @@ impl Explainer<'_> {
 impl Walk {
     fn new(state: &State, atoms: &Atoms<'_>) -> Self {
         let (unknown, unused) = names::absent(state, atoms.request);
+        let trees = state
+            .trees()
+            .filter(|(number, _)| atoms.request.permits(*number));
         let funnel = atoms.list.iter().map(|one| Stage {
             atom: one.atom.clone(),
             ..Stage::default()
         });
         let found = Explanation {
-            trees: state.sizes().trees as u64,
+            trees: trees.count() as u64,
             unknown,
             unused,
             funnel: funnel.collect(),

@@ -6,7 +6,7 @@
 use super::edge::route::{Operation, RequiredHeaders, Route, operation};
 use super::nouns::{
     aggregates, allocation_candidates, allocations, capacity, claims, consumers, events, explain,
-    history, inventories, placementd, reshaper, resource_classes, resource_providers, root,
+    history, inventories, placementd, refuge, reshaper, resource_classes, resource_providers, root,
     searches, traits, trees, usages, what_if,
 };
 use placement_policy::{Defaults, Policy, PolicyError, PolicySettings};
@@ -138,6 +138,9 @@ routes! {
     }
     "/placementd/v1/history" {
         "GET" Accept "history" history::list queried_project: Some("project");
+    }
+    "/placementd/v1/refuge" {
+        "GET" Accept "refuge" refuge::show;
     }
     "/placementd/v1/searches" {
         "GET" Accept "searches" searches::list queried_project: Some("project"), further_rule: Some("placementd:explain");

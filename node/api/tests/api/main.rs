@@ -26,6 +26,7 @@ mod placementd;
 mod policy;
 mod public_address;
 mod questions;
+mod refuge;
 mod repeated;
 mod reshaper;
 mod resource_classes;

@@ -160,7 +160,7 @@ async fn own_routes_that_write_have_no_reader() {
 }
 
 /// This service's own routes that show content and need no query.
-const OWN: [&str; 8] = [
+const OWN: [&str; 9] = [
     "capacity",
     "consumers",
     "trees/00000000-0000-0000-0000-000000000001",
@@ -168,6 +168,7 @@ const OWN: [&str; 8] = [
     "searches",
     "events?follow=false",
     "history",
+    "refuge?provider=00000000-0000-0000-0000-000000000001",
     "what-if",
 ];
 

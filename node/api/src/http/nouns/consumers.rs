@@ -75,7 +75,7 @@ fn consumer(listed: &ListedConsumer) -> wire::Consumer<'_> {
     }
 }
 
-fn allocation(held: &ListedAllocation) -> wire::ConsumerAllocation<'_> {
+pub(super) fn allocation(held: &ListedAllocation) -> wire::ConsumerAllocation<'_> {
     let resources = held.resources.iter();
     wire::ConsumerAllocation {
         provider: own::named(&held.provider),

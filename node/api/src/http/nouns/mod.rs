@@ -28,6 +28,7 @@ pub(crate) mod explain;
 pub(crate) mod history;
 pub(crate) mod inventories;
 pub(crate) mod placementd;
+pub(crate) mod refuge;
 pub(crate) mod reshaper;
 pub(crate) mod resource_classes;
 pub(crate) mod resource_providers;

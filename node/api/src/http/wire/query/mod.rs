@@ -12,4 +12,4 @@ pub(crate) use member_of::parse_member_of;
 pub(crate) use resources::parse_resources;
 pub(crate) use spell::spell_candidates;
 pub(crate) use string::Query;
-pub(crate) use traits::parse_required;
+pub(crate) use traits::{parse_required, parse_root_required};

@@ -34,7 +34,7 @@ pub(crate) fn parse_required(values: &[&str], version: Microversion) -> Result<R
 }
 
 /// Parses `root_required`, which supports forbidden traits but not `in:`.
-pub(super) fn parse_root_required(value: &str) -> Result<Required, ApiError> {
+pub(crate) fn parse_root_required(value: &str) -> Result<Required, ApiError> {
     let mut required = Required::default();
     read(value, true, false, &mut required)?;
     Ok(required)

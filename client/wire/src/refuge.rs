@@ -1,0 +1,61 @@
+//! Where consumers could go if some trees had to be emptied: `GET /placementd/v1/refuge`.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::consumers::ConsumerAllocation;
+use crate::explain::{Explanation, Position};
+
+/// Response of `GET /placementd/v1/refuge`.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Refuge<'a> {
+    /// Number of consumers to move.
+    pub consumers: u64,
+    /// Number of consumers with room elsewhere.
+    pub moved: u64,
+    /// Number of consumers of the type `MIGRATION`, which are not moved.
+    pub migrations: u64,
+    /// Whether all consumers were searched for in time.
+    pub complete: bool,
+    /// Whether no other assignment has room for more consumers.
+    pub exact: bool,
+    /// Consumers without room, the largest first.
+    pub left: Vec<Left<'a>>,
+    /// Moves that are possible in this order, if the request has `moves=true`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub moves: Option<Vec<Move<'a>>>,
+    /// State on which the response is based.
+    pub position: Position<'a>,
+}
+
+/// A consumer without room elsewhere.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Left<'a> {
+    /// UUID of the consumer.
+    pub consumer: Cow<'a, str>,
+    /// Consumer type, such as `INSTANCE`.
+    pub r#type: Option<Cow<'a, str>>,
+    /// Project of the owner.
+    pub project_id: Cow<'a, str>,
+    /// Units by resource class that it holds in the trees to empty.
+    pub resources: BTreeMap<Cow<'a, str>, u64>,
+    /// Why there is no room after the moves. Absent beyond the first 20 different requests.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub why: Option<Explanation<'a>>,
+}
+
+/// A consumer, and its allocations after the move.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Move<'a> {
+    /// UUID of the consumer.
+    pub consumer: Cow<'a, str>,
+    /// Project of the owner.
+    pub project_id: Cow<'a, str>,
+    /// Allocations that replace those in the trees to empty.
+    pub to: Vec<ConsumerAllocation<'a>>,
+}

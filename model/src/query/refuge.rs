@@ -1,0 +1,453 @@
+//! Where the consumers of some trees could go, if these trees had to be emptied.
+//!
+//! One consumer after the other claims room elsewhere in a copy of the state, the largest first. So
+//! the moves that are found can be made on this state, one after the other, while a consumer that
+//! is left may have room in another assignment of all consumers.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::UnknownName;
+use super::candidates::{CandidateRequest, GenerationStrategy, GroupPolicy, RequestGroup, Watch};
+use super::consumers::ListedAllocation;
+use super::explain::Explanation;
+pub use super::ranked::Order;
+use super::ranked::Ranked;
+use crate::command::{
+    ConsumerAllocations, ConsumerGeneration, ConsumerTypeUpdate, ProviderAmounts,
+};
+use crate::mutant;
+use crate::state::State;
+use crate::state::change::{Amount, ConsumerRow, ProviderId};
+use crate::state::tree::TreeNumber;
+use crate::state::tree_set::TreeSet;
+use crate::types::{
+    AggregateUuid, ConsumerTypeName, ConsumerUuid, Given, ProjectId, ProviderUuid,
+    ResourceClassName, TraitName,
+};
+
+/// The consumer type of the source of a move in progress, which Nova removes by itself.
+const MIGRATION: &str = "MIGRATION";
+/// Maximum number of consumers whose lack of room is explained.
+const EXPLAINED_MAX: usize = 20;
+
+/// The trees to empty, and conditions on the other trees.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RefugeRequest {
+    /// Providers of the trees to empty.
+    pub providers: BTreeSet<ProviderUuid>,
+    /// Traits that the root of a consumer's new tree must have.
+    pub required: BTreeSet<Given<TraitName>>,
+    /// Traits that this root must not have.
+    pub forbidden: BTreeSet<Given<TraitName>>,
+    /// For each set, this root must be a member of one of its aggregates.
+    pub member_of: Vec<BTreeSet<AggregateUuid>>,
+    /// Which candidates are preferred.
+    pub order: Order,
+}
+
+/// Where consumers could go.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Refuge {
+    /// Number of consumers to move.
+    pub consumers: usize,
+    /// Number of consumers of the type `MIGRATION`, which are not moved.
+    pub migrations: usize,
+    /// Moves that are possible in this order.
+    pub moves: Vec<Move>,
+    /// Consumers without room, the largest first.
+    pub left: Vec<Left>,
+    /// Whether all consumers were searched for. If not, some are neither moved nor left.
+    pub complete: bool,
+    /// Whether no other assignment has room for more consumers.
+    pub exact: bool,
+}
+
+/// A consumer and the allocations it could have elsewhere.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Move {
+    /// The consumer.
+    pub consumer: ConsumerUuid,
+    /// The project that owns its allocations.
+    pub project: ProjectId,
+    /// The allocations that replace those in the emptied trees.
+    pub to: Vec<ListedAllocation>,
+}
+
+/// A consumer without room elsewhere.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Left {
+    /// The consumer.
+    pub consumer: ConsumerUuid,
+    /// The project that owns its allocations.
+    pub project: ProjectId,
+    /// Its consumer type.
+    pub consumer_type: Option<ConsumerTypeName>,
+    /// What it holds in the emptied trees.
+    pub resources: BTreeMap<ResourceClassName, u64>,
+    /// Why there is no room after the moves; `None` beyond the first 20 different requests.
+    pub why: Option<Explanation>,
+}
+
+/// An error of a request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum RefugeError {
+    /// A provider does not exist.
+    UnknownProvider(ProviderUuid),
+    /// A trait does not exist.
+    UnknownName(UnknownName),
+}
+
+/// A consumer to move.
+struct Guest<'a> {
+    consumer: &'a ConsumerUuid,
+    row: &'a ConsumerRow,
+    request: CandidateRequest,
+    /// The largest share of a provider's capacity that it holds.
+    share: f64,
+}
+
+impl State {
+    /// Finds out where the consumers of some trees could go. Holdings on a root become the
+    /// unnumbered group of a request, holdings on each other provider a numbered group. Holdings in
+    /// other trees, such as those on sharing providers, stay. The watch is called before and during
+    /// each search, and may end the answer early.
+    ///
+    /// # Errors
+    /// A provider or a trait does not exist.
+    pub fn refuge(
+        &self,
+        request: &RefugeRequest,
+        mut watch: Watch<'_>,
+    ) -> Result<Refuge, RefugeError> {
+        let emptied = self.trees_to_empty(&request.providers)?;
+        let elsewhere = self.elsewhere(request, &emptied);
+        let (guests, migrations) = self.guests(&emptied, &elsewhere);
+        let mut refuge = Refuge {
+            consumers: guests.len(),
+            migrations,
+            complete: true,
+            ..Refuge::default()
+        };
+        let mut state = self.clone();
+        let mut stuck: Vec<&CandidateRequest> = Vec::new();
+        let mut all_alone = true;
+        for guest in &guests {
+            if watch(0).is_break() {
+                refuge.complete = false;
+                break;
+            }
+            // Room only becomes less.
+            let found = if stuck.contains(&&guest.request) {
+                None
+            } else {
+                let watch: Watch<'_> = Box::new(&mut watch);
+                let found = state.ranked(&guest.request, request.order, watch);
+                let found = found.map_err(RefugeError::UnknownName)?;
+                if found.interrupted {
+                    refuge.complete = false;
+                    break;
+                }
+                let mut list = found.list.into_iter();
+                list.find(|one| !self.uses_any(one, &emptied))
+            };
+            let moved = found.and_then(|one| {
+                let changes = state.changes_of(vec![guest.holding_both(self, &one)])?;
+                Some((one, changes))
+            });
+            match moved {
+                Some((one, changes)) => {
+                    all_alone &= state.is_only_provider(&one);
+                    if !mutant!("refuge-room-twice") {
+                        state.commit(&changes);
+                    }
+                    refuge.moves.push(Move {
+                        consumer: guest.consumer.clone(),
+                        project: guest.row.project.clone(),
+                        to: state.listed_amounts(&one.amounts),
+                    });
+                }
+                None => {
+                    if !stuck.contains(&&guest.request) {
+                        stuck.push(&guest.request);
+                    }
+                    refuge.left.push(guest.left());
+                }
+            }
+        }
+        let is_uniform = guests
+            .windows(2)
+            .all(|pair| pair[0].request == pair[1].request);
+        refuge.exact = refuge.complete
+            && (refuge.left.is_empty()
+                || is_uniform && all_alone
+                || mutant!("refuge-always-exact")
+                || self.has_no_candidates(&stuck, &mut watch)?);
+        state.explain_left(&guests, &mut refuge.left, &mut watch);
+        Ok(refuge)
+    }
+
+    /// The amounts of a candidate, with the names of providers.
+    fn listed_amounts(&self, amounts: &[ProviderAmounts]) -> Vec<ListedAllocation> {
+        let listed = |one: &ProviderAmounts| {
+            let Given::Valid(uuid) = one.provider else {
+                return None;
+            };
+            let resources = one
+                .resources
+                .iter()
+                .filter_map(|(class, units)| match class {
+                    Given::Valid(name) => Some((name.clone(), *units)),
+                    Given::Malformed(_) => None,
+                });
+            Some(self.listed_allocation(self.place(&uuid)?, resources.collect()))
+        };
+        amounts.iter().filter_map(listed).collect()
+    }
+
+    fn trees_to_empty(&self, providers: &BTreeSet<ProviderUuid>) -> Result<TreeSet, RefugeError> {
+        let trees = providers.iter().map(|uuid| {
+            let place = self
+                .place(uuid)
+                .ok_or(RefugeError::UnknownProvider(*uuid))?;
+            Ok(place.tree.0)
+        });
+        trees.collect()
+    }
+
+    /// A request without groups, for candidates outside of the emptied trees.
+    fn elsewhere(&self, request: &RefugeRequest, emptied: &TreeSet) -> CandidateRequest {
+        let roots_in = |any: &BTreeSet<AggregateUuid>| {
+            let sets = any
+                .iter()
+                .filter_map(|one| self.indexes().with_root_member(one));
+            sets.fold(TreeSet::default(), |mut trees, set| {
+                trees.absorb(set);
+                trees
+            })
+        };
+        let only_trees = request
+            .member_of
+            .iter()
+            .map(roots_in)
+            .reduce(|all, set| all.iter().filter(|tree| set.contains(*tree)).collect());
+        CandidateRequest {
+            group_policy: Some(GroupPolicy::None),
+            root_required: request.required.clone(),
+            root_forbidden: request.forbidden.clone(),
+            nested: true,
+            strategy: GenerationStrategy::BreadthFirst,
+            only_trees,
+            not_trees: if mutant!("refuge-takes-back") {
+                TreeSet::default()
+            } else {
+                emptied.clone()
+            },
+            ..CandidateRequest::default()
+        }
+    }
+
+    /// The consumers to move, the largest first, and the number of migrations.
+    fn guests(&self, emptied: &TreeSet, elsewhere: &CandidateRequest) -> (Vec<Guest<'_>>, usize) {
+        let trees = emptied
+            .iter()
+            .filter_map(|number| self.tree(TreeNumber(number)));
+        let nodes = trees.flat_map(|tree| &tree.nodes);
+        let holders: BTreeSet<_> = nodes
+            .flat_map(|node| self.consumers.holders(node.id))
+            .collect();
+        let mut migrations = 0;
+        let mut guests = Vec::new();
+        for consumer in holders {
+            let row = self
+                .consumers
+                .row(consumer)
+                .expect("a holder is a consumer");
+            let is_migration = row
+                .consumer_type
+                .as_ref()
+                .is_some_and(|one| one.as_str() == MIGRATION);
+            if is_migration {
+                migrations += 1;
+            } else {
+                guests.push(self.guest(consumer, row, emptied, elsewhere));
+            }
+        }
+        guests.sort_by(|one, other| {
+            let by_share = other.share.total_cmp(&one.share);
+            by_share.then_with(|| one.consumer.cmp(other.consumer))
+        });
+        (guests, migrations)
+    }
+
+    fn guest<'a>(
+        &self,
+        consumer: &'a ConsumerUuid,
+        row: &'a ConsumerRow,
+        emptied: &TreeSet,
+        elsewhere: &CandidateRequest,
+    ) -> Guest<'a> {
+        let (mut root, mut others) = (None, Vec::new());
+        let mut share = 0.0_f64;
+        for (provider, amounts) in self.held_in(row, emptied) {
+            let place = self
+                .place_by_id(provider)
+                .expect("the provider of an allocation exists");
+            let group = if place.node == 0 {
+                root.get_or_insert_with(RequestGroup::default)
+            } else {
+                others.push(RequestGroup {
+                    suffix: (others.len() + 1).to_string(),
+                    ..RequestGroup::default()
+                });
+                others.last_mut().expect("a group was added")
+            };
+            for (class, units) in self.named(amounts) {
+                let sum = group.resources.entry(Given::Valid(class)).or_default();
+                *sum = sum.saturating_add(units);
+            }
+            let node = self.node(place);
+            for amount in amounts {
+                if let Some(stock) = node.stock(amount.class) {
+                    share = share.max(amount.units as f64 / stock.inventory.capacity_exact());
+                }
+            }
+        }
+        Guest {
+            consumer,
+            row,
+            request: CandidateRequest {
+                groups: root.into_iter().chain(others).collect(),
+                ..elsewhere.clone()
+            },
+            share,
+        }
+    }
+
+    /// The allocations of a consumer in these trees, by provider.
+    fn held_in<'a>(
+        &self,
+        row: &'a ConsumerRow,
+        trees: &TreeSet,
+    ) -> impl Iterator<Item = (ProviderId, &'a [Amount])> {
+        row.allocations.by_provider().filter(|(provider, _)| {
+            let place = self.place_by_id(*provider);
+            place.is_some_and(|place| trees.contains(place.tree.0))
+        })
+    }
+
+    /// Whether a candidate uses a provider of these trees: they may share resources with others.
+    fn uses_any(&self, candidate: &Ranked, trees: &TreeSet) -> bool {
+        let providers = candidate
+            .amounts
+            .iter()
+            .filter_map(|one| one.provider.valid());
+        let mut places = providers.filter_map(|uuid| self.place(uuid));
+        places.any(|place| trees.contains(place.tree.0)) && !mutant!("refuge-takes-back")
+    }
+
+    /// Whether a candidate uses only one provider, which is alone in its tree and not shared.
+    fn is_only_provider(&self, candidate: &Ranked) -> bool {
+        let mut trees = candidate.trees.iter().filter_map(|tree| self.tree(*tree));
+        let is_alone = trees.next().is_some_and(|tree| tree.nodes.len() == 1);
+        is_alone && candidate.amounts.len() == 1
+    }
+
+    /// Whether none of these requests has a candidate in this state.
+    fn has_no_candidates(
+        &self,
+        requests: &[&CandidateRequest],
+        watch: &mut Watch<'_>,
+    ) -> Result<bool, RefugeError> {
+        for request in requests {
+            let watch: Watch<'_> = Box::new(&mut *watch);
+            let found = self.ranked(request, Order::Any, watch);
+            let found = found.map_err(RefugeError::UnknownName)?;
+            if found.candidates > 0 || found.interrupted {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Explains why consumers have no room in this state. Equal requests are explained once.
+    fn explain_left(&self, guests: &[Guest<'_>], left: &mut [Left], watch: &mut Watch<'_>) {
+        let mut explained: Vec<(&CandidateRequest, Explanation)> = Vec::new();
+        let mut guests = guests.iter();
+        for one in left {
+            let guest = guests.find(|guest| *guest.consumer == one.consumer);
+            let request = &guest
+                .expect("each one left is a guest, in the same order")
+                .request;
+            let known = explained.iter().find(|(other, _)| *other == request);
+            one.why = match known {
+                Some((_, explanation)) => Some(explanation.clone()),
+                None if explained.len() < EXPLAINED_MAX => {
+                    let watch: Watch<'_> = Box::new(&mut *watch);
+                    let explanation = self.explain(request, watch, &|_| None).ok();
+                    explained.extend(explanation.clone().map(|one| (request, one)));
+                    explanation
+                }
+                None => None,
+            };
+        }
+    }
+}
+
+impl Guest<'_> {
+    /// The consumer with its allocations so far and the new ones: during a move it holds both.
+    fn holding_both(&self, state: &State, new: &Ranked) -> ConsumerAllocations {
+        let mut allocations = new.amounts.clone();
+        for (provider, amounts) in self.row.allocations.by_provider() {
+            let node = state
+                .node_by_id(provider)
+                .expect("the provider of an allocation exists");
+            let uuid = Given::Valid(node.uuid);
+            let at = allocations
+                .iter()
+                .position(|one| one.provider == uuid)
+                .unwrap_or_else(|| {
+                    allocations.push(ProviderAmounts {
+                        provider: uuid,
+                        resources: BTreeMap::new(),
+                    });
+                    allocations.len() - 1
+                });
+            for (class, units) in state.named(amounts) {
+                let sum = allocations[at]
+                    .resources
+                    .entry(Given::Valid(class))
+                    .or_default();
+                *sum = sum.saturating_add(units);
+            }
+        }
+        ConsumerAllocations {
+            consumer: self.consumer.clone(),
+            allocations,
+            project: self.row.project.clone(),
+            user: self.row.user.clone(),
+            generation: ConsumerGeneration::Unchecked,
+            consumer_type: ConsumerTypeUpdate::Keep,
+        }
+    }
+
+    fn left(&self) -> Left {
+        let mut resources = BTreeMap::new();
+        for (class, units) in self
+            .request
+            .groups
+            .iter()
+            .flat_map(|group| &group.resources)
+        {
+            if let Given::Valid(class) = class {
+                *resources.entry(class.clone()).or_default() += units;
+            }
+        }
+        Left {
+            consumer: self.consumer.clone(),
+            project: self.row.project.clone(),
+            consumer_type: self.row.consumer_type.clone(),
+            resources,
+            why: None,
+        }
+    }
+}

@@ -1,0 +1,145 @@
+//! `GET /placementd/v1/refuge`: where consumers could go if some trees had to be emptied.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use placement_model::State;
+use placement_model::query::refuge::{Left, Move, Order, Refuge, RefugeError, RefugeRequest};
+use placement_model::types::{Given, ProviderUuid, TraitName};
+use placement_wire::explain::Position;
+use placement_wire::refuge as wire;
+
+use super::{bad_value, consumers, unknown_name};
+use crate::http::edge::answer::Answer;
+use crate::http::edge::request_context::RequestContext;
+use crate::http::errors::{ApiError, to_json};
+use crate::http::wire::explanation;
+use crate::http::wire::microversion::Microversion;
+use crate::http::wire::query::{Query, parse_member_of, parse_root_required};
+
+/// Nova gives this trait to the root of a host whose compute service is disabled.
+const DISABLED: &str = "COMPUTE_STATUS_DISABLED";
+/// Maximum number of providers in a request.
+const PROVIDERS_MAX: usize = 100;
+/// Time limit of the search.
+const DEADLINE: Duration = Duration::from_secs(10);
+/// Time limit for waiting in the queue: longer than the question in front may take.
+const WAIT: Duration = Duration::from_secs(15);
+
+/// `GET /placementd/v1/refuge`, with `provider`, `required`, `member_of`, `order` and `moves`.
+pub(crate) async fn show(context: &RequestContext) -> Result<Answer, ApiError> {
+    let query = context.query()?;
+    query.check(context.head.route, context.head.version)?;
+    let mut request = parse(query)?;
+    let with_moves = query.last("moves") == Some("true");
+    let what_ifs = &context.services.server.admission.what_ifs;
+    // The permit is acquired before the state is read: writes must copy the data of a state that a
+    // request holds.
+    let turn = what_ifs.turn(context.head.caller, WAIT).await?;
+    let view = context.view().await?;
+    request.forbidden.extend(disabled(&view.state));
+    let patience = context.patience(Duration::ZERO, DEADLINE).renewed(DEADLINE);
+    let made = context.compute_idly(move || {
+        let _turn = turn;
+        let found = view
+            .state
+            .refuge(&request, Box::new(|_steps| patience.check()));
+        let found = found.map_err(|error| refused(&error))?;
+        let position = view.position;
+        let position = Position {
+            index: position.index.map(|index| index.to_string().into()),
+            node: Some(position.node),
+        };
+        Ok(to_json(&shown(&found, with_moves, position)))
+    });
+    Ok(Answer::chunks(vec![made.await?]))
+}
+
+fn parse(query: &Query) -> Result<RefugeRequest, ApiError> {
+    let providers = query.all("provider").map(|text| {
+        let right = "give the UUID of a resource provider, in lower case with hyphens";
+        ProviderUuid::from_canonical(text).ok_or_else(|| bad_value("provider", text, right))
+    });
+    let providers = providers.collect::<Result<BTreeSet<_>, _>>()?;
+    if providers.len() > PROVIDERS_MAX {
+        return Err(ApiError::over_limit("providers", PROVIDERS_MAX));
+    }
+    let traits = query
+        .last("required")
+        .map(parse_root_required)
+        .transpose()?
+        .unwrap_or_default();
+    let values: Vec<_> = query.all("member_of").collect();
+    let aggregates = parse_member_of(&values, "", Microversion::MAX)?;
+    if !aggregates.forbidden.is_empty() {
+        let right = "give aggregates without an exclamation mark";
+        return Err(bad_value("member_of", &values.join("&"), right));
+    }
+    Ok(RefugeRequest {
+        providers,
+        // Without `in:`, each set has one trait.
+        required: traits.any_of.into_iter().flatten().collect(),
+        forbidden: traits.forbidden,
+        member_of: aggregates.any_of,
+        order: match query.last("order") {
+            Some("spread") => Order::Spread,
+            Some("any") => Order::Any,
+            _ => Order::Pack,
+        },
+    })
+}
+
+/// The trait of hosts that get no servers, if the partition has it.
+fn disabled(state: &State) -> Option<Given<TraitName>> {
+    let name: TraitName = DISABLED.parse().ok()?;
+    state.trait_id(&name)?;
+    Some(Given::Valid(name))
+}
+
+fn refused(error: &RefugeError) -> ApiError {
+    match error {
+        RefugeError::UnknownProvider(uuid) => {
+            let text = uuid.to_string();
+            bad_value(
+                "provider",
+                &text,
+                "give the UUID of a resource provider that exists",
+            )
+        }
+        RefugeError::UnknownName(error) => unknown_name(error, ""),
+    }
+}
+
+fn shown<'a>(found: &'a Refuge, with_moves: bool, position: Position<'a>) -> wire::Refuge<'a> {
+    wire::Refuge {
+        consumers: found.consumers as u64,
+        moved: found.moves.len() as u64,
+        migrations: found.migrations as u64,
+        complete: found.complete,
+        exact: found.exact,
+        left: found.left.iter().map(left).collect(),
+        moves: with_moves.then(|| found.moves.iter().map(moved).collect()),
+        position,
+    }
+}
+
+fn left(one: &Left) -> wire::Left<'_> {
+    let resources = one.resources.iter();
+    wire::Left {
+        consumer: one.consumer.to_string().into(),
+        r#type: one.consumer_type.as_ref().map(|name| name.as_str().into()),
+        project_id: one.project.as_str().into(),
+        resources: resources
+            .map(|(class, units)| (class.as_str().into(), *units))
+            .collect(),
+        why: one.why.as_ref().map(explanation::shown),
+    }
+}
+
+fn moved(one: &Move) -> wire::Move<'_> {
+    wire::Move {
+        consumer: one.consumer.to_string().into(),
+        project_id: one.project.as_str().into(),
+        to: one.to.iter().map(consumers::allocation).collect(),
+    }
+}

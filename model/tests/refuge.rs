@@ -104,7 +104,7 @@ fn used_clouds() -> impl Strategy<Value = (SampleCloud, State)> {
     })
 }
 
-/// A cloud of hosts without children, the consumers of the first one, and the empty hosts' capacity.
+/// Clouds of hosts without children; only the first host has consumers.
 fn flat_clouds() -> impl Strategy<Value = (SampleCloud, State)> {
     let hosts = vec((1..=5_u32, 1..=5_u32), 1..=3);
     let consumers = vec((1..=3_u64, 0..=3_u64), 1..=4);

@@ -42,9 +42,9 @@ impl State {
     /// Searches for candidates of `request` for the claimants of a claim, whose current allocations
     /// count as free. With several claimants, each takes the best candidate that remains after
     /// those before it. The candidates keep the groups of the claim; if there are none, they
-    /// ignore the groups, so that the claim is refused because of them. A tree that a group excludes
-    /// is left out with its sharing providers, although these do not count. `seed` selects among
-    /// equal candidates.
+    /// ignore the groups, so that the claim is refused because of them. The trees that a group
+    /// excludes are left out with their sharing providers, although these do not count. `seed`
+    /// selects among equal candidates.
     ///
     /// # Errors
     /// The request contains an unknown resource class or trait.

@@ -74,10 +74,13 @@ def ceilings(
         names.append(SERVERS)
     # The enforcer calls this only to enforce.
     enforcer = limit.Enforcer(lambda *_: {})
-    limits = enforcer.get_project_limits(spec.project_id, names)
+    # All at once, since each limit by its name is one or two requests to Keystone.
+    limits = dict(enforcer.get_registered_limits(None))
+    limits |= dict(enforcer.get_project_limits(spec.project_id, None))
+    amounts = [(name, limits.get(name, 0)) for name in names]
     return [
         _ceiling(spec.project_id, name, amount)
-        for name, amount in limits
+        for name, amount in amounts
         if _is_enforced(spec.project_id, name, amount)
     ]
 

@@ -2,14 +2,14 @@
 //! exhaustive search in small flat clouds.
 #![allow(clippy::unwrap_used)] // A panic fails the test.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
 
 use placement_model::command::{
     Command, ConsumerAllocations, ConsumerGeneration, ConsumerTypeUpdate, ProviderAmounts,
     ReplaceAllocations,
 };
-use placement_model::query::refuge::{Order, Refuge, RefugeRequest};
+use placement_model::query::refuge::{ElsewhereRequest, Order, Refuge, RefugeRequest};
 use placement_model::types::{Given, ProviderUuid, Timestamp};
 use placement_model::{Outcome, State, apply, mutant};
 use placement_naive::cases::cases;
@@ -67,13 +67,19 @@ fn held(state: &State, consumer: &str) -> Allocations {
     held
 }
 
-fn emptying(uuid: ProviderUuid, order: Order) -> RefugeRequest {
-    RefugeRequest {
-        providers: [uuid].into(),
+fn elsewhere(order: Order) -> ElsewhereRequest {
+    ElsewhereRequest {
         required: [].into(),
         forbidden: [].into(),
         member_of: Vec::new(),
         order,
+    }
+}
+
+fn emptying(uuid: ProviderUuid, order: Order) -> RefugeRequest {
+    RefugeRequest {
+        providers: [uuid].into(),
+        elsewhere: elsewhere(order),
     }
 }
 
@@ -184,6 +190,27 @@ fn check_moves(cloud: &SampleCloud, state: &State, order: Order) -> Result<(), T
     Ok(())
 }
 
+/// The answer about each tree is the one about this tree alone.
+fn check_each(cloud: &SampleCloud, state: &State, order: Order) -> Result<(), TestCaseError> {
+    let watch = Box::new(|_steps| ControlFlow::Continue(()));
+    let each = state.refuge_of_each(&elsewhere(order), watch).unwrap();
+    let roots = cloud.providers.iter().filter(|one| one.parent.is_none());
+    let alone = roots.map(|one| {
+        let found = refuge(state, &emptying(cloud.uuid(&one.name), order));
+        (one.name.clone(), found.consumers, found.left.len())
+    });
+    let alone: Vec<_> = alone.collect();
+    prop_assert_eq!(each.trees, alone.len());
+    let stuck: BTreeSet<_> = alone.into_iter().filter(|(_, _, left)| *left > 0).collect();
+    let listed = each.list.iter();
+    let listed: BTreeSet<_> = listed
+        .map(|one| (one.root.name.to_string(), one.consumers, one.left))
+        .collect();
+    prop_assert_eq!(listed, stuck);
+    prop_assert!(each.complete && each.stuck == each.list.len());
+    Ok(())
+}
+
 /// If the answer is exact, no assignment has room for more consumers.
 fn check_exact(cloud: &SampleCloud, state: &State, order: Order) -> Result<(), TestCaseError> {
     let emptied = "tree0-0";
@@ -213,6 +240,11 @@ proptest! {
     #[test]
     fn moves_are_possible_in_their_order((cloud, state) in used_clouds(), order in order()) {
         check_moves(&cloud, &state, order)?;
+    }
+
+    #[test]
+    fn each_tree_is_answered_as_it_is_alone((cloud, state) in used_clouds(), order in order()) {
+        check_each(&cloud, &state, order)?;
     }
 
     #[test]

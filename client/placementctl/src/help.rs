@@ -128,7 +128,11 @@ const EXAMPLES: &[(&str, &[&str])] = &[
     ("searches", &["searches --since 1h --empty"]),
     (
         "refuge",
-        &["refuge compute-1", "refuge compute-1 compute-2 --moves"],
+        &[
+            "refuge compute-1",
+            "refuge compute-1 compute-2 --moves",
+            "refuge --each",
+        ],
     ),
     ("what-if", &["what-if question.json"]),
     (

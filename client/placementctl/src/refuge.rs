@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use clap::{Args, ValueEnum};
 use placement_client::ApiRequest;
-use placement_wire::refuge::Refuge;
+use placement_wire::refuge::{EachRefuge, Refuge};
 use placement_words::counted;
 use serde::Serialize;
 use serde_json::Value;
@@ -16,8 +16,15 @@ use crate::render::{Rows, cell, text, word};
 #[derive(Args)]
 pub(crate) struct RefugeArgs {
     /// UUID, name or beginning of the name of a host to empty. Repeatable.
-    #[arg(required = true, value_name = "HOST")]
+    #[arg(
+        required_unless_present = "each",
+        conflicts_with = "each",
+        value_name = "HOST"
+    )]
     hosts: Vec<String>,
+    /// Look at each host by itself, and list those that cannot be emptied.
+    #[arg(long)]
+    each: bool,
     /// Require new hosts to have these traits, separated by commas; `!TRAIT` forbids one.
     #[arg(long, value_name = "TRAITS")]
     required: Option<String>,
@@ -28,7 +35,7 @@ pub(crate) struct RefugeArgs {
     #[arg(long, value_enum, default_value_t = Order::Pack)]
     order: Order,
     /// Show a new host for each consumer that has one.
-    #[arg(long)]
+    #[arg(long, conflicts_with = "each")]
     moves: bool,
 }
 
@@ -38,7 +45,7 @@ enum Order {
     Pack,
     /// The hosts with the largest share of free capacity.
     Spread,
-    /// The hosts in random order.
+    /// The hosts in the order of their creation.
     Any,
 }
 
@@ -57,10 +64,21 @@ pub(crate) async fn show(content: &Content, args: RefugeArgs) -> anyhow::Result<
         Order::Spread => "spread",
         Order::Any => "any",
     };
-    let moves = args.moves.to_string();
-    let request = request.query("order", order).query("moves", &moves);
-    let answer: Refuge<'_> = content.ask(request).await?;
+    let request = request.query("order", order);
     let output = &content.source.output;
+    if args.each {
+        let answer: EachRefuge<'_> = content.ask(request.query("each", "root")).await?;
+        return output.report(&cell(&answer), Some(stuck(&answer)), |table| {
+            let table = if answer.stuck.is_empty() {
+                String::new()
+            } else {
+                format!("\n{table}")
+            };
+            summary_of_each(&answer) + &table
+        });
+    }
+    let moves = args.moves.to_string();
+    let answer: Refuge<'_> = content.ask(request.query("moves", &moves)).await?;
     output.report(&cell(&answer), Some(listed(&answer)), |table| {
         let table = if answer.left.is_empty() && !args.moves {
             String::new()
@@ -93,6 +111,50 @@ fn summary(answer: &Refuge<'_>) -> String {
         text += &format!("{migrations} in progress: not moved\n");
     }
     text
+}
+
+fn summary_of_each(answer: &EachRefuge<'_>) -> String {
+    let (trees, stuck) = (counted(answer.trees, "tree"), answer.trees - answer.empties);
+    let mut text = match stuck {
+        0 => format!("yes: each of {trees} can be emptied by itself\n"),
+        _ => format!("no: {stuck} of {trees} cannot be emptied\n"),
+    };
+    if !answer.complete {
+        text += "the time limit was reached: the other trees were not looked at\n";
+    }
+    if answer.left_out > 0 {
+        text += &format!("{} of these are not in the list\n", answer.left_out);
+    }
+    text
+}
+
+/// A host with consumers that have no room elsewhere.
+#[derive(Serialize)]
+struct Stuck {
+    provider: String,
+    consumers: u64,
+    left: u64,
+    largest: Value,
+    exact: bool,
+    provider_uuid: String,
+}
+
+fn stuck(answer: &EachRefuge<'_>) -> Rows<Stuck> {
+    let rows = answer.stuck.iter().map(|tree| Stuck {
+        provider: text(&tree.provider.name),
+        consumers: tree.consumers,
+        left: tree.left,
+        largest: cell(&tree.largest),
+        exact: tree.exact,
+        provider_uuid: tree.provider.uuid.to_string(),
+    });
+    Rows::new(rows.collect())
+        .column("provider", |row: &Stuck| row.provider.clone())
+        .column("consumers", |row| row.consumers)
+        .column("left", |row| row.left)
+        .column("largest", |row| word(&row.largest))
+        .wide("exact", |row| row.exact)
+        .wide("provider_uuid", |row| row.provider_uuid.clone())
 }
 
 /// A consumer with its new hosts, or with the reason why it has none.
@@ -166,6 +228,24 @@ mod tests {
         let expected = "consumer,project_id,resources,to,why\n\
                         big,p,VCPU=8,,no candidates: there are no providers\n\
                         small,p,VCPU=3,cmp-2,\n";
+        assert_eq!(printed, expected);
+    }
+
+    #[test]
+    fn hosts_that_cannot_be_emptied_are_listed() {
+        let answer = json!({
+            "trees": 3, "empties": 2, "complete": true, "left_out": 0,
+            "stuck": [{"provider": {"name": "cmp-1", "uuid": "1"}, "consumers": 2, "left": 1,
+                       "largest": {"VCPU": 8}, "exact": true}],
+        });
+        let answer = EachRefuge::deserialize(answer).unwrap();
+        assert_eq!(
+            summary_of_each(&answer),
+            "no: 1 of 3 trees cannot be emptied\n"
+        );
+        let printed = Format::Csv.printed(stuck(&answer));
+        let expected = "provider,consumers,left,largest,exact,provider_uuid\n\
+                        cmp-1,2,1,VCPU=8,yes,1\n";
         assert_eq!(printed, expected);
     }
 

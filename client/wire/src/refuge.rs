@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::consumers::ConsumerAllocation;
 use crate::explain::{Explanation, Position};
+use crate::trees::NamedProvider;
 
 /// Response of `GET /placementd/v1/refuge`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -29,6 +30,40 @@ pub struct Refuge<'a> {
     pub moves: Option<Vec<Move<'a>>>,
     /// State on which the response is based.
     pub position: Position<'a>,
+}
+
+/// Response of `GET /placementd/v1/refuge?each=root`.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct EachRefuge<'a> {
+    /// Number of trees that were looked at.
+    pub trees: u64,
+    /// Number of trees whose consumers all have room elsewhere.
+    pub empties: u64,
+    /// Trees with consumers that have no room elsewhere, in the order of their creation.
+    pub stuck: Vec<StuckTree<'a>>,
+    /// Number of such trees beyond the first 1,000.
+    pub left_out: u64,
+    /// Whether all trees were looked at in time.
+    pub complete: bool,
+    /// State on which the response is based.
+    pub position: Position<'a>,
+}
+
+/// A tree with consumers that have no room elsewhere.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct StuckTree<'a> {
+    /// Root of the tree.
+    pub provider: NamedProvider<'a>,
+    /// Number of consumers to move.
+    pub consumers: u64,
+    /// Number of consumers without room.
+    pub left: u64,
+    /// Units by resource class that the largest of them holds in the tree.
+    pub largest: BTreeMap<Cow<'a, str>, u64>,
+    /// Whether no other assignment has room for more consumers.
+    pub exact: bool,
 }
 
 /// A consumer without room elsewhere.

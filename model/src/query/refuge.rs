@@ -6,12 +6,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::UnknownName;
 use super::candidates::{CandidateRequest, GenerationStrategy, GroupPolicy, RequestGroup, Watch};
 use super::consumers::ListedAllocation;
 use super::explain::Explanation;
 pub use super::ranked::Order;
 use super::ranked::Ranked;
+use super::{NamedProvider, UnknownName};
 use crate::command::{
     ConsumerAllocations, ConsumerGeneration, ConsumerTypeUpdate, ProviderAmounts,
 };
@@ -29,12 +29,21 @@ use crate::types::{
 const MIGRATION: &str = "MIGRATION";
 /// Maximum number of consumers whose lack of room is explained.
 const EXPLAINED_MAX: usize = 20;
+/// Maximum number of trees in a list.
+const LISTED_MAX: usize = 1_000;
 
 /// The trees to empty, and conditions on the other trees.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RefugeRequest {
     /// Providers of the trees to empty.
     pub providers: BTreeSet<ProviderUuid>,
+    /// Conditions on the new trees.
+    pub elsewhere: ElsewhereRequest,
+}
+
+/// Conditions on the trees where consumers could go.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ElsewhereRequest {
     /// Traits that the root of a consumer's new tree must have.
     pub required: BTreeSet<Given<TraitName>>,
     /// Traits that this root must not have.
@@ -88,6 +97,34 @@ pub struct Left {
     pub why: Option<Explanation>,
 }
 
+/// Which trees could be emptied, each by itself.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct EachRefuge {
+    /// Number of trees that were looked at.
+    pub trees: usize,
+    /// Number of trees with consumers that have no room elsewhere.
+    pub stuck: usize,
+    /// The first 1,000 of these trees, in the order of their creation.
+    pub list: Vec<StuckTree>,
+    /// Whether all trees were looked at.
+    pub complete: bool,
+}
+
+/// A tree with consumers that have no room elsewhere.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StuckTree {
+    /// The root of the tree.
+    pub root: NamedProvider,
+    /// Number of consumers to move.
+    pub consumers: usize,
+    /// Number of consumers without room.
+    pub left: usize,
+    /// What the largest of them holds in the tree.
+    pub largest: BTreeMap<ResourceClassName, u64>,
+    /// As [`Refuge::exact`].
+    pub exact: bool,
+}
+
 /// An error of a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RefugeError {
@@ -95,6 +132,20 @@ pub enum RefugeError {
     UnknownProvider(ProviderUuid),
     /// A trait does not exist.
     UnknownName(UnknownName),
+}
+
+/// The consumers to move, the largest first.
+struct Guests<'a> {
+    list: Vec<Guest<'a>>,
+    /// Number of migrations, which are not moved.
+    migrations: usize,
+}
+
+impl Guests<'_> {
+    fn are_equal(&self) -> bool {
+        let mut pairs = self.list.windows(2);
+        pairs.all(|pair| pair[0].request == pair[1].request)
+    }
 }
 
 /// A consumer to move.
@@ -120,18 +171,76 @@ impl State {
         mut watch: Watch<'_>,
     ) -> Result<Refuge, RefugeError> {
         let emptied = self.trees_to_empty(&request.providers)?;
-        let elsewhere = self.elsewhere(request, &emptied);
-        let (guests, migrations) = self.guests(&emptied, &elsewhere);
+        let elsewhere = self.elsewhere(&request.elsewhere, &emptied);
+        let guests = self.guests(&emptied, &elsewhere);
+        let (mut refuge, after) =
+            self.empty(&emptied, &guests, request.elsewhere.order, &mut watch)?;
+        after.explain_left(&guests, &mut refuge.left, &mut watch);
+        Ok(refuge)
+    }
+
+    /// Finds out for each tree by itself whether it could be emptied, such as for the loss of any
+    /// host. With aggregates, only trees whose root is a member are looked at.
+    ///
+    /// # Errors
+    /// A trait does not exist.
+    pub fn refuge_of_each(
+        &self,
+        request: &ElsewhereRequest,
+        mut watch: Watch<'_>,
+    ) -> Result<EachRefuge, RefugeError> {
+        let mut each = EachRefuge {
+            complete: true,
+            ..EachRefuge::default()
+        };
+        let all = self.elsewhere(request, &TreeSet::default());
+        for (number, tree) in self.trees().filter(|(number, _)| all.permits(*number)) {
+            let emptied = TreeSet::from_iter([number.0]);
+            let elsewhere = CandidateRequest {
+                not_trees: emptied.clone(),
+                ..all.clone()
+            };
+            let guests = self.guests(&emptied, &elsewhere);
+            let (refuge, _) = self.empty(&emptied, &guests, request.order, &mut watch)?;
+            if !refuge.complete {
+                each.complete = false;
+                break;
+            }
+            each.trees += 1;
+            if let Some(largest) = refuge.left.first() {
+                each.stuck += 1;
+                if each.list.len() < LISTED_MAX {
+                    each.list.push(StuckTree {
+                        root: NamedProvider::from_node(tree.root()),
+                        consumers: refuge.consumers,
+                        left: refuge.left.len(),
+                        largest: largest.resources.clone(),
+                        exact: refuge.exact,
+                    });
+                }
+            }
+        }
+        Ok(each)
+    }
+
+    /// Moves the guests of these trees in a copy of the state, one after the other.
+    fn empty(
+        &self,
+        emptied: &TreeSet,
+        guests: &Guests<'_>,
+        order: Order,
+        watch: &mut Watch<'_>,
+    ) -> Result<(Refuge, Self), RefugeError> {
         let mut refuge = Refuge {
-            consumers: guests.len(),
-            migrations,
+            consumers: guests.list.len(),
+            migrations: guests.migrations,
             complete: true,
             ..Refuge::default()
         };
         let mut state = self.clone();
         let mut stuck: Vec<&CandidateRequest> = Vec::new();
         let mut all_alone = true;
-        for guest in &guests {
+        for guest in &guests.list {
             if watch(0).is_break() {
                 refuge.complete = false;
                 break;
@@ -140,50 +249,42 @@ impl State {
             let found = if stuck.contains(&&guest.request) {
                 None
             } else {
-                let watch: Watch<'_> = Box::new(&mut watch);
-                let found = state.ranked(&guest.request, request.order, watch);
+                let found = state.ranked(&guest.request, order, Box::new(&mut *watch));
                 let found = found.map_err(RefugeError::UnknownName)?;
                 if found.interrupted {
                     refuge.complete = false;
                     break;
                 }
                 let mut list = found.list.into_iter();
-                list.find(|one| !self.uses_any(one, &emptied))
+                list.find(|one| !self.uses_any(one, emptied))
             };
             let moved = found.and_then(|one| {
                 let changes = state.changes_of(vec![guest.holding_both(self, &one)])?;
                 Some((one, changes))
             });
-            match moved {
-                Some((one, changes)) => {
-                    all_alone &= state.is_only_provider(&one);
-                    if !mutant!("refuge-room-twice") {
-                        state.commit(&changes);
-                    }
-                    refuge.moves.push(Move {
-                        consumer: guest.consumer.clone(),
-                        project: guest.row.project.clone(),
-                        to: state.listed_amounts(&one.amounts),
-                    });
+            let Some((one, changes)) = moved else {
+                if !stuck.contains(&&guest.request) {
+                    stuck.push(&guest.request);
                 }
-                None => {
-                    if !stuck.contains(&&guest.request) {
-                        stuck.push(&guest.request);
-                    }
-                    refuge.left.push(guest.left());
-                }
+                refuge.left.push(guest.left());
+                continue;
+            };
+            all_alone &= state.is_only_provider(&one);
+            if !mutant!("refuge-room-twice") {
+                state.commit(&changes);
             }
+            refuge.moves.push(Move {
+                consumer: guest.consumer.clone(),
+                project: guest.row.project.clone(),
+                to: state.listed_amounts(&one.amounts),
+            });
         }
-        let is_uniform = guests
-            .windows(2)
-            .all(|pair| pair[0].request == pair[1].request);
         refuge.exact = refuge.complete
             && (refuge.left.is_empty()
-                || is_uniform && all_alone
+                || guests.are_equal() && all_alone
                 || mutant!("refuge-always-exact")
-                || self.has_no_candidates(&stuck, &mut watch)?);
-        state.explain_left(&guests, &mut refuge.left, &mut watch);
-        Ok(refuge)
+                || self.has_no_candidates(&stuck, watch)?);
+        Ok((refuge, state))
     }
 
     /// The amounts of a candidate, with the names of providers.
@@ -215,7 +316,7 @@ impl State {
     }
 
     /// A request without groups, for candidates outside of the emptied trees.
-    fn elsewhere(&self, request: &RefugeRequest, emptied: &TreeSet) -> CandidateRequest {
+    fn elsewhere(&self, request: &ElsewhereRequest, emptied: &TreeSet) -> CandidateRequest {
         let roots_in = |any: &BTreeSet<AggregateUuid>| {
             let sets = any
                 .iter()
@@ -246,8 +347,8 @@ impl State {
         }
     }
 
-    /// The consumers to move, the largest first, and the number of migrations.
-    fn guests(&self, emptied: &TreeSet, elsewhere: &CandidateRequest) -> (Vec<Guest<'_>>, usize) {
+    /// The consumers of these trees.
+    fn guests(&self, emptied: &TreeSet, elsewhere: &CandidateRequest) -> Guests<'_> {
         let trees = emptied
             .iter()
             .filter_map(|number| self.tree(TreeNumber(number)));
@@ -256,7 +357,7 @@ impl State {
             .flat_map(|node| self.consumers.holders(node.id))
             .collect();
         let mut migrations = 0;
-        let mut guests = Vec::new();
+        let mut list = Vec::new();
         for consumer in holders {
             let row = self
                 .consumers
@@ -269,14 +370,14 @@ impl State {
             if is_migration {
                 migrations += 1;
             } else {
-                guests.push(self.guest(consumer, row, emptied, elsewhere));
+                list.push(self.guest(consumer, row, emptied, elsewhere));
             }
         }
-        guests.sort_by(|one, other| {
+        list.sort_by(|one, other| {
             let by_share = other.share.total_cmp(&one.share);
             by_share.then_with(|| one.consumer.cmp(other.consumer))
         });
-        (guests, migrations)
+        Guests { list, migrations }
     }
 
     fn guest<'a>(
@@ -370,9 +471,9 @@ impl State {
     }
 
     /// Explains why consumers have no room in this state. Equal requests are explained once.
-    fn explain_left(&self, guests: &[Guest<'_>], left: &mut [Left], watch: &mut Watch<'_>) {
+    fn explain_left(&self, guests: &Guests<'_>, left: &mut [Left], watch: &mut Watch<'_>) {
         let mut explained: Vec<(&CandidateRequest, Explanation)> = Vec::new();
-        let mut guests = guests.iter();
+        let mut guests = guests.list.iter();
         for one in left {
             let guest = guests.find(|guest| *guest.consumer == one.consumer);
             let request = &guest

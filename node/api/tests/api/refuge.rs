@@ -70,6 +70,26 @@ async fn consumers_without_room_have_a_reason() {
 }
 
 #[tokio::test]
+async fn each_host_is_answered_by_itself() {
+    let cloud = hosts().await;
+    let found = refuge(&cloud, "each=root").await;
+    assert_eq!((&found["trees"], &found["empties"]), (&json!(3), &json!(3)));
+    for (consumer, host) in [(903, 2), (904, 3)] {
+        cloud.claim(consumer, host, "VCPU", 6).await.expect(204);
+    }
+    let found = refuge(&cloud, "each=root").await;
+    assert_eq!((&found["trees"], &found["empties"]), (&json!(3), &json!(0)));
+    assert_eq!(found["complete"], true);
+    let first = &found["stuck"][0];
+    assert_eq!(first["provider"]["name"], "provider 1");
+    assert_eq!(
+        (&first["consumers"], &first["left"]),
+        (&json!(2), &json!(2))
+    );
+    assert_eq!(first["largest"], json!({"VCPU": 4}));
+}
+
+#[tokio::test]
 async fn disabled_hosts_and_migrations_are_left_out() {
     let cloud = hosts().await;
     for number in 2..=3 {
@@ -101,7 +121,8 @@ async fn wrong_queries_are_named() {
     let cloud = hosts().await;
     let host = uuid(1);
     for (query, words) in [
-        ("order=pack".to_owned(), "provider"),
+        ("order=pack".to_owned(), "give either provider"),
+        (format!("provider={host}&each=root"), "give either provider"),
         ("provider=x".to_owned(), "x"),
         (format!("provider={}", uuid(77)), "that exists"),
         (format!("provider={host}&order=best"), "order"),

@@ -1,11 +1,14 @@
 //! `GET /placementd/v1/refuge`: where consumers could go if some trees had to be emptied.
 
-use std::collections::BTreeSet;
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use placement_model::State;
-use placement_model::query::refuge::{Left, Move, Order, Refuge, RefugeError, RefugeRequest};
-use placement_model::types::{Given, ProviderUuid, TraitName};
+use placement_model::query::refuge::{
+    EachRefuge, ElsewhereRequest, Left, Move, Order, Refuge, RefugeError, RefugeRequest, StuckTree,
+};
+use placement_model::types::{Given, ProviderUuid, ResourceClassName, TraitName};
 use placement_wire::explain::Position;
 use placement_wire::refuge as wire;
 
@@ -13,9 +16,9 @@ use super::{bad_value, consumers, unknown_name};
 use crate::http::edge::answer::Answer;
 use crate::http::edge::request_context::RequestContext;
 use crate::http::errors::{ApiError, to_json};
-use crate::http::wire::explanation;
 use crate::http::wire::microversion::Microversion;
 use crate::http::wire::query::{Query, parse_member_of, parse_root_required};
+use crate::http::wire::{explanation, own};
 
 /// Nova gives this trait to the root of a host whose compute service is disabled.
 const DISABLED: &str = "COMPUTE_STATUS_DISABLED";
@@ -26,36 +29,51 @@ const DEADLINE: Duration = Duration::from_secs(10);
 /// Time limit for waiting in the queue: longer than the question in front may take.
 const WAIT: Duration = Duration::from_secs(15);
 
-/// `GET /placementd/v1/refuge`, with `provider`, `required`, `member_of`, `order` and `moves`.
+/// `GET /placementd/v1/refuge`, with `provider` or `each`, `required`, `member_of`, `order` and
+/// `moves`.
 pub(crate) async fn show(context: &RequestContext) -> Result<Answer, ApiError> {
     let query = context.query()?;
     query.check(context.head.route, context.head.version)?;
-    let mut request = parse(query)?;
+    let mut elsewhere = parse_elsewhere(query)?;
+    let providers = parse_providers(query)?;
     let with_moves = query.last("moves") == Some("true");
     let what_ifs = &context.services.server.admission.what_ifs;
     // The permit is acquired before the state is read: writes must copy the data of a state that a
     // request holds.
     let turn = what_ifs.turn(context.head.caller, WAIT).await?;
     let view = context.view().await?;
-    request.forbidden.extend(disabled(&view.state));
-    let patience = context.patience(Duration::ZERO, DEADLINE).renewed(DEADLINE);
+    elsewhere.forbidden.extend(disabled(&view.state));
+    let patience = context.patience(Duration::ZERO, DEADLINE);
     let made = context.compute_idly(move || {
         let _turn = turn;
-        let found = view
-            .state
-            .refuge(&request, Box::new(|_steps| patience.check()));
-        let found = found.map_err(|error| refused(&error))?;
-        let position = view.position;
+        let patience = patience.renewed(DEADLINE);
+        let watch = Box::new(|_steps| patience.check());
         let position = Position {
-            index: position.index.map(|index| index.to_string().into()),
-            node: Some(position.node),
+            index: view.position.index.map(|index| index.to_string().into()),
+            node: Some(view.position.node),
         };
-        Ok(to_json(&shown(&found, with_moves, position)))
+        match providers {
+            Some(providers) => {
+                let request = RefugeRequest {
+                    providers,
+                    elsewhere,
+                };
+                let found = view.state.refuge(&request, watch);
+                let found = found.map_err(|error| refused(&error))?;
+                Ok(to_json(&shown(&found, with_moves, position)))
+            }
+            None => {
+                let found = view.state.refuge_of_each(&elsewhere, watch);
+                let found = found.map_err(|error| refused(&error))?;
+                Ok(to_json(&each_shown(&found, position)))
+            }
+        }
     });
     Ok(Answer::chunks(vec![made.await?]))
 }
 
-fn parse(query: &Query) -> Result<RefugeRequest, ApiError> {
+/// The providers of the trees to empty; `None`: each tree by itself.
+fn parse_providers(query: &Query) -> Result<Option<BTreeSet<ProviderUuid>>, ApiError> {
     let providers = query.all("provider").map(|text| {
         let right = "give the UUID of a resource provider, in lower case with hyphens";
         ProviderUuid::from_canonical(text).ok_or_else(|| bad_value("provider", text, right))
@@ -64,19 +82,26 @@ fn parse(query: &Query) -> Result<RefugeRequest, ApiError> {
     if providers.len() > PROVIDERS_MAX {
         return Err(ApiError::over_limit("providers", PROVIDERS_MAX));
     }
-    let traits = query
-        .last("required")
-        .map(parse_root_required)
-        .transpose()?
-        .unwrap_or_default();
+    match (query.last("each"), providers.is_empty()) {
+        (None, false) => Ok(Some(providers)),
+        (Some(_), true) => Ok(None),
+        _ => Err(ApiError::bad_request(
+            "Invalid query string parameters: give either provider, once for each tree to empty, \
+             or each=root",
+        )),
+    }
+}
+
+fn parse_elsewhere(query: &Query) -> Result<ElsewhereRequest, ApiError> {
+    let traits = query.last("required").map(parse_root_required);
+    let traits = traits.transpose()?.unwrap_or_default();
     let values: Vec<_> = query.all("member_of").collect();
     let aggregates = parse_member_of(&values, "", Microversion::MAX)?;
     if !aggregates.forbidden.is_empty() {
         let right = "give aggregates without an exclamation mark";
         return Err(bad_value("member_of", &values.join("&"), right));
     }
-    Ok(RefugeRequest {
-        providers,
+    Ok(ElsewhereRequest {
         // Without `in:`, each set has one trait.
         required: traits.any_of.into_iter().flatten().collect(),
         forbidden: traits.forbidden,
@@ -123,15 +148,40 @@ fn shown<'a>(found: &'a Refuge, with_moves: bool, position: Position<'a>) -> wir
     }
 }
 
+fn each_shown<'a>(found: &'a EachRefuge, position: Position<'a>) -> wire::EachRefuge<'a> {
+    wire::EachRefuge {
+        trees: found.trees as u64,
+        empties: (found.trees - found.stuck) as u64,
+        stuck: found.list.iter().map(stuck).collect(),
+        left_out: (found.stuck - found.list.len()) as u64,
+        complete: found.complete,
+        position,
+    }
+}
+
+fn stuck(tree: &StuckTree) -> wire::StuckTree<'_> {
+    wire::StuckTree {
+        provider: own::named(&tree.root),
+        consumers: tree.consumers as u64,
+        left: tree.left as u64,
+        largest: units(&tree.largest),
+        exact: tree.exact,
+    }
+}
+
+fn units(resources: &BTreeMap<ResourceClassName, u64>) -> BTreeMap<Cow<'_, str>, u64> {
+    let resources = resources.iter();
+    resources
+        .map(|(class, units)| (class.as_str().into(), *units))
+        .collect()
+}
+
 fn left(one: &Left) -> wire::Left<'_> {
-    let resources = one.resources.iter();
     wire::Left {
         consumer: one.consumer.to_string().into(),
         r#type: one.consumer_type.as_ref().map(|name| name.as_str().into()),
         project_id: one.project.as_str().into(),
-        resources: resources
-            .map(|(class, units)| (class.as_str().into(), *units))
-            .collect(),
+        resources: units(&one.resources),
         why: one.why.as_ref().map(explanation::shown),
     }
 }

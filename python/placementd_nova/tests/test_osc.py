@@ -100,6 +100,35 @@ class Commands(unittest.TestCase):
         self.assertEqual(path, "/placementd/v1/capacity")
         self.assertEqual(query, {"by": ["provider"], "class": ["VCPU"]})
 
+    def test_refuge_lists_new_hosts_and_reasons(self):
+        taken = {"provider": HOST, "root": HOST, "resources": {"VCPU": 1}}
+        why = {"reason": "room", "cause": 0, "funnel": [
+            {"atom": "room", "class": "VCPU", "asked": 8, "left": 0, "gone": 1}]}
+        answer = {
+            "complete": True, "exact": False,
+            "left": [{"consumer": "big", "resources": {"VCPU": 8}, "why": why}],
+            "moves": [{"consumer": CONSUMER, "to": [taken, taken]}],
+        }
+        listed = {"resource_providers": [HOST]}
+        status, out, errors = self.run_command(
+            "refuge", "cmp-1", "--required", "CUSTOM_GPU", "-f", "json",
+            answers=[(400, {}), (200, listed), (200, answer)])
+        self.assertEqual(status, 0, errors)
+        left, moved = json.loads(out)
+        self.assertEqual((left["Consumer"], left["Why not"]), ("big", "room for VCPU:8"))
+        self.assertEqual((moved["To"], moved["Resources"]), ("cmp-1", {"VCPU": 2}))
+        self.assertIn("Another assignment", errors)
+        _, _, (_, path, query, _) = self.server.asked
+        self.assertEqual(path, "/placementd/v1/refuge")
+        self.assertEqual(query, {"provider": [HOST["uuid"]], "required": ["CUSTOM_GPU"],
+                                 "order": ["pack"], "moves": ["true"]})
+
+    def test_refuge_of_an_unknown_host(self):
+        status, _, errors = self.run_command(
+            "refuge", "cmp-9", answers=[(400, {}), (200, {"resource_providers": []})])
+        self.assertEqual(status, 1)
+        self.assertIn("No resource provider has the UUID or name cmp-9.", errors)
+
     def test_history_reads_all_pages_up_to_the_limit(self):
         def page(index, following):
             change = {"kind": "allocation", "key": {"consumer": CONSUMER, "resource_provider": "p"},

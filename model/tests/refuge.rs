@@ -9,7 +9,9 @@ use placement_model::command::{
     Command, ConsumerAllocations, ConsumerGeneration, ConsumerTypeUpdate, ProviderAmounts,
     ReplaceAllocations,
 };
-use placement_model::query::refuge::{ElsewhereRequest, Order, Refuge, RefugeRequest};
+use placement_model::query::refuge::{
+    CONSUMERS_MAX, ElsewhereRequest, Order, Refuge, RefugeError, RefugeRequest,
+};
 use placement_model::types::{Given, ProviderUuid, Timestamp};
 use placement_model::{Outcome, State, apply, mutant};
 use placement_naive::cases::cases;
@@ -227,7 +229,7 @@ fn check_exact(cloud: &SampleCloud, state: &State, order: Order) -> Result<(), T
         prop_assert_eq!(found.moves.len(), best, "{:?}", found);
     }
     for one in &found.left {
-        let why = one.why.as_ref().unwrap();
+        let why = &found.explanations[one.why.unwrap()];
         prop_assert_eq!(why.with_candidates, 0, "{:?}", why);
         prop_assert_eq!(why.trees as usize, hosts.len());
     }
@@ -290,4 +292,21 @@ fn equal_consumers_on_flat_hosts_are_exact() {
     // A host without consumers has nothing to move.
     let other = refuge(&state, &emptying(cloud.uuid("a"), Order::Spread));
     assert_eq!((other.consumers, other.exact), (0, true));
+}
+
+#[test]
+fn more_consumers_than_the_limit_are_refused() {
+    let hosts = ["tree0-0", "other"];
+    let cloud = sample_cloud(hosts.map(|name| provider(name).has("VCPU", 20_000)));
+    let mut state = cloud.state();
+    let allocations = [(cloud.uuid("tree0-0"), [("VCPU".to_owned(), 1)].into())].into();
+    for number in 0..=CONSUMERS_MAX {
+        assert!(claim(&mut state, &format!("server-{number}"), &allocations));
+    }
+    let request = emptying(cloud.uuid("tree0-0"), Order::Pack);
+    let watch = || Box::new(|_steps| ControlFlow::Continue(()));
+    let found = state.refuge(&request, watch());
+    assert_eq!(found, Err(RefugeError::TooManyConsumers));
+    let each = state.refuge_of_each(&request.elsewhere, watch()).unwrap();
+    assert_eq!((each.trees, each.complete), (1, false));
 }

@@ -22,13 +22,13 @@ pub(crate) struct RefugeArgs {
         value_name = "HOST"
     )]
     hosts: Vec<String>,
-    /// Look at each host by itself, and list those that cannot be emptied.
+    /// Look at each host by itself, and list the hosts that cannot be emptied.
     #[arg(long)]
     each: bool,
     /// Require new hosts to have these traits, separated by commas; `!TRAIT` forbids one.
     #[arg(long, value_name = "TRAITS")]
     required: Option<String>,
-    /// UUID of an aggregate that new hosts must be in, such as that of an availability zone.
+    /// UUID of an aggregate that new hosts must be in, such as an availability zone's.
     #[arg(long, value_name = "AGGREGATE")]
     member_of: Option<String>,
     /// Which hosts to prefer.
@@ -173,9 +173,7 @@ fn listed(answer: &Refuge<'_>) -> Rows<Searched> {
         project_id: one.project_id.to_string(),
         resources: cell(&one.resources),
         to: String::new(),
-        why: one
-            .why
-            .as_ref()
+        why: (one.why.and_then(|index| answer.explanations.get(index)))
             .map_or_else(String::new, |why| WORDS.cause(why)),
     });
     let moves = answer.moves.iter().flatten().map(|one| {
@@ -213,8 +211,8 @@ mod tests {
     fn consumers_have_a_new_host_or_a_reason() {
         let answer = json!({
             "consumers": 2, "moved": 1, "complete": true, "exact": true,
-            "left": [{"consumer": "big", "project_id": "p", "resources": {"VCPU": 8},
-                      "why": {"verdict": "none", "trees": 0}}],
+            "left": [{"consumer": "big", "project_id": "p", "resources": {"VCPU": 8}, "why": 0}],
+            "explanations": [{"verdict": "none", "trees": 0}],
             "moves": [{"consumer": "small", "project_id": "p", "to": [
                 {"provider": {"name": "cmp-2_numa0"}, "root": {"name": "cmp-2"}, "resources": {"VCPU": 1}},
                 {"provider": {"name": "cmp-2_numa1"}, "root": {"name": "cmp-2"}, "resources": {"VCPU": 2}}]}],

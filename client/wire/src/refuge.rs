@@ -25,6 +25,8 @@ pub struct Refuge<'a> {
     pub exact: bool,
     /// Consumers without room, the largest first.
     pub left: Vec<Left<'a>>,
+    /// Explanations of their queries after the moves, each different query once, at most 20.
+    pub explanations: Vec<Explanation<'a>>,
     /// Moves that are possible in this order, if the request has `moves=true`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub moves: Option<Vec<Move<'a>>>,
@@ -78,9 +80,9 @@ pub struct Left<'a> {
     pub project_id: Cow<'a, str>,
     /// Units by resource class that it holds in the trees to empty.
     pub resources: BTreeMap<Cow<'a, str>, u64>,
-    /// Why there is no room after the moves. Absent beyond the first 20 different requests.
+    /// Index in [`Refuge::explanations`] of the reason why it has no room.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub why: Option<Explanation<'a>>,
+    pub why: Option<usize>,
 }
 
 /// A consumer, and its allocations after the move.

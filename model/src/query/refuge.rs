@@ -27,7 +27,9 @@ use crate::types::{
 
 /// The consumer type of the source of a move in progress, which Nova removes by itself.
 const MIGRATION: &str = "MIGRATION";
-/// Maximum number of consumers whose lack of room is explained.
+/// Maximum number of consumers in the trees to empty.
+pub const CONSUMERS_MAX: usize = 10_000;
+/// Maximum number of explanations.
 const EXPLAINED_MAX: usize = 20;
 /// Maximum number of trees in a list.
 const LISTED_MAX: usize = 1_000;
@@ -65,6 +67,8 @@ pub struct Refuge {
     pub moves: Vec<Move>,
     /// Consumers without room, the largest first.
     pub left: Vec<Left>,
+    /// Explanations of their requests after the moves, each different request once.
+    pub explanations: Vec<Explanation>,
     /// Whether all consumers were searched for. If not, some are neither moved nor left.
     pub complete: bool,
     /// Whether no other assignment has room for more consumers.
@@ -91,10 +95,10 @@ pub struct Left {
     pub project: ProjectId,
     /// Its consumer type.
     pub consumer_type: Option<ConsumerTypeName>,
-    /// What it holds in the emptied trees.
+    /// Its allocated units in the emptied trees.
     pub resources: BTreeMap<ResourceClassName, u64>,
-    /// Why there is no room after the moves; `None` beyond the first 20 different requests.
-    pub why: Option<Explanation>,
+    /// The index of its request in [`Refuge::explanations`]; `None` beyond 20 different requests.
+    pub why: Option<usize>,
 }
 
 /// Which trees could be emptied, each by itself.
@@ -106,7 +110,7 @@ pub struct EachRefuge {
     pub stuck: usize,
     /// The first 1,000 of these trees, in the order of their creation.
     pub list: Vec<StuckTree>,
-    /// Whether all trees were looked at.
+    /// Whether all trees were looked at: in time, and none has too many consumers.
     pub complete: bool,
 }
 
@@ -119,7 +123,7 @@ pub struct StuckTree {
     pub consumers: usize,
     /// Number of consumers without room.
     pub left: usize,
-    /// What the largest of them holds in the tree.
+    /// Allocated units of the largest one in the tree.
     pub largest: BTreeMap<ResourceClassName, u64>,
     /// As [`Refuge::exact`].
     pub exact: bool,
@@ -130,6 +134,8 @@ pub struct StuckTree {
 pub enum RefugeError {
     /// A provider does not exist.
     UnknownProvider(ProviderUuid),
+    /// The trees have more than [`CONSUMERS_MAX`] consumers.
+    TooManyConsumers,
     /// A trait does not exist.
     UnknownName(UnknownName),
 }
@@ -164,7 +170,7 @@ impl State {
     /// each search, and may end the answer early.
     ///
     /// # Errors
-    /// A provider or a trait does not exist.
+    /// A provider or a trait does not exist, or there are too many consumers.
     pub fn refuge(
         &self,
         request: &RefugeRequest,
@@ -173,9 +179,10 @@ impl State {
         let emptied = self.trees_to_empty(&request.providers)?;
         let elsewhere = self.elsewhere(&request.elsewhere, &emptied);
         let guests = self.guests(&emptied, &elsewhere);
+        let guests = guests.ok_or(RefugeError::TooManyConsumers)?;
         let (mut refuge, after) =
             self.empty(&emptied, &guests, request.elsewhere.order, &mut watch)?;
-        after.explain_left(&guests, &mut refuge.left, &mut watch);
+        after.explain_left(&guests, &mut refuge, &mut watch);
         Ok(refuge)
     }
 
@@ -200,7 +207,10 @@ impl State {
                 not_trees: emptied.clone(),
                 ..all.clone()
             };
-            let guests = self.guests(&emptied, &elsewhere);
+            let Some(guests) = self.guests(&emptied, &elsewhere) else {
+                each.complete = false;
+                continue;
+            };
             let (refuge, _) = self.empty(&emptied, &guests, request.order, &mut watch)?;
             if !refuge.complete {
                 each.complete = false;
@@ -347,15 +357,20 @@ impl State {
         }
     }
 
-    /// The consumers of these trees.
-    fn guests(&self, emptied: &TreeSet, elsewhere: &CandidateRequest) -> Guests<'_> {
+    /// The consumers of these trees; `None` if there are too many.
+    fn guests(&self, emptied: &TreeSet, elsewhere: &CandidateRequest) -> Option<Guests<'_>> {
         let trees = emptied
             .iter()
             .filter_map(|number| self.tree(TreeNumber(number)));
-        let nodes = trees.flat_map(|tree| &tree.nodes);
-        let holders: BTreeSet<_> = nodes
-            .flat_map(|node| self.consumers.holders(node.id))
-            .collect();
+        let mut holders = BTreeSet::new();
+        for node in trees.flat_map(|tree| &tree.nodes) {
+            for consumer in self.consumers.holders(node.id) {
+                holders.insert(consumer);
+                if holders.len() > CONSUMERS_MAX {
+                    return None;
+                }
+            }
+        }
         let mut migrations = 0;
         let mut list = Vec::new();
         for consumer in holders {
@@ -377,7 +392,7 @@ impl State {
             let by_share = other.share.total_cmp(&one.share);
             by_share.then_with(|| one.consumer.cmp(other.consumer))
         });
-        Guests { list, migrations }
+        Some(Guests { list, migrations })
     }
 
     fn guest<'a>(
@@ -470,26 +485,25 @@ impl State {
         Ok(true)
     }
 
-    /// Explains why consumers have no room in this state. Equal requests are explained once.
-    fn explain_left(&self, guests: &Guests<'_>, left: &mut [Left], watch: &mut Watch<'_>) {
-        let mut explained: Vec<(&CandidateRequest, Explanation)> = Vec::new();
+    /// Explains why consumers have no room in this state.
+    fn explain_left(&self, guests: &Guests<'_>, refuge: &mut Refuge, watch: &mut Watch<'_>) {
+        let mut explained: Vec<&CandidateRequest> = Vec::new();
         let mut guests = guests.list.iter();
-        for one in left {
+        for one in &mut refuge.left {
             let guest = guests.find(|guest| *guest.consumer == one.consumer);
             let request = &guest
                 .expect("each one left is a guest, in the same order")
                 .request;
-            let known = explained.iter().find(|(other, _)| *other == request);
-            one.why = match known {
-                Some((_, explanation)) => Some(explanation.clone()),
-                None if explained.len() < EXPLAINED_MAX => {
-                    let watch: Watch<'_> = Box::new(&mut *watch);
-                    let explanation = self.explain(request, watch, &|_| None).ok();
-                    explained.extend(explanation.clone().map(|one| (request, one)));
-                    explanation
+            one.why = explained.iter().position(|other| *other == request);
+            if one.why.is_none() && explained.len() < EXPLAINED_MAX {
+                let watch: Watch<'_> = Box::new(&mut *watch);
+                // A request with too many conditions has no explanation.
+                if let Ok(explanation) = self.explain(request, watch, &|_| None) {
+                    one.why = Some(explained.len());
+                    explained.push(request);
+                    refuge.explanations.push(explanation);
                 }
-                None => None,
-            };
+            }
         }
     }
 }

@@ -106,7 +106,8 @@ class Commands(unittest.TestCase):
             {"atom": "room", "class": "VCPU", "asked": 8, "left": 0, "gone": 1}]}
         answer = {
             "complete": True, "exact": False,
-            "left": [{"consumer": "big", "resources": {"VCPU": 8}, "why": why}],
+            "left": [{"consumer": "big", "resources": {"VCPU": 8}, "why": 0}],
+            "explanations": [why],
             "moves": [{"consumer": CONSUMER, "to": [taken, taken]}],
         }
         listed = {"resource_providers": [HOST]}

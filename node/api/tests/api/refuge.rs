@@ -63,9 +63,13 @@ async fn consumers_without_room_have_a_reason() {
     let left = found["left"].as_array().unwrap();
     assert_eq!(left[0]["consumer"], uuid(902));
     assert_eq!(left[0]["resources"], json!({"VCPU": 4}));
-    assert_eq!(left[0]["why"]["reason"], "room");
+    let why = &found["explanations"][0];
+    assert_eq!(
+        (&left[0]["why"], &why["reason"]),
+        (&json!(0), &json!("room"))
+    );
     // Only the third host is asked, which is full then.
-    assert_eq!(left[0]["why"]["trees"], 1);
+    assert_eq!(why["trees"], 1);
     assert_eq!(found["exact"], false);
 }
 
@@ -113,7 +117,8 @@ async fn disabled_hosts_and_migrations_are_left_out() {
         (&found["moved"], &found["exact"]),
         (&json!(0), &json!(true))
     );
-    assert_eq!(found["left"][0]["why"]["reason"], "root_required");
+    assert_eq!(found["explanations"][0]["reason"], "root_required");
+    assert_eq!(found["explanations"].as_array().unwrap().len(), 2);
 }
 
 #[tokio::test]

@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use placement_model::State;
 use placement_model::query::refuge::{
-    EachRefuge, ElsewhereRequest, Left, Move, Order, Refuge, RefugeError, RefugeRequest, StuckTree,
+    CONSUMERS_MAX, EachRefuge, ElsewhereRequest, Left, Move, Order, Refuge, RefugeError,
+    RefugeRequest, StuckTree,
 };
 use placement_model::types::{Given, ProviderUuid, ResourceClassName, TraitName};
 use placement_wire::explain::Position;
@@ -131,6 +132,7 @@ fn refused(error: &RefugeError) -> ApiError {
                 "give the UUID of a resource provider that exists",
             )
         }
+        RefugeError::TooManyConsumers => ApiError::over_limit("consumers to move", CONSUMERS_MAX),
         RefugeError::UnknownName(error) => unknown_name(error, ""),
     }
 }
@@ -143,6 +145,7 @@ fn shown<'a>(found: &'a Refuge, with_moves: bool, position: Position<'a>) -> wir
         complete: found.complete,
         exact: found.exact,
         left: found.left.iter().map(left).collect(),
+        explanations: found.explanations.iter().map(explanation::shown).collect(),
         moves: with_moves.then(|| found.moves.iter().map(moved).collect()),
         position,
     }
@@ -182,7 +185,7 @@ fn left(one: &Left) -> wire::Left<'_> {
         r#type: one.consumer_type.as_ref().map(|name| name.as_str().into()),
         project_id: one.project.as_str().into(),
         resources: units(&one.resources),
-        why: one.why.as_ref().map(explanation::shown),
+        why: one.why,
     }
 }
 

@@ -36,7 +36,7 @@ class FindRefuge(command.Lister):
             required=parsed_args.required, member_of=parsed_args.member_of,
             order=parsed_args.order, moves="true")
         left = [
-            (one["consumer"], answers.Json(one["resources"]), None, _reason(one.get("why") or {}))
+            (one["consumer"], answers.Json(one["resources"]), None, _reason(found, one))
             for one in found["left"]
         ]
         moves = [
@@ -64,8 +64,11 @@ def _uuid(client: Any, host: str) -> str:
     raise exceptions.CommandError(f"No resource provider has the UUID or name {host}.")
 
 
-def _reason(why: dict[str, Any]) -> str | None:
+def _reason(found: dict[str, Any], left: dict[str, Any]) -> str | None:
     """The condition that no host meets."""
+    if left.get("why") is None:
+        return None
+    why = found["explanations"][left["why"]]
     cause = why.get("cause")
     return condition(why["funnel"][cause]) if cause is not None else why.get("reason")
 

@@ -35,6 +35,11 @@ pub(crate) async fn measure(hosts: u64, seconds: u64, bars: &mut Bars) -> anyhow
         ("explain", explain(&full), 30.0),
         ("capacity", "/placementd/v1/capacity".to_owned(), 5.0),
         ("a tree", format!("/placementd/v1/trees/{root}"), 1.0),
+        (
+            "refuge of a host",
+            format!("/placementd/v1/refuge?provider={root}"),
+            10.0,
+        ),
     ] {
         question(
             &cluster,

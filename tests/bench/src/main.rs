@@ -4,6 +4,7 @@
 mod axum_server;
 mod bars;
 mod clouds;
+mod contention;
 mod cores;
 mod etcd;
 mod events;
@@ -18,7 +19,7 @@ mod rows;
 mod security;
 mod sites;
 mod start;
-mod storm;
+
 mod upstream;
 
 use std::collections::BTreeMap;

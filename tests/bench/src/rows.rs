@@ -15,7 +15,7 @@ use crate::load::{
     Asking, Load, Request, Sample, WARM_UP_S, claims, measured, one_claims, reads, writes,
 };
 use crate::upstream::Upstream;
-use crate::{cores, events, explain, json_writer, ms, pids, progress, start, storm, urls};
+use crate::{contention, cores, events, explain, json_writer, ms, pids, progress, start, urls};
 
 /// Upstream answers few requests per second.
 const UPSTREAM_SECONDS_MIN: u64 = 5;
@@ -71,7 +71,7 @@ enum Row {
     /// Claims in one request, compared with claims in two requests.
     OneClaim,
     /// Clients that want the same hosts at once.
-    Storm,
+    Contention,
     /// Reads, ten candidates and writes, compared with upstream.
     Upstream,
     /// Writes with snapshots, compared with writes without.
@@ -159,8 +159,8 @@ pub(crate) async fn run(options: &Options) -> anyhow::Result<()> {
             }
         }
         let hosts = *options.hosts.last().context("--hosts")?;
-        if is_wanted(Row::Storm) {
-            storm::measure(options.seconds, &mut bars).await?;
+        if is_wanted(Row::Contention) {
+            contention::measure(options.seconds, &mut bars).await?;
         }
         if is_wanted(Row::Explain) {
             explain::measure(hosts, options.seconds, &mut bars).await?;

@@ -26,10 +26,10 @@ enum Way {
     SearchAndWrite,
 }
 
-/// Storms of one round: the clients that were served or refused, the time until then, and the
+/// Races of one round: the clients that were served or refused, the time until then, and the
 /// writes that they sent.
 #[derive(Default)]
-struct Storms {
+struct Races {
     clients: u64,
     took: Duration,
     writes: u64,
@@ -42,11 +42,11 @@ pub(crate) async fn measure(seconds: u64, bars: &mut Bars) -> anyhow::Result<()>
     let (mut attempts, mut without, mut rates) = (Vec::new(), Vec::new(), Vec::new());
     for round in 1..=ROUNDS {
         progress(&format!(
-            "round {round} of {ROUNDS}: storms of {CLIENTS} clients"
+            "round {round} of {ROUNDS}: races of {CLIENTS} clients"
         ));
         let until = Duration::from_secs(seconds);
-        let claimed = storms(&cluster, &hosts, Way::OneClaim, until).await?;
-        let searched = storms(&cluster, &hosts, Way::SearchAndWrite, until).await?;
+        let claimed = races(&cluster, &hosts, Way::OneClaim, until).await?;
+        let searched = races(&cluster, &hosts, Way::SearchAndWrite, until).await?;
         attempts.push(claimed.writes_per_client());
         without.push(searched.writes_per_client());
         rates.push(claimed.per_second() / searched.per_second());
@@ -65,7 +65,7 @@ pub(crate) async fn measure(seconds: u64, bars: &mut Bars) -> anyhow::Result<()>
     Ok(())
 }
 
-impl Storms {
+impl Races {
     fn writes_per_client(&self) -> f64 {
         self.writes as f64 / self.clients as f64
     }
@@ -90,15 +90,15 @@ async fn hosts(client: &Client) -> anyhow::Result<Vec<Uuid>> {
     Ok(hosts)
 }
 
-async fn storms(
+async fn races(
     cluster: &Cluster,
     hosts: &[Uuid],
     way: Way,
     until: Duration,
-) -> anyhow::Result<Storms> {
+) -> anyhow::Result<Races> {
     let clients = cluster.clients();
-    let mut storms = Storms::default();
-    while storms.took < until {
+    let mut races = Races::default();
+    while races.took < until {
         let started = Instant::now();
         let each = (0..CLIENTS as usize).map(async |nth| {
             let (client, consumer) = (&clients[nth % clients.len()], Uuid::new_v4());
@@ -109,9 +109,9 @@ async fn storms(
             anyhow::Ok((writes, won.then_some(consumer)))
         });
         let results = try_join_all(each).await?;
-        storms.took += started.elapsed();
-        storms.clients += CLIENTS;
-        storms.writes += results.iter().map(|(writes, _)| writes).sum::<u64>();
+        races.took += started.elapsed();
+        races.clients += CLIENTS;
+        races.writes += results.iter().map(|(writes, _)| writes).sum::<u64>();
         let won: BTreeSet<_> = results.iter().filter_map(|(_, won)| *won).collect();
         ensure!(
             won.len() as u64 == CLIENTS / 2,
@@ -121,7 +121,7 @@ async fn storms(
         );
         try_join_all(won.iter().map(|one| clients[0].delete_allocations(*one))).await?;
     }
-    Ok(storms)
+    Ok(races)
 }
 
 /// Whether the consumer gets room on one of the hosts.

@@ -266,7 +266,7 @@ impl Audit {
 
     fn find(&mut self, consumer: &Consumer<'static>, age: u64, finding: &'static str, why: &str) {
         let mut resources = Amounts::new();
-        add_held(&mut resources, consumer);
+        add_held(&mut resources, &consumer.allocations);
         let held = || consumer.allocations.iter();
         self.findings.push(AuditFinding {
             consumer: Some(consumer.clone()),

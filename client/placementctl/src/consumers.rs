@@ -125,7 +125,7 @@ struct Listed {
 fn listed(consumers: Vec<Consumer<'static>>) -> Rows<Listed> {
     let rows = consumers.into_iter().map(|consumer| {
         let mut resources = Amounts::new();
-        add_held(&mut resources, &consumer);
+        add_held(&mut resources, &consumer.allocations);
         Listed {
             consumer,
             resources,

@@ -1,6 +1,6 @@
 //! `placementctl refuge`: shows whether hosts could be emptied, and where their consumers would go.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use clap::{Args, ValueEnum};
 use placement_client::ApiRequest;
@@ -11,6 +11,7 @@ use serde_json::Value;
 
 use crate::content::{Content, EXTENSIONS};
 use crate::explain::WORDS;
+use crate::held::{Amounts, add_held};
 use crate::render::{Rows, cell, text, word};
 
 #[derive(Args)]
@@ -69,24 +70,23 @@ pub(crate) async fn show(content: &Content, args: RefugeArgs) -> anyhow::Result<
     if args.each {
         let answer: EachRefuge<'_> = content.ask(request.query("each", "root")).await?;
         return output.report(&cell(&answer), Some(stuck(&answer)), |table| {
-            let table = if answer.stuck.is_empty() {
-                String::new()
-            } else {
-                format!("\n{table}")
-            };
-            summary_of_each(&answer) + &table
+            with_table(summary_of_each(&answer), &table, !answer.stuck.is_empty())
         });
     }
     let moves = args.moves.to_string();
     let answer: Refuge<'_> = content.ask(request.query("moves", &moves)).await?;
     output.report(&cell(&answer), Some(listed(&answer)), |table| {
-        let table = if answer.left.is_empty() && !args.moves {
-            String::new()
-        } else {
-            format!("\n{table}")
-        };
-        summary(&answer) + &table
+        let has_rows = args.moves || !answer.left.is_empty();
+        with_table(summary(&answer), &table, has_rows)
     })
+}
+
+fn with_table(summary: String, table: &str, has_rows: bool) -> String {
+    if has_rows {
+        format!("{summary}\n{table}")
+    } else {
+        summary
+    }
 }
 
 /// The number of consumers with room elsewhere, and how sure it is.
@@ -114,7 +114,10 @@ fn summary(answer: &Refuge<'_>) -> String {
 }
 
 fn summary_of_each(answer: &EachRefuge<'_>) -> String {
-    let (trees, stuck) = (counted(answer.trees, "tree"), answer.trees - answer.empties);
+    let (trees, stuck) = (
+        counted(answer.trees, "tree"),
+        answer.trees.saturating_sub(answer.empties),
+    );
     let mut text = match stuck {
         0 => format!("yes: each of {trees} can be emptied by itself\n"),
         _ => format!("no: {stuck} of {trees} cannot be emptied\n"),
@@ -177,10 +180,8 @@ fn listed(answer: &Refuge<'_>) -> Rows<Searched> {
             .map_or_else(String::new, |why| WORDS.cause(why)),
     });
     let moves = answer.moves.iter().flatten().map(|one| {
-        let mut resources: BTreeMap<&str, u64> = BTreeMap::new();
-        for (class, units) in one.to.iter().flat_map(|part| &part.resources) {
-            *resources.entry(class).or_default() += units;
-        }
+        let mut resources = Amounts::new();
+        add_held(&mut resources, &one.to);
         let hosts: BTreeSet<_> = one.to.iter().map(|part| &part.root.name).collect();
         let hosts: Vec<_> = hosts.into_iter().map(|name| text(name)).collect();
         Searched {

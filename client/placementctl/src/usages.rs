@@ -46,7 +46,7 @@ fn take(sums: &mut Sums, consumer: &Consumer<'_>) {
     let key = (consumer.project_id.to_string(), consumer_type.to_owned());
     let sum = sums.entry(key).or_default();
     *sum.entry(COUNT.to_owned()).or_default() += 1;
-    add_held(sum, consumer);
+    add_held(sum, &consumer.allocations);
 }
 
 /// Sum of the allocations of all consumers of one type in a project.

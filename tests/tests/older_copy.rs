@@ -10,16 +10,21 @@ use placement_tests::host::create;
 use placement_tests::private;
 use placement_tests::wait::{PATIENCE, until};
 
-/// Copies the data directory of a stopped node, starts the node, writes through it, stops it and
-/// restores the copy.
-async fn put_back(cluster: &mut Cluster, id: u64) {
+/// The line of a node whose start the cluster remembers.
+const RECORDED: &str = "event=\"start-recorded\"";
+
+/// Copies the data directory of a stopped node, starts the node, writes through the node `writer`,
+/// stops the first node and restores the copy.
+async fn put_back(cluster: &mut Cluster, id: u64, writer: u64) {
     let data = cluster.data_dir(id);
     let older: PathBuf = data.with_extension("older");
     cluster.stop_node(id).await.unwrap();
     private::copy(&data, &older).unwrap();
+    let before = count(cluster, id, RECORDED);
     cluster.start_node(id).unwrap();
     cluster.wait_healthy().await.unwrap();
-    create(&cluster.client_of(id), "acknowledged").await;
+    until_logged_again(cluster, id, RECORDED, before).await;
+    create(&cluster.client_of(writer), "acknowledged").await;
     cluster.stop_node(id).await.unwrap();
     fs::remove_dir_all(&data).unwrap();
     fs::rename(older, data).unwrap();
@@ -37,7 +42,7 @@ async fn until_logged_again(cluster: &Cluster, id: u64, words: &str, before: usi
 #[tokio::test]
 async fn older_copy_is_quarantined_once_it_reaches_the_other_nodes() {
     let mut cluster = Cluster::start(3).await.unwrap();
-    put_back(&mut cluster, 2).await;
+    put_back(&mut cluster, 2, 2).await;
     for id in [1, 3] {
         cluster.stop_node(id).await.unwrap();
     }
@@ -67,4 +72,15 @@ async fn older_copy_is_quarantined_once_it_reaches_the_other_nodes() {
     assert!(!ended.success(), "{ended}");
     let log = cluster.log(2, 5);
     assert!(log.contains("is quarantined"), "{log}");
+}
+
+#[tokio::test]
+async fn older_copy_of_a_node_that_wrote_nothing_is_quarantined() {
+    let mut cluster = Cluster::start(3).await.unwrap();
+    put_back(&mut cluster, 2, 1).await;
+    cluster.start_node(2).unwrap();
+    cluster.until_logged(&[2], "is an older copy").await;
+    for id in [1, 3] {
+        create(&cluster.client_of(id), &format!("afterwards-{id}")).await;
+    }
 }

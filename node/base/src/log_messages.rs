@@ -296,6 +296,9 @@ catalog! {
     ///
     /// If the line is repeated, see [The quorum is gone](runbook.md#the-quorum-is-gone).
     FEATURE_LEVEL_NOT_RAISED = WARN "feature-level-not-raised";
+    /// The cluster knows the number of this start, so that it notices an older copy of the data
+    /// directory later.
+    START_RECORDED = INFO "start-recorded";
     /// A member has written the standard resource classes and traits of its version.
     STANDARDS_WRITTEN = INFO "standards-written";
 

@@ -3,16 +3,19 @@
 //! A data directory restored from an older copy lacks the writes and votes that the node has
 //! acknowledged since. Its start count is old as well, but the cluster remembers the start in which
 //! the node last wrote. So before its first write the node catches up and checks that its current
-//! start is later. Nodes that receive no writes check this soon after the start.
+//! start is later. Nodes that receive no writes check this soon after the start, and then write a
+//! command without effect, so that the cluster remembers this start.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use placement_model::mutant;
+use placement_model::command::RaiseLevel;
+use placement_model::{Command, mutant};
 use tokio::time::{Instant, sleep};
 
 use crate::running::Running;
 use placement_base::backend::Unavailable;
+use placement_base::log_messages::log;
 
 /// Interval between attempts while there is no leader.
 const EVERY: Duration = Duration::from_secs(1);
@@ -31,6 +34,26 @@ impl Running {
         (!self.is_latest_start.initialized()).then_some(self.start)
     }
 
+    async fn record_start(&self) -> Result<(), Unavailable> {
+        self.wait_until_past_known(Instant::now() + EVERY).await?;
+        let last = self.replica.last_start(self.replica.me);
+        if last < Some(self.start) && !self.replica.is_removed() {
+            // The cluster has this level already.
+            let to = self.replica.level();
+            let command = Command::RaiseLevel(RaiseLevel { to });
+            let what = format!("start {}", self.start);
+            let written = self.commit(command, what).await?;
+            let index = written.index.index;
+            log!(
+                START_RECORDED,
+                index,
+                start = self.start,
+                "recorded this start in the cluster"
+            );
+        }
+        Ok(())
+    }
+
     async fn compare_starts(&self, deadline: Instant) -> Result<(), Unavailable> {
         self.linearize(deadline).await?;
         match self.replica.last_start(self.replica.me) {
@@ -46,11 +69,9 @@ impl Running {
     }
 }
 
-/// Checks as soon as there is a leader, even if no write arrives.
+/// Checks and records this start as soon as there is a leader, even if no write arrives.
 pub(crate) async fn watch(node: Arc<Running>) {
-    while node.replica.failure().is_none()
-        && (node.wait_until_past_known(Instant::now() + EVERY).await).is_err()
-    {
+    while node.replica.failure().is_none() && node.record_start().await.is_err() {
         sleep(EVERY).await;
     }
 }

@@ -16,7 +16,7 @@ use placement_naive::candidates::{NaiveCandidate, Verdict, judge, summarized};
 use placement_naive::cases::{cases, tight_cases};
 use placement_naive::named::{self, AllocationRequest};
 use placement_naive::sample_cloud::SampleCloud;
-use placement_naive::stamped;
+use placement_naive::{config, stamped};
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
@@ -88,14 +88,6 @@ fn check(sample_cloud: &SampleCloud, request: &CandidateRequest) -> Result<(), T
         summarized(sample_cloud, request, &distinct, &all)
     );
     Ok(())
-}
-
-fn config(cases: u32) -> ProptestConfig {
-    ProptestConfig {
-        cases,
-        failure_persistence: None,
-        ..ProptestConfig::default()
-    }
 }
 
 proptest! {

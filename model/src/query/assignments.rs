@@ -1,24 +1,25 @@
 //! Choices for a claim: assignments of one candidate of a request to each consumer.
 
-use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::UnknownName;
 pub use super::ranked::Order;
-use super::ranked::Ranked;
+use super::ranked::{CANDIDATES_MAX, Ranked};
 use crate::command::{
     Claim, Claimant, ConsumerAllocations, ConsumerGeneration, ConsumerTypeUpdate, Group, GroupRule,
     ProviderAmounts,
 };
 use crate::query::candidates::{CandidateRequest, Watch};
 use crate::state::State;
-use crate::state::change::{Change, Changes, RowKey};
 use crate::state::tree::TreeNumber;
 use crate::state::tree_set::TreeSet;
 use crate::types::ConsumerUuid;
 
 /// Maximum number of choices.
 pub const CHOICES_MAX: usize = 16;
+/// Maximum number of choices of a single claimant that takes any candidate: random choices rarely
+/// collide with those of others, and each choice takes space in the log.
+pub const ANY_CHOICES_MAX: usize = 4;
 /// Maximum number of searches for all choices, unless a single choice needs more.
 const SEARCHES_MAX: usize = 64;
 
@@ -34,6 +35,8 @@ pub struct Assignments {
     pub candidates: usize,
     /// Whether the search for the first claimant reached its limit.
     pub limited: bool,
+    /// Whether each choice breaks a group.
+    pub breaks_groups: bool,
     /// Whether the watch ended a search, so that there may be more choices.
     pub interrupted: bool,
 }
@@ -59,42 +62,47 @@ impl State {
             request: request.clone(),
             order,
             watch: &mut watch,
+            breaks_groups: false,
             found: Assignments::default(),
         };
         search.request.seed = Some(seed);
-        let state = self.without(&claim.claimants);
+        let held = claim.claimants.iter().map(|claimant| &claimant.consumer);
+        let held = held.filter(|consumer| self.consumers.row(consumer).is_some());
+        let state = self.without(held);
         let placed = Placed::before(self, claim);
         let [first, others @ ..] = &claim.claimants[..] else {
             return Ok(search.found);
         };
-        let mut firsts = search.best(&state, &placed, &first.consumer)?;
+        let most = match order {
+            Order::Any if others.is_empty() => ANY_CHOICES_MAX,
+            // The first candidates may leave no room for the other claimants.
+            _ => CANDIDATES_MAX,
+        };
+        let mut firsts = search.best(&state, &placed, (&first.consumer, most))?;
         search.found.served = usize::from(!firsts.is_empty());
         let searches = SEARCHES_MAX / claim.claimants.len();
         firsts.truncate(CHOICES_MAX.min(searches.max(1)));
+        let first_breaks = search.breaks_groups;
+        let (mut keeping, mut breaking) = (Vec::new(), Vec::new());
         for one in firsts {
-            if search.found.interrupted && !search.found.choices.is_empty() {
+            if search.found.interrupted && !(keeping.is_empty() && breaking.is_empty()) {
                 break;
             }
+            search.breaks_groups = first_breaks;
             if let Some(choice) = search.complete(&state, &placed, (first, one), others)? {
-                search.found.choices.push(choice);
+                match search.breaks_groups {
+                    false => keeping.push(choice),
+                    true => breaking.push(choice),
+                }
             }
         }
+        search.found.breaks_groups = keeping.is_empty() && !breaking.is_empty();
+        search.found.choices = if search.found.breaks_groups {
+            breaking
+        } else {
+            keeping
+        };
         Ok(search.found)
-    }
-
-    /// This state without what the claimants hold.
-    fn without(&self, claimants: &[Claimant]) -> Cow<'_, Self> {
-        let held = claimants.iter().map(|claimant| &claimant.consumer);
-        let held = held.filter(|consumer| self.consumers.row(consumer).is_some());
-        let released: Changes = held
-            .map(|consumer| Change::Delete(RowKey::Consumer(consumer.clone())))
-            .collect();
-        if released.is_empty() {
-            return Cow::Borrowed(self);
-        }
-        let mut state = self.clone();
-        state.commit(&released);
-        Cow::Owned(state)
     }
 
     /// This state after an allocation; `None` if it is refused, for example because the ids are
@@ -173,6 +181,8 @@ struct Searcher<'w, 'a> {
     request: CandidateRequest,
     order: Order,
     watch: &'w mut Watch<'a>,
+    /// Whether a claimant of the current choice has candidates only if they ignore the groups.
+    breaks_groups: bool,
     found: Assignments,
 }
 
@@ -199,7 +209,11 @@ impl Searcher<'_, '_> {
             };
             state = next;
             placed.add(&before.consumer, &trees);
-            let mut best = self.best(&state, &placed, &claimant.consumer)?;
+            let most = match self.order {
+                Order::Any => 1,
+                Order::Pack | Order::Spread => CANDIDATES_MAX,
+            };
+            let mut best = self.best(&state, &placed, (&claimant.consumer, most))?;
             if best.is_empty() {
                 return Ok(None);
             }
@@ -211,25 +225,26 @@ impl Searcher<'_, '_> {
         Ok(Some(choice))
     }
 
-    /// The candidates for a consumer, the preferred one first.
+    /// At most `most` candidates for a consumer, the preferred one first.
     fn best(
         &mut self,
         state: &State,
         placed: &Placed<'_>,
-        consumer: &ConsumerUuid,
+        (consumer, most): (&ConsumerUuid, usize),
     ) -> Result<Vec<Ranked>, UnknownName> {
         let is_restricted = placed.restrict(consumer, &mut self.request);
-        let mut found = self.search(state)?;
+        let mut found = self.search(state, most)?;
         if found.is_empty() && is_restricted && !self.found.interrupted {
             (self.request.only_trees, self.request.not_trees) = (None, TreeSet::default());
-            found = self.search(state)?;
+            found = self.search(state, most)?;
+            self.breaks_groups |= !found.is_empty();
         }
         Ok(found)
     }
 
-    fn search(&mut self, state: &State) -> Result<Vec<Ranked>, UnknownName> {
+    fn search(&mut self, state: &State, most: usize) -> Result<Vec<Ranked>, UnknownName> {
         let watch: Watch<'_> = Box::new(&mut *self.watch);
-        let found = state.ranked(&self.request, self.order, watch)?;
+        let found = state.ranked(&self.request, (self.order, most), watch)?;
         self.found.interrupted |= found.interrupted;
         // The first search that finds candidates counts.
         if self.found.candidates == 0 {

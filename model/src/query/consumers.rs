@@ -128,7 +128,7 @@ impl State {
         trees.len()
     }
 
-    fn listed(&self, uuid: &ConsumerUuid, row: &ConsumerRow) -> ListedConsumer {
+    pub(super) fn listed(&self, uuid: &ConsumerUuid, row: &ConsumerRow) -> ListedConsumer {
         let allocation = |(id, amounts): (ProviderId, &[Amount])| {
             let place = self
                 .place_by_id(id)

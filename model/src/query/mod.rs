@@ -9,6 +9,7 @@ pub mod consumers;
 pub mod explain;
 pub mod inventories;
 pub mod pieces;
+pub mod preemption;
 mod ranked;
 pub mod refuge;
 pub mod resource_classes;
@@ -19,12 +20,14 @@ pub mod trees;
 pub mod usages;
 pub mod what_if;
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 use crate::mutant;
 use crate::state::State;
-use crate::state::change::{ProviderId, TraitId};
-use crate::state::tree::{Node, TreeNumber};
+use crate::state::change::{Amount, Change, Changes, ConsumerRow, ProviderId, RowKey, TraitId};
+use crate::state::tree::{Node, NodePlace, TreeNumber};
+use crate::state::tree_set::TreeSet;
 use crate::types::{
     ConsumerUuid, Generation, Given, ProviderName, ProviderUuid, ResourceClassName, TraitName,
 };
@@ -74,6 +77,69 @@ impl State {
             .into_iter()
             .flat_map(|row| row.allocations.by_provider());
         self.trees_of_providers(held.map(|(provider, _)| provider))
+    }
+
+    /// This state without these consumers, which exist.
+    fn without<'a>(&self, consumers: impl Iterator<Item = &'a ConsumerUuid>) -> Cow<'_, Self> {
+        let released: Changes = consumers
+            .map(|consumer| Change::Delete(RowKey::Consumer(consumer.clone())))
+            .collect();
+        if released.is_empty() {
+            return Cow::Borrowed(self);
+        }
+        let mut state = self.clone();
+        state.commit(&released);
+        Cow::Owned(state)
+    }
+
+    /// The consumers with allocations in these trees; `None` if there are more than `most`.
+    fn consumers_in(
+        &self,
+        trees: &TreeSet,
+        most: usize,
+    ) -> Option<Vec<(&ConsumerUuid, &ConsumerRow)>> {
+        let trees = trees
+            .iter()
+            .filter_map(|number| self.tree(TreeNumber(number)));
+        let mut holders = BTreeSet::new();
+        for node in trees.flat_map(|tree| &tree.nodes) {
+            for consumer in self.consumers.holders(node.id) {
+                holders.insert(consumer);
+                if holders.len() > most {
+                    return None;
+                }
+            }
+        }
+        let row = |consumer| {
+            let row = self.consumers.row(consumer);
+            (consumer, &**row.expect("a holder is a consumer"))
+        };
+        Some(holders.into_iter().map(row).collect())
+    }
+
+    /// The allocations of a consumer in these trees, by provider.
+    fn held_in<'a>(
+        &self,
+        row: &'a ConsumerRow,
+        trees: &TreeSet,
+    ) -> impl Iterator<Item = (NodePlace, &'a [Amount])> {
+        let held = row.allocations.by_provider();
+        held.filter_map(|(provider, amounts)| {
+            let place = self.place_by_id(provider)?;
+            trees.contains(place.tree.0).then_some((place, amounts))
+        })
+    }
+
+    /// The largest share of a provider's capacity that a consumer holds in these trees.
+    fn largest_share(&self, row: &ConsumerRow, trees: &TreeSet) -> f64 {
+        let shares = self.held_in(row, trees).flat_map(|(place, amounts)| {
+            let node = self.node(place);
+            amounts.iter().filter_map(|amount| {
+                let stock = node.stock(amount.class)?;
+                Some(amount.units as f64 / stock.inventory.capacity_exact())
+            })
+        });
+        shares.fold(0.0, f64::max)
     }
 
     /// The trees of providers, except for sharing providers.

@@ -9,7 +9,7 @@ use crate::state::State;
 use crate::state::tree::TreeNumber;
 
 /// Maximum number of candidates that a search compares.
-const CANDIDATES_MAX: usize = 64;
+pub(super) const CANDIDATES_MAX: usize = 64;
 
 /// Which candidates are preferred.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,22 +38,23 @@ pub(super) struct Ranked {
     pub(super) amounts: Vec<ProviderAmounts>,
     /// The trees of its providers, except for sharing providers.
     pub(super) trees: BTreeSet<TreeNumber>,
-    /// The share of the requested classes that remains free, averaged over the amounts.
+    /// The share of the requested classes that remains free, averaged over the amounts; 0 if the
+    /// order does not compare it.
     free: f64,
 }
 
 impl State {
-    /// Searches for at most 64 candidates, or the limit of the request if that is lower.
+    /// Searches for at most `most` candidates, or the limit of the request if that is lower.
     ///
     /// # Errors
     /// The request contains an unknown resource class or trait.
     pub(super) fn ranked(
         &self,
         request: &CandidateRequest,
-        order: Order,
+        (order, most): (Order, usize),
         watch: Watch<'_>,
     ) -> Result<RankedCandidates, UnknownName> {
-        let most = request.limit.unwrap_or(CANDIDATES_MAX).min(CANDIDATES_MAX);
+        let most = request.limit.unwrap_or(most).min(most);
         let mut request = request.clone();
         request.limit = Some(most);
         let mut search = self.candidates(&request, Some(watch))?;
@@ -63,7 +64,16 @@ impl State {
         while let Some(candidate) = search.advance() {
             candidates += 1;
             outline.amounts(candidate, &mut amounts);
-            let ranked = Ranked::new(self, &outline, candidate, &amounts);
+            let free = match order {
+                Order::Any => 0.0,
+                Order::Pack | Order::Spread => self.free_share(&outline, candidate, &amounts),
+            };
+            let ranked = Ranked {
+                amounts: outline.provider_amounts(candidate, &amounts),
+                trees: self
+                    .trees_of_providers(amounts.iter().map(|one| candidate.node(one.part).id)),
+                free,
+            };
             // Candidates may differ only in their mappings.
             if list.iter().all(|other| other.amounts != ranked.amounts) {
                 list.push(ranked);
@@ -81,26 +91,21 @@ impl State {
             interrupted: search.interrupted(),
         })
     }
-}
 
-impl Ranked {
-    fn new(
-        state: &State,
+    /// The share of the requested classes that a candidate leaves free, averaged over the amounts.
+    fn free_share(
+        &self,
         outline: &Outline<'_>,
         candidate: &Candidate<'_>,
         amounts: &[Amount],
-    ) -> Self {
+    ) -> f64 {
         let free = |one: &Amount| {
-            let class = state.resource_class_id(outline.classes()[one.class])?;
+            let class = self.resource_class_id(outline.classes()[one.class])?;
             let stock = candidate.node(one.part).stock(class)?;
             let taken = stock.used.saturating_add(one.units) as f64;
             Some(1.0 - taken / stock.inventory.capacity_exact())
         };
         let shares: f64 = amounts.iter().filter_map(free).sum();
-        Self {
-            amounts: outline.provider_amounts(candidate, amounts),
-            trees: state.trees_of_providers(amounts.iter().map(|one| candidate.node(one.part).id)),
-            free: shares / amounts.len().max(1) as f64,
-        }
+        shares / amounts.len().max(1) as f64
     }
 }

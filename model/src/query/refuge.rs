@@ -10,15 +10,15 @@ use super::candidates::{CandidateRequest, GenerationStrategy, GroupPolicy, Reque
 use super::consumers::ListedAllocation;
 use super::explain::Explanation;
 pub use super::ranked::Order;
-use super::ranked::Ranked;
+use super::ranked::{CANDIDATES_MAX, Ranked};
 use super::{NamedProvider, UnknownName};
 use crate::command::{
     ConsumerAllocations, ConsumerGeneration, ConsumerTypeUpdate, ProviderAmounts,
 };
 use crate::mutant;
 use crate::state::State;
-use crate::state::change::{Amount, ConsumerRow, ProviderId};
-use crate::state::tree::TreeNumber;
+use crate::state::change::ConsumerRow;
+use crate::state::tree::Tree;
 use crate::state::tree_set::TreeSet;
 use crate::types::{
     AggregateUuid, ConsumerTypeName, ConsumerUuid, Given, ProjectId, ProviderUuid,
@@ -110,8 +110,8 @@ pub struct EachRefuge {
     pub stuck: usize,
     /// The first 1,000 of these trees, in the order of their creation.
     pub list: Vec<StuckTree>,
-    /// Whether all trees were looked at: in time, and none has too many consumers.
-    pub complete: bool,
+    /// Number of trees that were not looked at: there was no time, or they have too many consumers.
+    pub undecided: usize,
 }
 
 /// A tree with consumers that have no room elsewhere.
@@ -187,7 +187,8 @@ impl State {
     }
 
     /// Finds out for each tree by itself whether it could be emptied, such as for the loss of any
-    /// host. With aggregates, only trees whose root is a member are looked at.
+    /// host. With aggregates, only trees whose root is a member are looked at. Trees whose root is
+    /// a sharing provider, such as storage, are left out.
     ///
     /// # Errors
     /// A trait does not exist.
@@ -196,25 +197,31 @@ impl State {
         request: &ElsewhereRequest,
         mut watch: Watch<'_>,
     ) -> Result<EachRefuge, RefugeError> {
-        let mut each = EachRefuge {
-            complete: true,
-            ..EachRefuge::default()
-        };
+        let mut each = EachRefuge::default();
+        let sharing = self.sharing_trait();
+        let shares = |tree: &Tree| sharing.is_some_and(|id| tree.root().traits.contains(&id));
+        let mut is_late = false;
         let all = self.elsewhere(request, &TreeSet::default());
-        for (number, tree) in self.trees().filter(|(number, _)| all.permits(*number)) {
+        let trees = self.trees().filter(|(number, _)| all.permits(*number));
+        for (number, tree) in trees.filter(|(_, tree)| !shares(tree)) {
+            if is_late {
+                each.undecided += 1;
+                continue;
+            }
             let emptied = TreeSet::from_iter([number.0]);
             let elsewhere = CandidateRequest {
                 not_trees: emptied.clone(),
                 ..all.clone()
             };
             let Some(guests) = self.guests(&emptied, &elsewhere) else {
-                each.complete = false;
+                each.undecided += 1;
                 continue;
             };
             let (refuge, _) = self.empty(&emptied, &guests, request.order, &mut watch)?;
             if !refuge.complete {
-                each.complete = false;
-                break;
+                each.undecided += 1;
+                is_late = true;
+                continue;
             }
             each.trees += 1;
             if let Some(largest) = refuge.left.first() {
@@ -259,7 +266,11 @@ impl State {
             let found = if stuck.contains(&&guest.request) {
                 None
             } else {
-                let found = state.ranked(&guest.request, order, Box::new(&mut *watch));
+                let found = state.ranked(
+                    &guest.request,
+                    (order, CANDIDATES_MAX),
+                    Box::new(&mut *watch),
+                );
                 let found = found.map_err(RefugeError::UnknownName)?;
                 if found.interrupted {
                     refuge.complete = false;
@@ -359,25 +370,9 @@ impl State {
 
     /// The consumers of these trees; `None` if there are too many.
     fn guests(&self, emptied: &TreeSet, elsewhere: &CandidateRequest) -> Option<Guests<'_>> {
-        let trees = emptied
-            .iter()
-            .filter_map(|number| self.tree(TreeNumber(number)));
-        let mut holders = BTreeSet::new();
-        for node in trees.flat_map(|tree| &tree.nodes) {
-            for consumer in self.consumers.holders(node.id) {
-                holders.insert(consumer);
-                if holders.len() > CONSUMERS_MAX {
-                    return None;
-                }
-            }
-        }
         let mut migrations = 0;
         let mut list = Vec::new();
-        for consumer in holders {
-            let row = self
-                .consumers
-                .row(consumer)
-                .expect("a holder is a consumer");
+        for (consumer, row) in self.consumers_in(emptied, CONSUMERS_MAX)? {
             let is_migration = row
                 .consumer_type
                 .as_ref()
@@ -403,11 +398,7 @@ impl State {
         elsewhere: &CandidateRequest,
     ) -> Guest<'a> {
         let (mut root, mut others) = (None, Vec::new());
-        let mut share = 0.0_f64;
-        for (provider, amounts) in self.held_in(row, emptied) {
-            let place = self
-                .place_by_id(provider)
-                .expect("the provider of an allocation exists");
+        for (place, amounts) in self.held_in(row, emptied) {
             let group = if place.node == 0 {
                 root.get_or_insert_with(RequestGroup::default)
             } else {
@@ -421,12 +412,6 @@ impl State {
                 let sum = group.resources.entry(Given::Valid(class)).or_default();
                 *sum = sum.saturating_add(units);
             }
-            let node = self.node(place);
-            for amount in amounts {
-                if let Some(stock) = node.stock(amount.class) {
-                    share = share.max(amount.units as f64 / stock.inventory.capacity_exact());
-                }
-            }
         }
         Guest {
             consumer,
@@ -435,20 +420,8 @@ impl State {
                 groups: root.into_iter().chain(others).collect(),
                 ..elsewhere.clone()
             },
-            share,
+            share: self.largest_share(row, emptied),
         }
-    }
-
-    /// The allocations of a consumer in these trees, by provider.
-    fn held_in<'a>(
-        &self,
-        row: &'a ConsumerRow,
-        trees: &TreeSet,
-    ) -> impl Iterator<Item = (ProviderId, &'a [Amount])> {
-        row.allocations.by_provider().filter(|(provider, _)| {
-            let place = self.place_by_id(*provider);
-            place.is_some_and(|place| trees.contains(place.tree.0))
-        })
     }
 
     /// Whether a candidate uses a provider of these trees: they may share resources with others.
@@ -476,9 +449,9 @@ impl State {
     ) -> Result<bool, RefugeError> {
         for request in requests {
             let watch: Watch<'_> = Box::new(&mut *watch);
-            let found = self.ranked(request, Order::Any, watch);
-            let found = found.map_err(RefugeError::UnknownName)?;
-            if found.candidates > 0 || found.interrupted {
+            let search = self.candidates(request, Some(watch));
+            let mut search = search.map_err(RefugeError::UnknownName)?;
+            if search.advance().is_some() || search.interrupted() {
                 return Ok(false);
             }
         }

@@ -421,6 +421,65 @@ async fn repetition_is_recognized_in_the_state_of_the_conflict() {
 }
 
 #[tokio::test]
+async fn node_that_is_behind_proposes_what_the_cluster_accepts() {
+    // The class is new, so the node's own state does not know it.
+    let cloud = hosts([1]).await;
+    cloud.memory.stay_behind();
+    let class = cloud.ask("PUT", "/resource_classes/CUSTOM_GPU");
+    class.expect(201).await;
+    cloud.stock(1, "CUSTOM_GPU", 1).await;
+    claimed(&cloud, &wanting([50], "resources=CUSTOM_GPU:1")).await;
+
+    // The only host that the node knows has filled up since.
+    let cloud = hosts([1]).await;
+    cloud.memory.stay_behind();
+    cloud.claim(90, 1, "VCPU", 8).await.expect(204);
+    cloud.provider(2, None).await;
+    cloud.stock(2, "VCPU", 8).await;
+    claimed(&cloud, &wanting([50], "resources=VCPU:8")).await;
+    assert_eq!(held(&cloud, 50).await, [(2, 8)]);
+
+    // The consumer has left the host since, and another one took its place.
+    let cloud = hosts([1, 2]).await;
+    cloud.claim(50, 1, "VCPU", 8).await.expect(204);
+    cloud.memory.stay_behind();
+    cloud
+        .delete(&format!("/allocations/{}", uuid(50)))
+        .expect(204)
+        .await;
+    cloud.claim(90, 1, "VCPU", 8).await.expect(204);
+    let answer = claimed(&cloud, &wanting([50], "resources=VCPU:8")).await;
+    assert_eq!(answer["repeated"], false);
+    assert_eq!(held(&cloud, 50).await, [(2, 8)]);
+
+    // No state has a candidate.
+    let body = wanting([51], "resources=VCPU:9");
+    refused(&cloud, &body, "placement.claim.no_candidates").await;
+}
+
+#[tokio::test]
+async fn choices_that_break_a_group_are_left_out_if_others_keep_it() {
+    let cloud = hosts(1..=3).await;
+    // The first hosts have room for one of the consumers only.
+    for (consumer, host) in [(90, 1), (91, 2)] {
+        cloud.claim(consumer, host, "VCPU", 4).await.expect(204);
+    }
+    let together = json!([{"members": [uuid(50), uuid(51)]}]);
+    for order in ["pack", "spread", "any"] {
+        let mut body = wanting([50, 51], "resources=VCPU:4");
+        body["want"]["order"] = json!(order);
+        body["together"] = together.clone();
+        let answer = claimed(&cloud, &body).await;
+        assert_eq!(answer["choice"], 0, "{order}: {answer}");
+        assert_eq!(held(&cloud, 50).await, [(3, 4)]);
+        for consumer in [50, 51] {
+            let path = format!("/allocations/{}", uuid(consumer));
+            cloud.delete(&path).expect(204).await;
+        }
+    }
+}
+
+#[tokio::test]
 async fn hostile_claims_get_400() {
     let cloud = hosts([1]).await;
     let good = one(50, [on(1, 1)]);

@@ -51,6 +51,8 @@ struct Inner {
     hangs: bool,
     /// The write of another client that is applied before the next write.
     before_next: Option<Command>,
+    /// The node's own state, while it is behind the cluster.
+    behind: Option<View>,
 }
 
 impl Memory {
@@ -62,6 +64,7 @@ impl Memory {
                 down: None,
                 hangs: false,
                 before_next: None,
+                behind: None,
             }),
             ledger: Mutex::new(Ledger {
                 floor: Floor {
@@ -105,6 +108,12 @@ impl Memory {
     /// Applies the write of another client before the next write.
     pub(crate) fn before_next_write(&self, command: Command) {
         self.inner.lock().unwrap().before_next = Some(command);
+    }
+
+    /// Keeps the current state as the node's own, while the cluster goes on.
+    pub(crate) fn stay_behind(&self) {
+        let mut inner = self.inner.lock().unwrap();
+        inner.behind = Some(inner.state.now());
     }
 
     /// Begins the shutdown of the node.
@@ -204,7 +213,10 @@ impl ReadBackend for Memory {
         if inner.hangs {
             return pending().boxed();
         }
-        let view = inner.state.now();
+        let view = match &inner.behind {
+            Some(behind) if consistency == Consistency::Local => behind.clone(),
+            _ => inner.state.now(),
+        };
         let result = match (&inner.down, consistency) {
             (Some(down), _) => Err(down.clone()),
             (None, Consistency::Session(token)) if token.epoch != EPOCH => {

@@ -1,12 +1,14 @@
 //! Claims whose choices the node finds.
 //!
 //! The search is only a proposal: the model checks each choice in the state that the claim changes.
-//! If no choice has room then, the node searches once more, in that state.
+//! So the node searches in its own state, and asks for a newer one only if its own has no answer.
+//! If no choice is accepted, the node searches again, in the state of the refusal.
 
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
+use http::StatusCode;
 use placement_model::command::{
     Claim, Claimant, ConsumerGeneration, ConsumerTypeUpdate, ProviderAmounts,
 };
@@ -23,7 +25,10 @@ use crate::http::edge::request_context::RequestContext;
 use crate::http::errors::{ApiError, no_candidates};
 use crate::http::nouns::unknown_name;
 use crate::http::wire::microversion::Microversion;
-use placement_base::backend::{AppliedWrite, View, uuid_of_request};
+use placement_base::backend::{Consistency, View, uuid_of_request};
+
+/// Maximum number of further searches for a claim.
+const FURTHER_SEARCHES_MAX: u64 = 4;
 
 /// A query from which the node makes choices.
 pub(super) struct Want {
@@ -44,19 +49,28 @@ impl Want {
     }
 }
 
-/// Searches for choices, and claims one of them.
+/// What a node proposes for a claim.
+enum Proposal {
+    /// What the claimants hold already.
+    Held(Vec<Vec<ProviderAmounts>>),
+    /// Choices, if there are any.
+    Found(Assignments),
+}
+
+/// Searches for choices, and claims one of them. If none is accepted, searches again in the state
+/// of the refusal; the last refusal is the answer.
 pub(super) async fn take(
     context: &RequestContext,
     mut claim: Claim,
     want: Want,
 ) -> Result<Answer, ApiError> {
-    let view = context.view().await?;
-    if let Some(held) = held(&view.state, &claim, &want.request) {
-        return repeat(context, claim, &want, held).await;
-    }
-    let found = search(context, &view, &claim, &want, 0).await?;
-    let mut searched = want.searched(&found);
+    let (view, proposal) = first_proposal(context, &claim, &want).await?;
+    let mut found = match proposal {
+        Proposal::Held(held) => return repeat(context, claim, &want, held).await,
+        Proposal::Found(found) => found,
+    };
     if found.choices.is_empty() {
+        let mut searched = want.searched(&found);
         let error = no_candidates(found.served, claim.claimants.len());
         searched.asked = (found.candidates == 0).then(|| {
             Arc::new(AnsweredRequest {
@@ -71,20 +85,81 @@ pub(super) async fn take(
     }
     // A write must copy the data of a state that a request holds.
     drop(view);
-    claim.choices = found.choices;
-    let written = submit(context, &claim).await?;
-    match &written.outcome {
-        Outcome::Refused(Refusal::ClaimRefused(_)) => {
-            search_again(context, claim, &want, written, searched).await
-        }
-        // The claim may be a repetition of one that the first state did not show.
-        Outcome::Refused(Refusal::ConsumerGenerationConflict { .. })
-            if let Some(held) = held(&written.view.state, &claim, &want.request) =>
-        {
-            repeat(context, claim, &want, held).await
-        }
-        _ => answered(context, &claim, written, Some(searched)),
+    let mut further = 1..=FURTHER_SEARCHES_MAX;
+    loop {
+        let searched = want.searched(&found);
+        claim.choices = found.choices;
+        let written = submit(context, &claim).await?;
+        let attempt = match &written.outcome {
+            // The claim may be a repetition of one that the searched state did not show.
+            Outcome::Refused(Refusal::ConsumerGenerationConflict { .. }) => {
+                if let Some(held) = held(&written.view.state, &claim, &want.request) {
+                    return repeat(context, claim, &want, held).await;
+                }
+                None
+            }
+            Outcome::Refused(Refusal::ClaimRefused(_) | Refusal::GroupBroken { .. }) => {
+                further.next()
+            }
+            _ => None,
+        };
+        let again = match attempt {
+            Some(attempt) => search(context, &written.view, &claim, &want, attempt).await,
+            None => return answered(context, &claim, written, Some(searched)),
+        };
+        found = match again {
+            Ok(found) if !found.choices.is_empty() && !found.breaks_groups => found,
+            _ => return answered(context, &claim, written, Some(searched)),
+        };
     }
+}
+
+/// The proposal from the state of this node or, if that is not enough, from a state as new as the
+/// request asks for; with this state.
+async fn first_proposal(
+    context: &RequestContext,
+    claim: &Claim,
+    want: &Want,
+) -> Result<(View, Proposal), ApiError> {
+    let (own, requested) = (proposing(context), context.head.consistency);
+    let view = context.view_at(own).await?;
+    let proposal = propose(context, &view, claim, want).await;
+    let is_unsure = match &proposal {
+        Ok(Proposal::Found(found)) => found.choices.is_empty() || found.breaks_groups,
+        // The allocations may have been released since.
+        Ok(Proposal::Held(_)) => true,
+        // A class or a trait may be new.
+        Err(error) => error.status == StatusCode::BAD_REQUEST,
+    };
+    if !is_unsure || requested == own {
+        return Ok((view, proposal?));
+    }
+    let view = context.view().await?;
+    let proposal = propose(context, &view, claim, want).await?;
+    Ok((view, proposal))
+}
+
+/// The consistency of the first state that is searched. The state of this node is enough even if it
+/// is a little old, since the claim is checked where it is applied; only a client that names an
+/// entry of the log needs one with this entry.
+fn proposing(context: &RequestContext) -> Consistency {
+    match context.head.consistency {
+        session @ Consistency::Session(_) => session,
+        _ => Consistency::Local,
+    }
+}
+
+async fn propose(
+    context: &RequestContext,
+    view: &View,
+    claim: &Claim,
+    want: &Want,
+) -> Result<Proposal, ApiError> {
+    if let Some(held) = held(&view.state, claim, &want.request) {
+        return Ok(Proposal::Held(held));
+    }
+    let found = search(context, view, claim, want, 0).await?;
+    Ok(Proposal::Found(found))
 }
 
 /// Sends a claim that the claimants already hold; the model decides whether they do.
@@ -100,26 +175,6 @@ async fn repeat(
         limited: true,
         ..Assignments::default()
     });
-    let written = submit(context, &claim).await?;
-    answered(context, &claim, written, Some(searched))
-}
-
-/// Searches in the state in which no choice had room, and claims again. If this state has no
-/// candidates, the answer is the refusal.
-async fn search_again(
-    context: &RequestContext,
-    mut claim: Claim,
-    want: &Want,
-    refused: AppliedWrite,
-    searched: Searched,
-) -> Result<Answer, ApiError> {
-    let found = search(context, &refused.view, &claim, want, 1).await?;
-    if found.choices.is_empty() {
-        return answered(context, &claim, refused, Some(searched));
-    }
-    let searched = want.searched(&found);
-    drop(refused);
-    claim.choices = found.choices;
     let written = submit(context, &claim).await?;
     answered(context, &claim, written, Some(searched))
 }

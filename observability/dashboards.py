@@ -108,6 +108,10 @@ CAPACITY = [
         ("Capacity with overcommit", "none", [(of_class("capacity"), BY_CLASS)]),
         ("Used", "none", [(of_class("used"), BY_CLASS)]),
     ]),
+    ("Room", [
+        ("How often named queries fit", "none", [(f"max by (partition, name) (placement_fits{{{JOB}}})", "{{partition}} {{name}}")]),
+        ("Hosts by what their loss would mean", "none", [(f"max by (partition, outcome) (placement_refuge_trees{{{JOB}}})", "{{partition}} {{outcome}}")]),
+    ]),
     ("Demand", [
         ("Consumers by type", "none", [(f"max by (partition, type) (placement_consumers{{{JOB}}})", "{{partition}} {{type}}")]),
         ("Providers", "none", [(f"max by (partition) (placement_partition_providers{{{JOB}}})", "{{partition}}")]),

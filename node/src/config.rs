@@ -23,7 +23,7 @@ pub(crate) use document::sample;
 pub use load::ConfigError;
 use placement_api::http::{
     ApiSection, ApiSettings, ApiTls, AuthSection, CallersSection, CandidateSettings, CorsSettings,
-    ReadsSection,
+    FitSection, ReadsSection, check_fits,
 };
 use placement_api::keystone::KeystoneSection;
 use placement_audit::AuditSection;
@@ -35,6 +35,9 @@ use placement_cluster::{
 use placement_peer::tls::{AdminTls, ListenerTls, PeerTls, TlsSection};
 use placement_peer::transport::PeerSection;
 use placement_policy::PolicySettings;
+
+/// Names of the lists of tables, which have no variables and no flags.
+const LISTS: [&str; 2] = ["partitions", "fits"];
 
 settings! {
     /// Settings at the top of the file, outside tables.
@@ -82,6 +85,7 @@ settings! {
     }
     lists {
         partitions: PartitionSection,
+        fits: FitSection,
     }
 }
 
@@ -116,8 +120,10 @@ impl Config {
             })
             .map(Setting::path)
             .collect();
-        if self.partitions != other.partitions {
-            paths.push("partitions".to_owned());
+        for list in LISTS {
+            if ours.get(list) != theirs.get(list) {
+                paths.push(list.to_owned());
+            }
         }
         paths
     }
@@ -158,6 +164,7 @@ impl Config {
             policy: self.policy.clone(),
             cors: self.cors.clone(),
             candidates: self.candidates.clone(),
+            fits: self.fits.clone(),
             ..ApiSettings::default()
         })
     }
@@ -215,6 +222,7 @@ impl Config {
         self.secured()?;
         self.trace.check()?;
         self.audit.check(&self.data_dir)?;
+        check_fits(&self.fits)?;
         self.validate_partitions()
     }
 

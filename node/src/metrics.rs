@@ -6,6 +6,7 @@ mod exposition;
 mod holdings;
 mod http;
 mod last_hour;
+mod outlook;
 mod process;
 mod providers;
 

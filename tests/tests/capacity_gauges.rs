@@ -188,6 +188,43 @@ async fn inventory_gauges_equal_sums_over_the_api() {
 }
 
 #[tokio::test]
+async fn named_queries_and_hosts_that_could_not_be_lost_are_counted() {
+    let config = "[[fits]]\nname = \"m1.large\"\nquery = \"resources=VCPU:4\"\n";
+    let cluster = Cluster::start_with(1, config).await.unwrap();
+    let client = cluster.client();
+    let mut hosts = Vec::new();
+    for name in ["small", "large"] {
+        let host = create(&client, name).await;
+        let units = if name == "small" { 4 } else { 8 };
+        let offer = [("VCPU", Inventory::with_total(units))];
+        client.replace_inventories(host, 0, offer).await.unwrap();
+        hosts.push(host);
+    }
+    let claim = Claim::by("project", "user").and(hosts[1], &[("VCPU", 5)]);
+    let server = Uuid::new_v4();
+    client.put_allocations(server, &claim).await.unwrap();
+    let fits = "placement_fits{partition=\"default\",name=\"m1.large\"}";
+    let trees =
+        |outcome| format!("placement_refuge_trees{{partition=\"default\",outcome=\"{outcome}\"}}");
+    until_ok("the numbers", async || {
+        let found = scrape(&cluster, "/metrics", "placement_").await;
+        let found = [
+            fits.to_owned(),
+            trees("empties"),
+            trees("stuck"),
+            trees("undecided"),
+        ]
+        .map(|name| found.get(&name).copied());
+        let expected = [1.0, 1.0, 1.0, 0.0].map(Some);
+        (found == expected).then_some(()).ok_or(found)
+    })
+    .await;
+    let shown = scrape(&cluster, "/metrics/providers", "openstack_free").await;
+    let name = "openstack_free_capacity_by_flavor_total{flavor_name=\"m1.large\"}";
+    assert_eq!(shown, [(name.to_owned(), 1.0)].into());
+}
+
+#[tokio::test]
 async fn slow_reader_of_provider_metrics_blocks_others_for_a_limited_time() {
     let cluster = Cluster::start(1).await.unwrap();
     let client = cluster.client();

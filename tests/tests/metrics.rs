@@ -37,7 +37,8 @@ async fn scrape(cluster: &Cluster, id: u64) -> String {
 
 /// Settings for metrics per partition. A leader has more metrics than a follower, so the leader
 /// must not change.
-const PARTITIONED: &str = "[raft]\nround_trip_ms = 400\n[[partitions]]\nname = \"north\"\n";
+const PARTITIONED: &str = "[raft]\nround_trip_ms = 400\n[[partitions]]\nname = \"north\"\n\
+    [[fits]]\nname = \"small\"\nquery = \"resources=VCPU:1\"\n";
 
 /// A leader that has served a write, a read, a request to an unknown path, and a request of another
 /// partition.

@@ -124,7 +124,24 @@ async fn browser_sees_the_cloud_and_changes_nothing() {
         (of("providers?name=cmp-"), &["Rows 1 to 1 of 1."]),
         (
             of(&format!("providers/{host}")),
-            &["VCPU", consumer.as_str(), "<dt>generation</dt>"],
+            &[
+                "VCPU",
+                consumer.as_str(),
+                "<dt>generation</dt>",
+                "Can this host go?</a> No: no room elsewhere for 1 of 1 consumer.",
+            ],
+        ),
+        (
+            of(&format!("refuge?provider={host}")),
+            &[
+                "No: no room elsewhere for 1 of 1 consumer.",
+                consumer.as_str(),
+                "Why it has no room",
+            ],
+        ),
+        (
+            of("refuge?each=root"),
+            &["No: 1 of 2 trees cannot be emptied.", "refuge?provider="],
         ),
         (of("consumers"), &[consumer.as_str(), host.as_str()]),
         (

@@ -225,6 +225,7 @@ const ACTED: [&[&str]; 9] = [
         "A node is slow",
         "A clock is wrong",
         "Overload",
+        "A host could not be lost",
         "Out of file descriptors",
         "A slow or lossy link",
         "Roll back an upgrade",
@@ -308,6 +309,16 @@ async fn without_loss(cluster: &Cluster) {
     let text = much.step(cluster);
     assert!(text.contains("max_connections"), "{text}");
     much.end();
+
+    let client = cluster.client();
+    let host = host::with_processors(&client).await;
+    host::claim(&client, host).await.unwrap();
+    let mut stuck = Chapter::open("A host could not be lost").with("HOST", host);
+    let text = stuck.step(cluster);
+    assert!(text.contains("cannot be emptied"), "{text}");
+    let text = stuck.step(cluster);
+    assert!(text.contains("no room elsewhere for 1 of 1"), "{text}");
+    stuck.end();
 
     let mut descriptors = Chapter::open("Out of file descriptors").with("NODE", 2);
     descriptors.step_in_time(cluster).await;

@@ -20,6 +20,7 @@ const GROUPS: [(&str, &[&str]); 5] = [
             "explain",
             "searches",
             "refuge",
+            "fits",
             "what-if",
             "history",
             "watch",
@@ -134,6 +135,7 @@ const EXAMPLES: &[(&str, &[&str])] = &[
             "refuge --each",
         ],
     ),
+    ("fits", &["fits", "fits -o csv"]),
     ("what-if", &["what-if question.json"]),
     (
         "history",

@@ -17,6 +17,7 @@ mod drain;
 mod events;
 mod explain;
 mod files;
+mod fits;
 mod held;
 mod help;
 mod join_tokens;
@@ -646,6 +647,8 @@ mod tests {
             "join-token create --ttl 30m -o json",
             "status --timeout 0.5",
             "top --once --interval 10s",
+            "fits --as-of 7.12 -o csv",
+            "refuge cmp-1 cmp-2 --moves --required !A",
             "tls show a.pem -o yaml",
             "tls issue node 2 --host 10.0.0.2 --host fd00::2 --host node-2.example.org --host *.lan --host ctl2",
             "compare http://old:8778/placement unix:/var/lib/placementd/admin.sock",

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use clap::{Args, ValueEnum};
 use placement_client::ApiRequest;
 use placement_wire::refuge::{EachRefuge, Refuge};
-use placement_words::counted;
+use placement_words::{each_refuge, refuge};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -70,65 +70,24 @@ pub(crate) async fn show(content: &Content, args: RefugeArgs) -> anyhow::Result<
     if args.each {
         let answer: EachRefuge<'_> = content.ask(request.query("each", "root")).await?;
         return output.report(&cell(&answer), Some(stuck(&answer)), |table| {
-            with_table(summary_of_each(&answer), &table, !answer.stuck.is_empty())
+            with_table(&each_refuge(&answer), &table, !answer.stuck.is_empty())
         });
     }
     let moves = args.moves.to_string();
     let answer: Refuge<'_> = content.ask(request.query("moves", &moves)).await?;
     output.report(&cell(&answer), Some(listed(&answer)), |table| {
         let has_rows = args.moves || !answer.left.is_empty();
-        with_table(summary(&answer), &table, has_rows)
+        with_table(&refuge(&answer), &table, has_rows)
     })
 }
 
-fn with_table(summary: String, table: &str, has_rows: bool) -> String {
+fn with_table(summary: &[String], table: &str, has_rows: bool) -> String {
+    let summary = summary.join("\n");
     if has_rows {
-        format!("{summary}\n{table}")
+        format!("{summary}\n\n{table}")
     } else {
-        summary
+        format!("{summary}\n")
     }
-}
-
-/// The number of consumers with room elsewhere, and how sure it is.
-fn summary(answer: &Refuge<'_>) -> String {
-    let consumers = counted(answer.consumers, "consumer");
-    let mut text = match (answer.consumers, answer.left.len()) {
-        (0, _) => "there are no consumers to move\n".to_owned(),
-        (_, 0) if answer.complete => format!("yes: room elsewhere for {consumers}\n"),
-        (_, 0) => format!(
-            "undecided: room elsewhere for {} of {consumers} so far\n",
-            answer.moved
-        ),
-        (_, left) => format!("no: no room elsewhere for {left} of {consumers}\n"),
-    };
-    if !answer.complete {
-        text += "the time limit was reached: the other consumers were not searched for\n";
-    } else if !answer.exact {
-        text += "another assignment of the consumers may have room for more of them\n";
-    }
-    if answer.migrations > 0 {
-        let migrations = counted(answer.migrations, "migration");
-        text += &format!("{migrations} in progress: not moved\n");
-    }
-    text
-}
-
-fn summary_of_each(answer: &EachRefuge<'_>) -> String {
-    let (trees, stuck) = (
-        counted(answer.trees, "tree"),
-        answer.trees.saturating_sub(answer.empties),
-    );
-    let mut text = match stuck {
-        0 => format!("yes: each of {trees} can be emptied by itself\n"),
-        _ => format!("no: {stuck} of {trees} cannot be emptied\n"),
-    };
-    if !answer.complete {
-        text += "the time limit was reached: the other trees were not looked at\n";
-    }
-    if answer.left_out > 0 {
-        text += &format!("{} of these are not in the list\n", answer.left_out);
-    }
-    text
 }
 
 /// A host with consumers that have no room elsewhere.
@@ -219,10 +178,6 @@ mod tests {
                 {"provider": {"name": "cmp-2_numa1"}, "root": {"name": "cmp-2"}, "resources": {"VCPU": 2}}]}],
         });
         let answer = Refuge::deserialize(answer).unwrap();
-        assert_eq!(
-            summary(&answer),
-            "no: no room elsewhere for 1 of 2 consumers\n"
-        );
         let printed = Format::Csv.printed(listed(&answer));
         let expected = "consumer,project_id,resources,to,why\n\
                         big,p,VCPU=8,,no candidates: there are no providers\n\
@@ -238,35 +193,9 @@ mod tests {
                        "largest": {"VCPU": 8}, "exact": true}],
         });
         let answer = EachRefuge::deserialize(answer).unwrap();
-        assert_eq!(
-            summary_of_each(&answer),
-            "no: 1 of 3 trees cannot be emptied\n"
-        );
         let printed = Format::Csv.printed(stuck(&answer));
         let expected = "provider,consumers,left,largest,exact,provider_uuid\n\
                         cmp-1,2,1,VCPU=8,yes,1\n";
         assert_eq!(printed, expected);
-    }
-
-    #[test]
-    fn doubts_are_named() {
-        let answer = Refuge {
-            consumers: 2,
-            moved: 2,
-            complete: true,
-            exact: true,
-            ..Refuge::default()
-        };
-        assert_eq!(summary(&answer), "yes: room elsewhere for 2 consumers\n");
-        let late = Refuge {
-            moved: 1,
-            complete: false,
-            migrations: 1,
-            ..answer
-        };
-        let expected = "undecided: room elsewhere for 1 of 2 consumers so far\n\
-                        the time limit was reached: the other consumers were not searched for\n\
-                        1 migration in progress: not moved\n";
-        assert_eq!(summary(&late), expected);
     }
 }

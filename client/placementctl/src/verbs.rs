@@ -9,7 +9,7 @@ use placement_client::Admin;
 use crate::content::{Content, Moment, Source};
 use crate::render::print;
 use crate::{
-    api, candidates, capacity, changes, claim, consumers, events, explain, providers, refuge,
+    api, candidates, capacity, changes, claim, consumers, events, explain, fits, providers, refuge,
     searches, usages, watch, what_if,
 };
 
@@ -101,6 +101,10 @@ pub(crate) enum Verb {
     /// The command searches candidates for one consumer after the other, the largest first, and
     /// changes nothing. The answer also says whether the cloud survives the loss of these hosts.
     Refuge(VerbArgs<refuge::RefugeArgs>),
+    /// Show how often named queries, such as those of flavors, fit.
+    ///
+    /// The queries are in the configuration of the node, as [[fits]].
+    Fits(VerbArgs<fits::FitsArgs>),
     /// Show how the cluster would answer after some changes.
     ///
     /// The changes are not applied.
@@ -151,6 +155,7 @@ pub(crate) async fn run(admin: Admin, verb: Verb, timeout: Duration) -> anyhow::
         Verb::History(args) => {
             changes::show(&open(args.source, Moment::default()).await?, args.what).await
         }
+        Verb::Fits(args) => fits::show(&open(args.source, args.moment).await?, args.what).await,
         Verb::Refuge(args) => refuge::show(&open(args.source, args.moment).await?, args.what).await,
         Verb::WhatIf(args) => what_if::ask(&open(args.source, args.moment).await?, args.what).await,
         Verb::Api(args) => api::send(&open(args.source, args.moment).await?, args.what).await,

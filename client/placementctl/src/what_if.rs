@@ -6,7 +6,8 @@ use anyhow::Context;
 use clap::Args;
 use placement_client::{ApiRequest, Consistency};
 use placement_wire::upstream::Errors;
-use placement_wire::what_if::{Fit, Outcome, WhatIf, WhatIfAnswer};
+use placement_wire::what_if::{Fit, Outcome, Preemption, WhatIf, WhatIfAnswer};
+use placement_words::counted;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::Value;
@@ -61,10 +62,33 @@ fn described(asked: &WhatIf<IgnoredAny>, answer: &Outcome<'static, Value>) -> St
             }
             WhatIfAnswer::Explain(explanation) => explained(explanation, false),
             WhatIfAnswer::Capacity(report) => summed(report.clone()).table(),
+            WhatIfAnswer::Preempt(found) => preempted(found),
         };
         text += &format!("\n{part}");
     }
     text
+}
+
+/// The consumers that would have to end, one per line.
+fn preempted(found: &Preemption<'_>) -> String {
+    let count = counted(found.consumers.len() as u64, "consumer");
+    let mut text = match &found.provider {
+        None if !found.possible => {
+            "no plan was found: the end of such consumers makes no room".to_owned()
+        }
+        None => "there is room: no consumer has to end".to_owned(),
+        Some(host) => format!("the end of {count} makes room on {}", word(&host.name)),
+    };
+    if !found.complete {
+        text += " (not all trees were searched)";
+    } else if !found.exact {
+        text += " (a plan with fewer consumers may exist)";
+    }
+    for one in &found.consumers {
+        let (uuid, of, project) = (word(&one.uuid), word(&one.r#type), word(&one.project_id));
+        text += &format!("\n{uuid}  {of}  project {project}");
+    }
+    text + "\n"
 }
 
 /// The message of an error. Only the last line is specific to this error.
@@ -92,6 +116,9 @@ mod tests {
                 {"capacity": {"by": "class", "capacity": [{"class": "VCPU", "providers": 1, "capacity": 64, "used": 8,
                                                            "free": 56, "largest_free": 16}]}},
                 {"explain": {"verdict": "some", "trees": 1, "with_candidates": 1}},
+                {"preempt": {"possible": true, "provider": {"uuid": "1", "name": "cmp-1"}, "complete": true, "exact": true,
+                             "consumers": [{"uuid": "c", "type": "BATCH", "project_id": "p"}]}},
+                {"preempt": {"possible": false, "complete": true, "exact": true}},
             ],
         });
         let asked = WhatIf::deserialize(question).unwrap();
@@ -101,5 +128,8 @@ mod tests {
             "200  PUT /a\n409  DELETE /b  It is in use.\n\nat least 12 fit\n\nCLASS  PROVIDERS";
         assert!(text.starts_with(begin), "{text}");
         assert!(text.contains("\ncandidates on 1 of 1 tree\n"), "{text}");
+        let preempted = "\nthe end of 1 consumer makes room on cmp-1\nc  BATCH  project p\n\n\
+                         no plan was found: the end of such consumers makes no room\n";
+        assert!(text.ends_with(preempted), "{text}");
     }
 }

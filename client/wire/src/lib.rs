@@ -11,6 +11,7 @@ pub mod claims;
 pub mod consumers;
 pub mod events;
 pub mod explain;
+pub mod fits;
 pub mod microversion;
 mod number;
 mod operators;

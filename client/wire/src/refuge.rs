@@ -46,7 +46,9 @@ pub struct EachRefuge<'a> {
     pub stuck: Vec<StuckTree<'a>>,
     /// Number of such trees beyond the first 1,000.
     pub left_out: u64,
-    /// Whether all trees were looked at in time.
+    /// Number of trees that were not looked at: there was no time, or they have too many consumers.
+    pub undecided: u64,
+    /// Whether all trees were looked at.
     pub complete: bool,
     /// State on which the response is based.
     pub position: Position<'a>,

@@ -3,7 +3,9 @@
 use serde::{Deserialize, Serialize};
 
 use crate::capacity::CapacityReport;
+use crate::consumers::Consumer;
 use crate::explain::Explained;
+use crate::trees::NamedProvider;
 
 /// Body of `POST`. `B` is the body of a write.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -47,6 +49,16 @@ pub enum Question {
     },
     /// Sums over all providers, class by class.
     Capacity {},
+    /// Few consumers whose end would make room for a query.
+    Preempt {
+        /// Query of `GET /allocation_candidates`.
+        query: String,
+        /// Types of the consumers that may end, such as `INSTANCE`.
+        types: Vec<String>,
+        /// Projects of the consumers that may end; empty: all.
+        #[serde(default)]
+        projects: Vec<String>,
+    },
 }
 
 /// Response to `POST`. `B` is the body of the response to a write.
@@ -77,6 +89,24 @@ pub enum WhatIfAnswer<'a> {
     Explain(Box<Explained<'a>>),
     /// Answer to [`Question::Capacity`].
     Capacity(CapacityReport<'a>),
+    /// Answer to [`Question::Preempt`].
+    Preempt(Preemption<'a>),
+}
+
+/// Consumers whose end makes room for a query.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Preemption<'a> {
+    /// Whether a plan was found.
+    pub possible: bool,
+    /// Root of the tree with room after the plan; `None` without a plan, and if there is room now.
+    pub provider: Option<NamedProvider<'a>>,
+    /// Consumers that would have to end, the largest first.
+    pub consumers: Vec<Consumer<'a>>,
+    /// Whether no plan has fewer consumers, if each plan ends consumers of a single tree.
+    pub exact: bool,
+    /// Whether all trees were searched.
+    pub complete: bool,
 }
 
 /// How many times a request can be claimed; also the response to `GET`.

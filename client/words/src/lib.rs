@@ -1,14 +1,16 @@
 //! Texts that `placementctl` and the web pages share: the health of a cluster, the failures that it
-//! tolerates, the response of `GET /placementd/v1/explain` in sentences, amounts with units, and
-//! helpers for JSON. They are separate from `placement-wire`, because crates without JSON use that
-//! crate.
+//! tolerates, the responses of `explain` and `refuge` below `/placementd/v1` in sentences, amounts
+//! with units, and helpers for JSON. They are separate from `placement-wire`, because crates without
+//! JSON use that crate.
 
 mod amounts;
 mod health;
+mod refuge;
 pub mod topology;
 
 pub use amounts::{amount, class_order, share};
 pub use health::{Condition, Health, Survey, nodes};
+pub use refuge::{each_refuge, refuge};
 
 use std::borrow::Cow;
 

@@ -375,10 +375,11 @@ async fn provider_metrics(
         let busy = failed(StatusCode::SERVICE_UNAVAILABLE, detail);
         return Ok(([(header::RETRY_AFTER, "30")], busy).into_response());
     };
+    let fits = admin.metrics.free_by_flavor(name).await;
     // The partition may have changed in the meantime.
     let (_, view) = placement::existing(&admin, name).await?;
     let form = [(header::CONTENT_TYPE, metrics::CONTENT_TYPE)];
-    Ok((form, metrics::provider_text(view.state, turn)).into_response())
+    Ok((form, metrics::provider_text(fits, view.state, turn)).into_response())
 }
 
 async fn status(State(admin): State<Admin>) -> Response {

@@ -28,8 +28,11 @@ use placement_base::runtime;
 use placement_peer::tls::PeerCertificate;
 use placement_policy::{Policy, Target};
 
-/// Deadline of a request by a page: longer than a request waits for a leader by default.
-const DEADLINE: Duration = Duration::from_secs(10);
+/// Deadline of a request by a page: longer than a request waits for a leader by default, and than a
+/// search takes that need not wait for others.
+const DEADLINE: Duration = Duration::from_secs(12);
+/// Deadline of a request whose answer the page can do without.
+const GLANCE: Duration = Duration::from_secs(1);
 /// Deadline of a request that is relayed to another node: longer than a node takes to find that it
 /// is not ready.
 const RELAYED_DEADLINE: Duration = Duration::from_secs(3);
@@ -191,17 +194,34 @@ impl Ask for Routes {
         } else {
             DEADLINE
         };
-        Box::pin(async move {
-            let answer = timeout(limit, self.ask(path, is_local, read)).await;
-            answer.unwrap_or_else(|_| {
-                let detail = format!("No answer within {limit:?}. Retry.");
-                Err(refused(StatusCode::GATEWAY_TIMEOUT, &detail))
-            })
-        })
+        Box::pin(self.ask_within(limit, path, is_local, read))
+    }
+
+    fn glance<'a>(
+        &'a self,
+        path: &'a str,
+        is_local: bool,
+        read: Read,
+    ) -> BoxFuture<'a, Result<(), Refusal>> {
+        Box::pin(self.ask_within(GLANCE, path, is_local, read))
     }
 }
 
 impl Routes {
+    async fn ask_within(
+        &self,
+        limit: Duration,
+        path: &str,
+        is_local: bool,
+        read: Read,
+    ) -> Result<(), Refusal> {
+        let answer = timeout(limit, self.ask(path, is_local, read)).await;
+        answer.unwrap_or_else(|_| {
+            let detail = format!("No answer within {limit:?}. Retry.");
+            Err(refused(StatusCode::GATEWAY_TIMEOUT, &detail))
+        })
+    }
+
     async fn ask(&self, path: &str, is_local: bool, read: Read) -> Result<(), Refusal> {
         let Some(place) = self.place.clone() else {
             let detail = "This node serves the maximum number of pages. Retry.";

@@ -1,12 +1,13 @@
 //! Generates a sample file and `docs/configuration.md` from the declarations of the settings.
 
-use super::{Config, PartitionSection};
+use super::{Config, FitSection, LISTS, PartitionSection};
 use placement_base::settings::Table;
 
 /// All tables, in the order of the file.
 fn tables() -> Vec<Table> {
     let mut tables = Config::tables("");
     tables.extend(PartitionSection::tables("partitions"));
+    tables.extend(FitSection::tables("fits"));
     tables
 }
 
@@ -21,7 +22,7 @@ pub(crate) fn sample() -> String {
     for table in tables() {
         match table.name {
             "" => {}
-            "partitions" => text += "\n# [[partitions]]\n",
+            list if LISTS.contains(&list) => text += &format!("\n# [[{list}]]\n"),
             name => text += &format!("\n[{name}]\n"),
         }
         for line in lines(table.about) {
@@ -30,7 +31,7 @@ pub(crate) fn sample() -> String {
         for setting in &table.settings {
             let default = match &setting.default {
                 Some(default) => default,
-                None if table.name == "partitions" => "…",
+                None if LISTS.contains(&table.name) => "…",
                 None => "\"\"",
             };
             for line in lines(setting.doc) {
@@ -90,7 +91,7 @@ mod tests {
         for table in &tables {
             let name = match table.name {
                 "" => "The top of the file".to_owned(),
-                "partitions" => "`[[partitions]]`".to_owned(),
+                list if LISTS.contains(&list) => format!("`[[{list}]]`"),
                 name => format!("`[{name}]`"),
             };
             let about: Vec<_> = lines(table.about).collect();
@@ -127,7 +128,7 @@ mod tests {
         std::fs::write(file.path(), sample()).unwrap();
         let (config, _) = Config::read(Some(file.path()), [], []).unwrap();
         assert_eq!(config, Config::default());
-        // Each line is valid without the comment mark, except those of non-default partitions.
+        // Each line is valid without the comment mark, except those of lists.
         let sample_text = sample();
         let (tables_of_one, _) = sample_text.split_once("\n# [[partitions]]").unwrap();
         std::fs::write(file.path(), tables_of_one.replace("\n# ", "\n")).unwrap();

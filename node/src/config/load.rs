@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::{Config, value};
+use super::{Config, LISTS, value};
 use placement_base::permissions::{Exposed, check_secret_file};
 use placement_base::settings::{Invalid, Kind, Setting};
 use placement_model::similar::similar;
@@ -80,7 +80,7 @@ impl Config {
                 }
             }
         }
-        // Each single value has been checked; this checks the form of `[[partitions]]`.
+        // Each single value has been checked; this checks the form of lists of tables.
         let mut config: Config = table.try_into().map_err(|error: toml::de::Error| {
             let source = file.map_or("settings".into(), Path::to_string_lossy);
             malformed(&source, error.to_string().trim().replace('\n', ", "))
@@ -114,7 +114,7 @@ fn read_file(path: &Path, settings: &[Setting]) -> Result<toml::Table, ConfigErr
         };
         put(&mut table, setting, &name, Ok(value))
     };
-    let mut partitions = None;
+    let mut lists = toml::Table::new();
     for (key, value) in given {
         let is_section = settings.iter().any(|setting| setting.section == key);
         match value {
@@ -126,9 +126,9 @@ fn read_file(path: &Path, settings: &[Setting]) -> Result<toml::Table, ConfigErr
             _ if is_section => {
                 return Err(Invalid::new(&key, "is a table: write it as `[section]`").into());
             }
-            toml::Value::Array(_) if key == "partitions" => partitions = Some(value),
-            _ if key == "partitions" => {
-                let words = "is a list of tables: write each as `[[partitions]]`";
+            toml::Value::Array(_) if LISTS.contains(&&*key) => _ = lists.insert(key, value),
+            _ if LISTS.contains(&&*key) => {
+                let words = format!("is a list of tables: write each as `[[{key}]]`");
                 return Err(Invalid::new(&key, words).into());
             }
             _ => take(key, value)?,
@@ -138,7 +138,7 @@ fn read_file(path: &Path, settings: &[Setting]) -> Result<toml::Table, ConfigErr
     if secrets.any(|secret| value(&table, secret).is_some()) {
         check_secret_file(path)?;
     }
-    table.extend(partitions.map(|list| ("partitions".to_owned(), list)));
+    table.extend(lists);
     Ok(table)
 }
 

@@ -64,6 +64,9 @@ impl Config {
             let in_flight = partition.in_flight;
             share("in_flight", (in_flight > 0).then(|| in_flight.to_string()));
         }
+        for fit in &self.fits {
+            shared.insert(format!("fits.{}.query", fit.name), fit.query.clone());
+        }
         shared
     }
 }

@@ -265,6 +265,13 @@ catalog! {
     CONSUMERS = "placement_consumers" Gauge None ["partition", "type"]
         "Consumers with allocations, by consumer type; the 64 types with most consumers, and the \
         sum of the others as other";
+    FITS = "placement_fits" Gauge None ["partition", "name"]
+        "How often a named query of [[fits]] fits, at most 10000; on the leader only, up to 5 minutes \
+        old, absent if counting takes too long";
+    REFUGE_TREES = "placement_refuge_trees" Gauge None ["partition", "outcome"]
+        "Provider trees, such as hosts, by what their loss would mean: empties (all consumers have \
+        room elsewhere), stuck (some have none), or undecided (not looked at within 10 s); trees of \
+        sharing providers do not count; on the leader only, up to 5 minutes old";
     PROCESS_RESIDENT_MEMORY = "process_resident_memory" Gauge BYTES []
         "Resident memory of the process";
     PROCESS_OPEN_FDS = "process_open_fds" Gauge None []

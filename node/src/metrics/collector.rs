@@ -7,7 +7,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use openraft::ServerState;
-use placement_base::runtime;
+use placement_base::{runtime, world};
+use placement_model::cluster::Cluster;
 use placement_model::query::capacity::CapacitySums;
 use placement_model::state::Sizes;
 use placement_raft_store::{DatabaseNumbers, LogId, StoreMetrics, Views};
@@ -23,7 +24,8 @@ use prometheus_client::registry::Registry;
 use super::catalog::*;
 use super::holdings::{self, Holdings, Rows};
 use super::http::HttpMetrics;
-use super::{exposition, process};
+use super::outlook::Outlook;
+use super::{exposition, process, providers};
 use crate::health::{HealthChecks, SOON};
 use crate::partitions::Partitions;
 use crate::recent::Recent;
@@ -64,6 +66,8 @@ pub(crate) struct Metrics {
     disk: Recent<Disk>,
     /// The inventory metrics, with the last entry of the counted state.
     holdings: Recent<(Option<u64>, Arc<Holdings>)>,
+    fits: Recent<Arc<Outlook>>,
+    trees: Recent<Arc<Outlook>>,
 }
 
 /// Values from the disk, which may hang.
@@ -81,6 +85,8 @@ impl Metrics {
             http: HttpMetrics::new(),
             disk: Recent::new(tasks),
             holdings: Recent::new(tasks),
+            fits: Recent::new(tasks),
+            trees: Recent::new(tasks),
             sources,
         }
     }
@@ -135,12 +141,65 @@ impl Metrics {
         Some(holdings)
     }
 
+    /// The metric that shows how often the named queries fit in a partition, for
+    /// `/metrics/providers`; empty if there are none, or as long as they are not counted.
+    pub(crate) async fn free_by_flavor(&self, partition: &str) -> String {
+        let running = self.sources.checks.slot.get();
+        let fits = async { self.fits(&running.as_ref()?.replica).await };
+        fits.await.map_or_else(String::new, |fits| {
+            let rows = fits.rows.iter().filter(|([of, _], _)| of == partition);
+            providers::free_by_flavor(rows.map(|([_, name], count)| (name.as_str(), *count)))
+        })
+    }
+
+    /// How often the named queries fit; `None` if there are none.
+    async fn fits(&self, replica: &Replica) -> Option<Arc<Outlook>> {
+        let sections = &self.sources.partitions.default().api().settings.fits;
+        if sections.is_empty() {
+            return None;
+        }
+        let sections = sections.clone();
+        let count = move |cluster: &Cluster| Outlook::of_fits(cluster, &sections);
+        self.outlook(&self.fits, replica, count).await
+    }
+
+    async fn outlook(
+        &self,
+        known: &Recent<Arc<Outlook>>,
+        replica: &Replica,
+        count: impl FnOnce(&Cluster) -> Outlook + Send + 'static,
+    ) -> Option<Arc<Outlook>> {
+        let offload = self.sources.partitions.default().api().offload.clone();
+        let views = replica.views.clone();
+        let count = async move {
+            let count = move || count(&views.current().cluster);
+            let counted = world::compute(|work| offload.run_idly(work), count).await;
+            Arc::new(counted.unwrap_or_default())
+        };
+        let is_fresh = |age, outlook: &Arc<Outlook>| outlook.is_fresh(age);
+        known.get(is_fresh, SOON, count).await
+    }
+
+    /// The outlook of the leader: how often the named queries fit, and trees by what their loss
+    /// would mean.
+    async fn leaders_outlook(&self, running: Option<&Running>) -> [Option<Arc<Outlook>>; 2] {
+        let replica = running.map(|running| &running.replica);
+        let leads = |replica: &&Replica| replica.raft_status().state == ServerState::Leader;
+        let Some(replica) = replica.map(|replica| &**replica).filter(leads) else {
+            return [None, None];
+        };
+        let trees = self.outlook(&self.trees, replica, Outlook::of_trees);
+        tokio::join!(self.fits(replica), trees).into()
+    }
+
     /// The current metrics; slow values are those of the previous scrape.
     pub(crate) async fn encode(self: &Arc<Self>) -> String {
         let running = self.sources.checks.slot.get();
         let holdings = async { self.holdings(&running.as_ref()?.replica.views).await };
+        let outlook = self.leaders_outlook(running.as_deref());
         let ready = self.sources.checks.is_ready();
-        let (ready, disk, holdings) = tokio::join!(ready, self.disk(SOON), holdings);
+        let (ready, disk, holdings, outlook) =
+            tokio::join!(ready, self.disk(SOON), holdings, outlook);
         let mut registry = Registry::default();
         let metrics = self.clone();
         registry.register_collector(Box::new(Scrape {
@@ -149,6 +208,7 @@ impl Metrics {
             ready,
             disk,
             holdings,
+            outlook,
         }));
         let mut text = String::new();
         prometheus_client::encoding::text::encode(&mut text, &registry)
@@ -164,6 +224,7 @@ struct Scrape {
     ready: bool,
     disk: Option<Disk>,
     holdings: Option<Arc<Holdings>>,
+    outlook: [Option<Arc<Outlook>>; 2],
 }
 
 impl std::fmt::Debug for Scrape {
@@ -197,6 +258,11 @@ impl Collector for Scrape {
         }
         if let Some(holdings) = &self.holdings {
             out.holdings(holdings)?;
+        }
+        for (metric, outlook) in [&FITS, &REFUGE_TREES].into_iter().zip(&self.outlook) {
+            if let Some(outlook) = outlook {
+                out.put_rows(metric, &outlook.rows, |count| *count as f64)?;
+            }
         }
         for (metric, value) in process::read() {
             if let Some(value) = value {

@@ -34,12 +34,32 @@ const FAMILIES: [Family; 4] = [
     ("usage", "Allocated units", |of| of.used as f64),
 ];
 
-/// The text; its pieces are created on demand. A slow client keeps an old state in memory, so after
-/// [`DEADLINE`] the text ends with an error and the lock `turn` is released.
-pub(crate) fn text(state: SharedState, turn: OwnedMutexGuard<()>) -> Body {
+/// How often the named queries fit, under the name that StackHPC's exporter gives to this number.
+pub(super) fn free_by_flavor<'a>(fits: impl Iterator<Item = (&'a str, u64)>) -> String {
+    let name = "openstack_free_capacity_by_flavor_total";
+    let mut text = format!("# HELP {name} How often a flavor fits\n# TYPE {name} gauge\n");
+    for (flavor, count) in fits {
+        let flavor = escaped(flavor);
+        writeln!(text, "{name}{{flavor_name=\"{flavor}\"}} {count}")
+            .expect("writing to a string does not fail");
+    }
+    text
+}
+
+/// A value of a label.
+fn escaped(value: &str) -> String {
+    value
+        .replace('\\', r"\\")
+        .replace('"', r#"\""#)
+        .replace('\n', r"\n")
+}
+
+/// The text, after `first`; its pieces are created on demand. A slow client keeps an old state in
+/// memory, so after [`DEADLINE`] the text ends with an error and the lock `turn` is released.
+pub(crate) fn text(first: String, state: SharedState, turn: OwnedMutexGuard<()>) -> Body {
     let (mut sender, receiver) = mpsc::channel(0);
     drop(runtime::spawn(async move {
-        let pieces = pieces(state);
+        let pieces = once(first).chain(pieces(state));
         let all = async {
             for piece in pieces {
                 sender.send(Ok(piece)).await?;
@@ -85,12 +105,7 @@ fn samples(
 ) -> String {
     let mut text = String::new();
     for node in nodes {
-        let host = node
-            .name
-            .as_str()
-            .replace('\\', r"\\")
-            .replace('"', r#"\""#)
-            .replace('\n', r"\n");
+        let host = escaped(node.name.as_str());
         for stock in &node.inventories {
             let class = state.resource_class_name(stock.class);
             let value = value(stock);
@@ -119,7 +134,7 @@ mod tests {
         let turns = Arc::new(Mutex::new(()));
         let state = SharedState::from(cluster.clone());
         let begun = Instant::now();
-        let mut body = text(state, turns.clone().lock_owned().await);
+        let mut body = text(String::new(), state, turns.clone().lock_owned().await);
         assert!(body.frame().await.unwrap().is_ok());
         sleep(DEADLINE / 2).await;
         assert!(turns.try_lock().is_err());

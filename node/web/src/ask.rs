@@ -29,6 +29,16 @@ pub trait Ask: Sync {
         read: Read,
     ) -> BoxFuture<'a, Result<(), Refusal>>;
 
+    /// Like [`Ask::get`], for a response that the page can do without: it arrives soon or not at all.
+    fn glance<'a>(
+        &'a self,
+        path: &'a str,
+        is_local: bool,
+        read: Read,
+    ) -> BoxFuture<'a, Result<(), Refusal>> {
+        self.get(path, is_local, read)
+    }
+
     /// Name of the logged-in user; `None` for operators.
     fn user(&self) -> Option<&str> {
         None
@@ -83,6 +93,16 @@ impl<'a> Questions<'a> {
         let answer = self.answer(&path).await;
         self.asked.push(path);
         answer
+    }
+
+    /// The response that the page can do without, if it arrives soon.
+    pub(crate) async fn glance<T: Answer>(&mut self, path: String) -> Option<T> {
+        let (sender, answer) = oneshot::channel();
+        let read: Read = Box::new(|status, body| drop(sender.send(success(status, body))));
+        let asked = self.api.glance(&path, self.is_local, read).await;
+        self.asked.push(path);
+        asked.ok()?;
+        answer.await.ok()?.ok()
     }
 
     /// Sends all requests concurrently. Responses are in the order of the paths.

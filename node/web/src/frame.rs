@@ -13,12 +13,13 @@ const LOCAL: &str = "-H 'Placement-Consistency: local'";
 /// Maximum size of the commands on a page, in bytes.
 const COMMANDS_BYTES: usize = 15 * 1024;
 /// Pages of a partition and their names.
-const PAGES: [(&str, &str); 6] = [
+const PAGES: [(&str, &str); 7] = [
     ("capacity", "Capacity"),
     ("providers", "Providers"),
     ("consumers", "Consumers"),
     ("candidates", "Candidates"),
     ("searches", "Searches"),
+    ("refuge", "Refuge"),
     ("history", "Changes"),
 ];
 

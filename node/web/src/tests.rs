@@ -62,6 +62,8 @@ fn targets(name: &str) -> Vec<String> {
         "candidates?resources={}&required={}&member_of={}&in_tree={}",
         "candidates?query={}",
         "searches?from=0",
+        "refuge?provider={}&required={}&member_of={}",
+        "refuge?each=root&required={}",
         "history?kind={}&provider={}&consumer={}&project={}&class={}&request_id={}&before={}",
         "nothing/{}",
     ]
@@ -110,6 +112,14 @@ fn cloud(path: &str, name: &str, count: usize) -> Value {
             "capacity": 5, "free": 1, "largest_free": 1, "providers": 2, "provider": provider, "free_ranges": [3, 0, 1]}))})
         }
         "what-if" => json!({"count": 7, "exact": true, "complete": true}),
+        "refuge" => {
+            let host = json!({"provider": provider, "root": provider, "resources": {name: 2}});
+            json!({"consumers": 3, "moved": 1, "complete": true, "trees": 3, "empties": 1,
+            "left": many(json!({"consumer": UUID, "project_id": name, "resources": {name: 2}, "why": 0})),
+            "explanations": [{"verdict": "none", "trees": 3, "unknown": [{"trait": name, "nearest": [name]}]}],
+            "moves": many(json!({"consumer": UUID, "project_id": name, "to": some(host)})),
+            "stuck": many(json!({"provider": provider, "consumers": 2, "left": 1, "largest": {name: 2}}))})
+        }
         "resource_providers" => {
             json!({"resource_providers": many(json!({"uuid": UUID, "name": name, "generation": 1,
             "parent_provider_uuid": name}))})
@@ -140,7 +150,7 @@ fn cloud(path: &str, name: &str, count: usize) -> Value {
             "amount": 2, "consumer": name, "project": name, "since": name}))}))})
         }
         _ if path.contains("/trees/") => {
-            json!({"providers": many(json!({"uuid": UUID, "name": name, "parent": name,
+            json!({"root": UUID, "providers": many(json!({"uuid": UUID, "name": name, "parent": name,
             "generation": 1, "holders": 2, "traits": some(json!(name)), "aggregates": [name],
             "inventories": {name: {"used": 9, "capacity": 8, "total": 8, "allocation_ratio": 1.5}}}))})
         }
@@ -230,6 +240,23 @@ fn pages_show_what_the_api_answers() {
                 "cmp: 9 of 8",
                 "<dt>traits</dt><dd>cmp</dd>",
                 "Consumers of cmp",
+                "Can this host go?</a> No: no room elsewhere for 1 of 3 consumers.",
+            ],
+        ),
+        (
+            &format!("/web/placement/default/refuge?provider={UUID}&required=A"),
+            &[
+                "No: no room elsewhere for 1 of 3 consumers.",
+                "Why it has no room",
+                "Moves that are possible in this order",
+                "--required=A",
+            ],
+        ),
+        (
+            "/web/placement/default/refuge?each=root&required=A",
+            &[
+                "No: 2 of 3 trees cannot be emptied.",
+                &format!("refuge?provider={UUID}&amp;required=A\">cmp<"),
             ],
         ),
         (

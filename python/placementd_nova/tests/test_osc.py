@@ -100,6 +100,14 @@ class Commands(unittest.TestCase):
         self.assertEqual(path, "/placementd/v1/capacity")
         self.assertEqual(query, {"by": ["provider"], "class": ["VCPU"]})
 
+    def test_fits_lists_levels_and_counts(self):
+        large = {"name": "m1.large", "level": "few", "count": 3, "exact": True, "complete": True}
+        answer = 200, {"fits": [large, {"name": "gpu", "level": "many"}]}
+        found = self.shows("fits", answers=[answer])
+        self.assertEqual((found[0]["Level"], found[0]["Count"]), ("few", 3))
+        self.assertEqual((found[1]["Level"], found[1]["Count"]), ("many", None))
+        self.assertEqual(self.server.asked[0][1], "/placementd/v1/fits")
+
     def test_refuge_lists_new_hosts_and_reasons(self):
         taken = {"provider": HOST, "root": HOST, "resources": {"VCPU": 1}}
         why = {"reason": "room", "cause": 0, "funnel": [

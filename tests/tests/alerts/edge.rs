@@ -179,12 +179,15 @@ impl Stage {
             // No end is predicted for a class with less than two days of history.
             pause(25_000).await;
             story.fires(&["PlacementCapacityEnds"]).await;
+            // No other host has the class.
+            story.fires(&["PlacementHostLossNotSurvivable"]).await;
         })
         .await;
         let more = host::create(&client, "more").await;
         let stocked = client.replace_inventories(more, 0, offer(1_000_000));
         stocked.await.unwrap();
         story.ended(&["PlacementCapacityEnds"]).await;
+        story.ended(&["PlacementHostLossNotSurvivable"]).await;
     }
 }
 

@@ -100,7 +100,8 @@ async fn load(client: &Client, provider: Uuid, number: u32) {
 async fn no_page_fires_during_rolling_restarts_under_load() {
     let backups = tempfile::tempdir().unwrap();
     let config = format!(
-        "{STEADY_LEADER}[backup]\ndirectory = {:?}\n",
+        "{STEADY_LEADER}[backup]\ndirectory = {:?}\n\
+         [[fits]]\nname = \"small\"\nquery = \"resources=VCPU:1\"\n",
         backups.path()
     );
     let mut cluster = Cluster::start_secured(3, &config).await.unwrap();

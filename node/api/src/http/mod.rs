@@ -20,13 +20,15 @@ pub use edge::searches::Searches;
 pub use edge::service::{BodyTimeLimit, ErrorCode, Served};
 pub use edge::settings::{
     ApiSection, ApiSettings, ApiTls, AuthSection, AuthStrategy, CallersSection, CandidateSettings,
-    CorsSettings, ReadsSection, RequestLimits,
+    CorsSettings, FitSection, ReadsSection, RequestLimits,
 };
 pub use edge::settings::{GRACE, MIN_BYTES_PER_S};
 pub use edge::stages::{STAGES, Stage};
 pub use edge::state::Api;
 pub use errors::Misdirected;
 pub use errors::code::{CONFLICTS, NOTHING_COMMITTED, UNAVAILABLE};
+pub use nouns::fits::{check_fits, count_fit};
+pub use nouns::refuge::enabled_trees;
 pub use openapi::PATH as OPENAPI;
 pub use openapi::document as description;
 pub use openapi::guarded;

@@ -6,8 +6,8 @@
 use super::edge::route::{Operation, RequiredHeaders, Route, operation};
 use super::nouns::{
     aggregates, allocation_candidates, allocations, capacity, claims, consumers, events, explain,
-    history, inventories, placementd, refuge, reshaper, resource_classes, resource_providers, root,
-    searches, traits, trees, usages, what_if,
+    fits, history, inventories, placementd, refuge, reshaper, resource_classes, resource_providers,
+    root, searches, traits, trees, usages, what_if,
 };
 use placement_policy::{Defaults, Policy, PolicyError, PolicySettings};
 
@@ -133,6 +133,9 @@ routes! {
     "/placementd/v1/explain" {
         "GET" Accept "explain" explain::show;
     }
+    "/placementd/v1/fits" {
+        "GET" Accept "fits" fits::list further_rule: Some("placementd:capacity");
+    }
     "/placementd/v1/events" {
         "GET" Headers "events" events::watch queried_project: Some("project");
     }
@@ -147,7 +150,7 @@ routes! {
     }
     "/placementd/v1/what-if" {
         "GET" Accept "what_if" what_if::fit;
-        "POST" Content "what_if" what_if::ask body_max_bytes: what_if::BODY_MAX_BYTES;
+        "POST" Content "what_if" what_if::ask body_max_bytes: what_if::BODY_MAX_BYTES, further_rule: Some("placementd:consumers");
     }
 }
 

@@ -446,6 +446,54 @@ async fn a_query_fits_as_often_as_it_can_be_claimed_now() {
 }
 
 #[tokio::test]
+async fn what_if_names_the_fewest_consumers_whose_end_makes_room() {
+    let cloud = Cloud::new();
+    for number in 1..=2 {
+        cloud.provider(number, None).await;
+        cloud.stock(number, "VCPU", 8).await;
+    }
+    for (consumer, host, units) in [(901, 1, 4), (902, 1, 3), (903, 2, 6), (904, 2, 2)] {
+        cloud.claim(consumer, host, "VCPU", units).await.expect(204);
+    }
+    let ask = async |units: u64, types: &[&str], projects: &[&str]| {
+        let query = format!("resources=VCPU:{units}");
+        let asked = json!({"query": query, "types": types, "projects": projects});
+        let found = what_if(&cloud, json!({"ask": [{"preempt": asked}]})).await;
+        found["answers"][0]["preempt"].clone()
+    };
+    let uuids = |found: &Value| {
+        let all = found["consumers"].as_array().unwrap().iter();
+        let all: Vec<_> = all
+            .map(|one| one["uuid"].as_str().unwrap().to_owned())
+            .collect();
+        all
+    };
+    // The first host has one unit left, so the smaller of its consumers is enough for 4.
+    let found = ask(4, &["INSTANCE"], &[]).await;
+    assert_eq!(found["provider"]["uuid"], uuid(1));
+    assert_eq!(uuids(&found), [uuid(902)]);
+    assert_eq!(
+        (&found["exact"], &found["complete"]),
+        (&json!(true), &json!(true))
+    );
+    let found = ask(8, &["INSTANCE"], &["p"]).await;
+    assert_eq!((uuids(&found).len(), &found["exact"]), (2, &json!(true)));
+    let room = ask(1, &["INSTANCE"], &[]).await;
+    assert_eq!((&room["possible"], uuids(&room).len()), (&json!(true), 0));
+    assert_eq!(room["provider"], Value::Null);
+    for (units, types, projects) in [
+        (9, "INSTANCE", &[][..]),
+        (4, "MIGRATION", &[]),
+        (4, "INSTANCE", &["other"]),
+    ] {
+        let found = ask(units, &[types], projects).await;
+        assert_eq!(found["possible"], false, "{found}");
+    }
+    let held = cloud.read(&format!("/allocations/{}", uuid(902))).await;
+    assert_eq!(held["allocations"][uuid(1)]["resources"]["VCPU"], 3);
+}
+
+#[tokio::test]
 async fn what_if_takes_only_writes_of_the_api() {
     let cloud = hosts().await;
     let long = json!({"changes": [{"method": "PUT", "path": "/traits/CUSTOM_X", "body": "x".repeat(1 << 20)}]});
@@ -453,6 +501,8 @@ async fn what_if_takes_only_writes_of_the_api() {
     let change = |method, path| json!({"changes": [{"method": method, "path": path}]});
     let fit =
         |at_most| json!({"ask": [{"fit": {"query": "resources=VCPU:1", "at_most": at_most}}]});
+    let preempt =
+        |types: Value| json!({"ask": [{"preempt": {"query": "resources=VCPU:1", "types": types}}]});
     let many = vec![json!({"method": "DELETE", "path": "/traits/CUSTOM_NONE"}); 1_001];
     for (body, says) in [
         (change("GET", "/traits"), "not a write"),
@@ -471,6 +521,9 @@ async fn what_if_takes_only_writes_of_the_api() {
         (fit(10_001), "10000 claims"),
         (json!({"asks": []}), "asks"),
         (json!({"ask": [{"cows": {}}]}), "cows"),
+        (preempt(json!([])), "needs types"),
+        (preempt(json!(["instance"])), "name of a consumer type"),
+        (preempt(json!(vec!["A"; 101])), "100 types"),
         (json!({"ask": [{"explain": {"query": "cows=1"}}]}), "cows"),
     ] {
         let answer = cloud.post("/placementd/v1/what-if", body).send().await;

@@ -18,6 +18,7 @@ mod edge;
 mod errors;
 mod events;
 mod explain;
+mod fits;
 mod fuzz;
 mod history;
 mod hostile;

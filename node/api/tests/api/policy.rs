@@ -1,6 +1,6 @@
 use std::collections::BTreeMap;
 
-use placement_api::http::{ApiSettings, CorsSettings, Identity, WEB, read_policy};
+use placement_api::http::{ApiSettings, CorsSettings, FitSection, Identity, WEB, read_policy};
 use placement_policy::{PolicySettings, Target};
 use serde_json::{Value, json};
 
@@ -160,11 +160,12 @@ async fn own_routes_that_write_have_no_reader() {
 }
 
 /// This service's own routes that show content and need no query.
-const OWN: [&str; 9] = [
+const OWN: [&str; 10] = [
     "capacity",
     "consumers",
     "trees/00000000-0000-0000-0000-000000000001",
     "explain",
+    "fits",
     "searches",
     "events?follow=false",
     "history",
@@ -208,6 +209,34 @@ async fn file_that_restricts_an_upstream_read_restricts_own_routes() {
     ));
     cloud.get("/placementd/v1/capacity").expect(200).await;
     cloud.get("/placementd/v1/consumers").expect(403).await;
+}
+
+#[tokio::test]
+async fn levels_of_fits_may_be_shown_without_counts() {
+    let large = FitSection {
+        name: "large".to_owned(),
+        query: "resources=VCPU:5".to_owned(),
+    };
+    let cloud = with_file("\"placementd:fits\": \"role:reader\"\n", |policy| {
+        Cloud::with(ApiSettings {
+            policy,
+            fits: vec![large],
+            ..ApiSettings::default()
+        })
+    });
+    cloud.provider(1, None).await;
+    cloud.stock(1, "VCPU", 8).await;
+    let ask = async |roles: &str| {
+        let asked = cloud.get("/placementd/v1/fits").token(Some("eve:project"));
+        let answer = asked.header("x-roles", roles).expect(200).await.json();
+        answer["fits"][0].clone()
+    };
+    assert_eq!(
+        ask("reader").await,
+        json!({"name": "large", "level": "few", "complete": true})
+    );
+    let counted = ask("reader,placement_reader").await;
+    assert_eq!(counted["count"], 1, "{counted}");
 }
 
 #[tokio::test]

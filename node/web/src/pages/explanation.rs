@@ -12,7 +12,7 @@ use crate::words::{cut, sentence, text, word};
 /// Maximum number of shown entries of each part.
 const SHOWN_MAX: usize = 20;
 /// The same phrases as in `placementctl explain`.
-const WORDS: Words = Words(text);
+pub(super) const WORDS: Words = Words(text);
 
 pub(super) fn explained(of: &Content<'_>, answer: &Explanation<'_>) -> Markup {
     let mut budget = RowBudget::default();

@@ -9,6 +9,7 @@ mod lists;
 mod overview;
 mod provider;
 mod providers;
+mod refuge;
 mod searches;
 mod topology;
 
@@ -38,6 +39,7 @@ pub(crate) async fn show(
         ["consumers"] => lists::CONSUMERS.show(questions, &of).await,
         ["consumers", uuid] => consumer::show(questions, &of, uuid).await,
         ["candidates"] => candidates::show(questions, &of).await,
+        ["refuge"] => refuge::show(questions, &of).await,
         ["searches"] => searches::show(questions, &of).await,
         ["history"] => lists::HISTORY.show(questions, &of).await,
         _ => Err(Failure::not_found("Page not found.")),

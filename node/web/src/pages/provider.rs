@@ -6,6 +6,7 @@ use placement_wire::trees::{Tree, TreeInventory, TreeProvider};
 
 use super::Content;
 use super::lists::{self, provider};
+use super::refuge::mark;
 use crate::ask::{Failure, Questions};
 use crate::frame::View;
 use crate::parts::{RowBudget, Table, bar, cell, cut_to, facts, link, pages};
@@ -41,7 +42,13 @@ pub(super) async fn show(
     let href = |from: &str| partition.page(&own, &[("from", from)]);
     let [all_consumers, history] =
         ["consumers", "history"].map(|page| partition.page(page, &[("provider", uuid)]));
+    let is_root = tree.root == uuid;
+    let mark = match is_root {
+        true => mark(questions, of, uuid).await,
+        false => html! {},
+    };
     let body = html! {
+        (mark)
         @for one in &shown { (one) }
         (pages(from, shown.len(), left, href))
         (table.with(&format!("Consumers of {title}"), &holders))

@@ -144,6 +144,21 @@ pub struct ApiSettings {
     pub cors: CorsSettings,
     /// Limits and order of the allocation-candidate search (`[candidates]`).
     pub candidates: CandidateSettings,
+    /// The named queries (`[[fits]]`).
+    pub fits: Vec<FitSection>,
+}
+
+settings! {
+    /// A named query, such as that of a flavor: `GET /placementd/v1/fits`, `placementctl fits` and
+    /// the metric `placement_fits` have the number of times that it fits. These tables exist only
+    /// in the file, and should be equal on all nodes.
+    FitSection {
+        /// Name of the query, such as that of a flavor. Required.
+        name: String = String::new(),
+        /// Query string of `GET /allocation_candidates` at the newest microversion, such as
+        /// `resources=VCPU:4,MEMORY_MB:8192&required=!COMPUTE_STATUS_DISABLED`. Required.
+        query: String = String::new(),
+    }
 }
 
 settings! {

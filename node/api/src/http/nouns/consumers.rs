@@ -61,7 +61,7 @@ fn shown(page: &ConsumerPage) -> wire::ConsumerPage<'_> {
     }
 }
 
-fn consumer(listed: &ListedConsumer) -> wire::Consumer<'_> {
+pub(super) fn consumer(listed: &ListedConsumer) -> wire::Consumer<'_> {
     let consumer_type = listed.consumer_type.as_ref();
     wire::Consumer {
         uuid: listed.uuid.to_string().into(),

@@ -25,6 +25,7 @@ pub(crate) mod claims;
 pub(crate) mod consumers;
 pub(crate) mod events;
 pub(crate) mod explain;
+pub(crate) mod fits;
 pub(crate) mod history;
 pub(crate) mod inventories;
 pub(crate) mod placementd;

@@ -13,6 +13,7 @@ use placement_model::types::{Given, ProviderUuid, ResourceClassName, TraitName};
 use placement_wire::explain::Position;
 use placement_wire::refuge as wire;
 
+use super::what_if::WAIT;
 use super::{bad_value, consumers, unknown_name};
 use crate::http::edge::answer::Answer;
 use crate::http::edge::request_context::RequestContext;
@@ -27,8 +28,6 @@ const DISABLED: &str = "COMPUTE_STATUS_DISABLED";
 const PROVIDERS_MAX: usize = 100;
 /// Time limit of the search.
 const DEADLINE: Duration = Duration::from_secs(10);
-/// Time limit for waiting in the queue: longer than the question in front may take.
-const WAIT: Duration = Duration::from_secs(15);
 
 /// `GET /placementd/v1/refuge`, with `provider` or `each`, `required`, `member_of`, `order` and
 /// `moves`.
@@ -115,6 +114,16 @@ fn parse_elsewhere(query: &Query) -> Result<ElsewhereRequest, ApiError> {
     })
 }
 
+/// Any tree whose root does not have the trait of disabled hosts.
+pub fn enabled_trees(state: &State) -> ElsewhereRequest {
+    ElsewhereRequest {
+        required: BTreeSet::new(),
+        forbidden: disabled(state).into_iter().collect(),
+        member_of: Vec::new(),
+        order: Order::Pack,
+    }
+}
+
 /// The trait of hosts that get no servers, if the partition has it.
 fn disabled(state: &State) -> Option<Given<TraitName>> {
     let name: TraitName = DISABLED.parse().ok()?;
@@ -157,7 +166,8 @@ fn each_shown<'a>(found: &'a EachRefuge, position: Position<'a>) -> wire::EachRe
         empties: (found.trees - found.stuck) as u64,
         stuck: found.list.iter().map(stuck).collect(),
         left_out: (found.stuck - found.list.len()) as u64,
-        complete: found.complete,
+        undecided: found.undecided as u64,
+        complete: found.undecided == 0,
         position,
     }
 }

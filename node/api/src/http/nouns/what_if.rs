@@ -9,11 +9,13 @@ use http_body_util::BodyExt;
 use percent_encoding::percent_decode_str;
 use placement_model::query::candidates::CandidateRequest;
 use placement_model::query::capacity::{CapacityBy, CapacityReport};
+use placement_model::query::preemption::{Preemptible, Preemption};
 use placement_model::query::what_if::Fit;
+use placement_model::types::ProjectId;
 use placement_wire::what_if::{self as wire, Change, Question, WriteResponse};
 use serde_json::value::RawValue;
 
-use super::{CONTENT_ROWS_MAX, capacity, explain, unknown_name};
+use super::{CONTENT_ROWS_MAX, bad_value, capacity, consumers, explain, unknown_name};
 use crate::fork::Fork;
 use crate::http::edge::answer::Answer;
 use crate::http::edge::explanations::{self, AnsweredRequest, Explained};
@@ -23,6 +25,7 @@ use crate::http::edge::route::{CLAIMS, is_own};
 use crate::http::edge::state::{Api, Server};
 use crate::http::errors::ApiError;
 use crate::http::wire::microversion::Microversion;
+use crate::http::wire::own;
 use placement_audit::Audit;
 use placement_base::backend::View;
 
@@ -33,19 +36,22 @@ const CHANGES_MAX: usize = 1_000;
 /// Maximum number of questions per request.
 const QUESTIONS_MAX: usize = 4;
 /// Maximum number of claims per question.
-const CLAIMS_MAX: u64 = 10_000;
+pub(super) const CLAIMS_MAX: u64 = 10_000;
+/// Maximum number of types and of projects per question.
+const NAMES_MAX: usize = 100;
 /// Time limit for a question about claims.
 const DEADLINE: Duration = Duration::from_secs(10);
 /// Time limit of `GET`: short, as people wait for the answer.
 const FIT_DEADLINE: Duration = Duration::from_secs(1);
 /// Time limit for waiting in the queue: longer than the question in front may take.
-const WAIT: Duration = Duration::from_secs(15);
+pub(super) const WAIT: Duration = Duration::from_secs(15);
 
 /// The answer to a question.
 enum WhatIfAnswer {
     Fit(Fit),
     Explain(Box<Explained>),
     Capacity(CapacityReport),
+    Preempt(Preemption),
 }
 
 impl WhatIfAnswer {
@@ -55,6 +61,7 @@ impl WhatIfAnswer {
             Self::Fit(found) => wire::WhatIfAnswer::Fit(fit_shown(found)),
             Self::Explain(explained) => wire::WhatIfAnswer::Explain(Box::new(explained.shown())),
             Self::Capacity(report) => wire::WhatIfAnswer::Capacity(capacity::shown(report)),
+            Self::Preempt(found) => wire::WhatIfAnswer::Preempt(preemption_shown(found)),
         }
     }
 }
@@ -69,6 +76,18 @@ fn fit_shown(fit: &Fit) -> wire::Fit {
         count,
         exact,
         complete,
+    }
+}
+
+fn preemption_shown(found: &Preemption) -> wire::Preemption<'_> {
+    let plan = found.plan.as_ref();
+    let consumers = plan.map_or(&[][..], |plan| &plan.consumers);
+    wire::Preemption {
+        possible: plan.is_some(),
+        provider: plan.and_then(|plan| plan.root.as_ref()).map(own::named),
+        consumers: consumers.iter().map(consumers::consumer).collect(),
+        exact: plan.map_or(found.complete, |plan| plan.exact),
+        complete: found.complete,
     }
 }
 
@@ -173,6 +192,17 @@ impl ChangedState {
         let fit = self.view.state.fit(request, at_most, watch);
         fit.map_err(|error| unknown_name(&error, ""))
     }
+
+    fn preempt(
+        &self,
+        request: &CandidateRequest,
+        who: &Preemptible,
+    ) -> Result<Preemption, ApiError> {
+        let patience = self.patience.renewed(DEADLINE);
+        let watch = Box::new(|_steps| patience.check());
+        let found = self.view.state.preemption(request, who, watch);
+        found.map_err(|error| unknown_name(&error, ""))
+    }
 }
 
 /// A parsed question: a function from the state to the answer.
@@ -196,6 +226,21 @@ fn parse(
             let request = parse(query)?;
             Box::new(move |now| now.fit(&request, at_most, DEADLINE).map(WhatIfAnswer::Fit))
         }
+        Question::Preempt {
+            query,
+            types,
+            projects,
+        } => {
+            if !context.head.passes_further_rule {
+                return Err(ApiError::forbidden(
+                    "The answer to preempt names consumers, which the policy rule \
+                     placementd:consumers does not allow to this caller.",
+                ));
+            }
+            let request = parse(query)?;
+            let who = preemptible(&types, &projects)?;
+            Box::new(move |now| now.preempt(&request, &who).map(WhatIfAnswer::Preempt))
+        }
         Question::Explain { query } => {
             let request = parse(query)?;
             Box::new(move |ChangedState { view, patience }| {
@@ -215,6 +260,30 @@ fn parse(
             let over = || ApiError::over_limit("resource classes", CONTENT_ROWS_MAX);
             report.map(WhatIfAnswer::Capacity).ok_or_else(over)
         }),
+    })
+}
+
+/// # Errors
+/// 400 if there is no type, too many names, or a type that cannot be one.
+fn preemptible(types: &[String], projects: &[String]) -> Result<Preemptible, ApiError> {
+    if types.is_empty() {
+        return Err(ApiError::bad_request(
+            "preempt needs types: the consumer types that may end, such as [\"INSTANCE\"]",
+        ));
+    }
+    if types.len().max(projects.len()) > NAMES_MAX {
+        return Err(ApiError::over_limit("types or projects", NAMES_MAX));
+    }
+    let parse = |name: &String| {
+        let right = "give the name of a consumer type, such as INSTANCE";
+        name.parse().map_err(|_| bad_value("types", name, right))
+    };
+    Ok(Preemptible {
+        types: types.iter().map(parse).collect::<Result<_, _>>()?,
+        projects: projects
+            .iter()
+            .map(|id| ProjectId::from(id.as_str()))
+            .collect(),
     })
 }
 

@@ -168,7 +168,7 @@ fn used_clouds() -> impl Strategy<Value = (SampleCloud, State, CandidateRequest)
         (request.nested, request.limit) = (true, None);
         let mut state = cloud.state();
         let mut number = 0;
-        // Each one takes what the next one wants.
+        // Each consumer takes the first candidate.
         while let Some(answer) = named::answers(&state, &request).unwrap().first() {
             let mut allocations = Allocations::new();
             for one in &answer.allocations {

@@ -44,7 +44,7 @@ pub struct CountedFit<'a> {
     pub unknown: Option<Cow<'a, str>>,
 }
 
-/// Size of a count, for those who may not see the count.
+/// Size of a count. Some callers see only this.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum FitLevel {

@@ -1,7 +1,7 @@
 //! Texts that `placementctl` and the web pages share: the health of a cluster, the failures that it
 //! tolerates, the responses of `explain` and `refuge` below `/placementd/v1` in sentences, amounts
-//! with units, and helpers for JSON. They are separate from `placement-wire`, because crates without
-//! JSON use that crate.
+//! with units, and helpers for JSON. They are separate from `placement-wire`, because crates
+//! without JSON use that crate.
 
 mod amounts;
 mod health;

@@ -55,7 +55,7 @@ pub fn claim(
     matches!(outcome, Outcome::Done(_))
 }
 
-/// What a consumer holds.
+/// The allocations of a consumer.
 pub fn held(state: &State, consumer: &str) -> Allocations {
     let mut held = Allocations::new();
     for one in state.consumer(&consumer.into()).unwrap().allocations {

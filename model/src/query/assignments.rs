@@ -19,7 +19,7 @@ use crate::types::ConsumerUuid;
 pub const CHOICES_MAX: usize = 16;
 /// Maximum number of choices of a single claimant that takes any candidate: random choices rarely
 /// collide with those of others, and each choice takes space in the log.
-pub const ANY_CHOICES_MAX: usize = 4;
+pub const ANY_CHOICES_MAX: usize = 2;
 /// Maximum number of searches for all choices, unless a single choice needs more.
 const SEARCHES_MAX: usize = 64;
 

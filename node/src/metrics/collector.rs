@@ -142,7 +142,7 @@ impl Metrics {
     }
 
     /// The metric that shows how often the named queries fit in a partition, for
-    /// `/metrics/providers`; empty if there are none, or as long as they are not counted.
+    /// `/metrics/providers`; empty without named queries, and until they are counted.
     pub(crate) async fn free_by_flavor(&self, partition: &str) -> String {
         let running = self.sources.checks.slot.get();
         let fits = async { self.fits(&running.as_ref()?.replica).await };
@@ -152,7 +152,7 @@ impl Metrics {
         })
     }
 
-    /// How often the named queries fit; `None` if there are none.
+    /// How often the named queries fit; `None` without named queries.
     async fn fits(&self, replica: &Replica) -> Option<Arc<Outlook>> {
         let sections = &self.sources.partitions.default().api().settings.fits;
         if sections.is_empty() {

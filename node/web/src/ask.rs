@@ -29,7 +29,8 @@ pub trait Ask: Sync {
         read: Read,
     ) -> BoxFuture<'a, Result<(), Refusal>>;
 
-    /// Like [`Ask::get`], for a response that the page can do without: it arrives soon or not at all.
+    /// Like [`Ask::get`], for a response that the page can do without: it arrives soon or not at
+    /// all.
     fn glance<'a>(
         &'a self,
         path: &'a str,

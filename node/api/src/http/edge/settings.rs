@@ -149,11 +149,11 @@ pub struct ApiSettings {
 }
 
 settings! {
-    /// A named query, such as that of a flavor: `GET /placementd/v1/fits`, `placementctl fits` and
+    /// A named query, for example of a flavor: `GET /placementd/v1/fits`, `placementctl fits` and
     /// the metric `placement_fits` have the number of times that it fits. These tables exist only
     /// in the file, and should be equal on all nodes.
     FitSection {
-        /// Name of the query, such as that of a flavor. Required.
+        /// Name of the query, for example the name of a flavor. Required.
         name: String = String::new(),
         /// Query string of `GET /allocation_candidates` at the newest microversion, such as
         /// `resources=VCPU:4,MEMORY_MB:8192&required=!COMPUTE_STATUS_DISABLED`. Required.

@@ -49,9 +49,9 @@ impl Want {
     }
 }
 
-/// What a node proposes for a claim.
+/// The proposal of a node for a claim.
 enum Proposal {
-    /// What the claimants hold already.
+    /// The current allocations of the claimants.
     Held(Vec<Vec<ProviderAmounts>>),
     /// Choices, if there are any.
     Found(Assignments),
@@ -91,7 +91,7 @@ pub(super) async fn take(
         claim.choices = found.choices;
         let written = submit(context, &claim).await?;
         let attempt = match &written.outcome {
-            // The claim may be a repetition of one that the searched state did not show.
+            // The claim may be a repetition that the searched state did not show.
             Outcome::Refused(Refusal::ConsumerGenerationConflict { .. }) => {
                 if let Some(held) = held(&written.view.state, &claim, &want.request) {
                     return repeat(context, claim, &want, held).await;

@@ -90,9 +90,10 @@ impl State {
             }
             search.breaks_groups = first_breaks;
             if let Some(choice) = search.complete(&state, &placed, (first, one), others)? {
-                match search.breaks_groups {
-                    false => keeping.push(choice),
-                    true => breaking.push(choice),
+                if search.breaks_groups {
+                    breaking.push(choice);
+                } else {
+                    keeping.push(choice);
                 }
             }
         }

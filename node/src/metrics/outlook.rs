@@ -70,9 +70,12 @@ fn share_of(count: usize) -> Duration {
 /// A watch that ends after `limit`.
 fn until(limit: Duration) -> impl Fn() -> ControlFlow<()> + Send + Sync {
     let begun = Instant::now();
-    move || match begun.elapsed() > limit {
-        true => ControlFlow::Break(()),
-        false => ControlFlow::Continue(()),
+    move || {
+        if begun.elapsed() > limit {
+            ControlFlow::Break(())
+        } else {
+            ControlFlow::Continue(())
+        }
     }
 }
 

@@ -43,9 +43,10 @@ pub(super) async fn show(
     let [all_consumers, history] =
         ["consumers", "history"].map(|page| partition.page(page, &[("provider", uuid)]));
     let is_root = tree.root == uuid;
-    let mark = match is_root {
-        true => mark(questions, of, uuid).await,
-        false => html! {},
+    let mark = if is_root {
+        mark(questions, of, uuid).await
+    } else {
+        html! {}
     };
     let body = html! {
         (mark)

@@ -415,7 +415,7 @@ fn majority_continues_without_a_leader_in_the_minority() {
     let parameters = Parameters {
         nodes: 5,
         skews: vec![Duration::ZERO; 5],
-        ..impatient(11)
+        ..impatient(14)
     };
     let report = run_without_violations(
         parameters,

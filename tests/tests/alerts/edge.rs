@@ -184,8 +184,10 @@ impl Stage {
         })
         .await;
         let more = host::create(&client, "more").await;
-        let stocked = client.replace_inventories(more, 0, offer(1_000_000));
-        stocked.await.unwrap();
+        // Also for the consumer of another story.
+        let processors = ("VCPU", Inventory::with_total(10));
+        let offer = offer(1_000_000).into_iter().chain([processors]);
+        client.replace_inventories(more, 0, offer).await.unwrap();
         story.ended(&["PlacementCapacityEnds"]).await;
         story.ended(&["PlacementHostLossNotSurvivable"]).await;
     }

@@ -41,7 +41,7 @@ fn row(fit: &NamedFit<'_>) -> Row {
         level: fit.level.as_str(),
         count: fit.counted.as_ref().map(|counted| counted.count),
         exact: fit.counted.as_ref().map(|counted| counted.exact),
-        unknown: text(unknown.unwrap_or_default()),
+        unknown: unknown.map_or_else(String::new, text),
     }
 }
 

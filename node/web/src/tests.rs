@@ -432,7 +432,7 @@ fn pages_render_empty_and_unknown_responses() {
         Value::Null,
         json!("a"),
         json!({"members": 1, "allocations": [1], "capacity": 1, "count": "", "consumers": 1, "history": 1,
-            "providers": 1, "resource_providers": 1, "allocation_requests": 1}),
+            "providers": 1, "resource_providers": 1, "allocation_requests": 1, "left": 1, "stuck": 1}),
     ] {
         for target in targets("a") {
             let page = page(&target, |_| body.clone());

@@ -15,7 +15,7 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use futures::future::BoxFuture;
 use parking_lot::Mutex;
-use placement_web::{Ask, HEADERS, Page, Read, Refusal, STYLE_PATH, respond};
+use placement_web::{Ask, HEADERS, Need, Page, Read, Refusal, STYLE_PATH, respond};
 use placement_wire::microversion;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
@@ -187,41 +187,25 @@ impl Ask for Routes {
         &'a self,
         path: &'a str,
         is_local: bool,
+        need: Need,
         read: Read,
     ) -> BoxFuture<'a, Result<(), Refusal>> {
-        let limit = if path.starts_with("/v1/nodes/") {
-            RELAYED_DEADLINE
-        } else {
-            DEADLINE
+        let limit = match need {
+            Need::Optional => GLANCE,
+            Need::Required if path.starts_with("/v1/nodes/") => RELAYED_DEADLINE,
+            Need::Required => DEADLINE,
         };
-        Box::pin(self.ask_within(limit, path, is_local, read))
-    }
-
-    fn glance<'a>(
-        &'a self,
-        path: &'a str,
-        is_local: bool,
-        read: Read,
-    ) -> BoxFuture<'a, Result<(), Refusal>> {
-        Box::pin(self.ask_within(GLANCE, path, is_local, read))
+        Box::pin(async move {
+            let answer = timeout(limit, self.ask(path, is_local, read)).await;
+            answer.unwrap_or_else(|_| {
+                let detail = format!("No answer within {limit:?}. Retry.");
+                Err(refused(StatusCode::GATEWAY_TIMEOUT, &detail))
+            })
+        })
     }
 }
 
 impl Routes {
-    async fn ask_within(
-        &self,
-        limit: Duration,
-        path: &str,
-        is_local: bool,
-        read: Read,
-    ) -> Result<(), Refusal> {
-        let answer = timeout(limit, self.ask(path, is_local, read)).await;
-        answer.unwrap_or_else(|_| {
-            let detail = format!("No answer within {limit:?}. Retry.");
-            Err(refused(StatusCode::GATEWAY_TIMEOUT, &detail))
-        })
-    }
-
     async fn ask(&self, path: &str, is_local: bool, read: Read) -> Result<(), Refusal> {
         let Some(place) = self.place.clone() else {
             let detail = "This node serves the maximum number of pages. Retry.";

@@ -17,6 +17,15 @@ pub struct Refusal {
     pub detail: String,
 }
 
+/// Whether a page can do without a response.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Need {
+    /// There is no page without it.
+    Required,
+    /// The page shows it if it arrives soon.
+    Optional,
+}
+
 /// The admin API. It has no method other than GET, so a page cannot change anything.
 pub trait Ask: Sync {
     /// Requests a path with its query, such as `/v1/status`, and passes the response to `read`.
@@ -26,19 +35,9 @@ pub trait Ask: Sync {
         &'a self,
         path: &'a str,
         is_local: bool,
+        need: Need,
         read: Read,
     ) -> BoxFuture<'a, Result<(), Refusal>>;
-
-    /// Like [`Ask::get`], for a response that the page can do without: it arrives soon or not at
-    /// all.
-    fn glance<'a>(
-        &'a self,
-        path: &'a str,
-        is_local: bool,
-        read: Read,
-    ) -> BoxFuture<'a, Result<(), Refusal>> {
-        self.get(path, is_local, read)
-    }
 
     /// Name of the logged-in user; `None` for operators.
     fn user(&self) -> Option<&str> {
@@ -91,24 +90,21 @@ impl<'a> Questions<'a> {
     }
 
     pub(crate) async fn get<T: Answer>(&mut self, path: String) -> Result<T, Failure> {
-        let answer = self.answer(&path).await;
+        let answer = self.answer(&path, Need::Required).await;
         self.asked.push(path);
         answer
     }
 
     /// The response that the page can do without, if it arrives soon.
     pub(crate) async fn glance<T: Answer>(&mut self, path: String) -> Option<T> {
-        let (sender, answer) = oneshot::channel();
-        let read: Read = Box::new(|status, body| drop(sender.send(success(status, body))));
-        let asked = self.api.glance(&path, self.is_local, read).await;
+        let answer = self.answer(&path, Need::Optional).await;
         self.asked.push(path);
-        asked.ok()?;
-        answer.await.ok()?.ok()
+        answer.ok()
     }
 
     /// Sends all requests concurrently. Responses are in the order of the paths.
     pub(crate) async fn all<T: Answer>(&mut self, paths: Vec<String>) -> Vec<Result<T, Failure>> {
-        let answers = join_all(paths.iter().map(|path| self.answer(path))).await;
+        let answers = join_all(paths.iter().map(|path| self.answer(path, Need::Required))).await;
         self.asked.extend(paths);
         answers
     }
@@ -119,18 +115,18 @@ impl<'a> Questions<'a> {
         paths: Vec<String>,
         other: String,
     ) -> (Vec<Result<T, Failure>>, Result<U, Failure>) {
-        let answers = join_all(paths.iter().map(|path| self.answer(path)));
-        let answers = join(answers, self.answer(&other)).await;
+        let answers = join_all(paths.iter().map(|path| self.answer(path, Need::Required)));
+        let answers = join(answers, self.answer(&other, Need::Required)).await;
         self.asked.extend(paths);
         self.asked.push(other);
         answers
     }
 
-    async fn answer<T: Answer>(&self, path: &str) -> Result<T, Failure> {
+    async fn answer<T: Answer>(&self, path: &str, need: Need) -> Result<T, Failure> {
         let (sender, answer) = oneshot::channel();
         // Sending fails if the page is no longer requested.
         let read: Read = Box::new(|status, body| drop(sender.send(success(status, body))));
-        if let Err(refusal) = self.api.get(path, self.is_local, read).await {
+        if let Err(refusal) = self.api.get(path, self.is_local, need, read).await {
             return Err(Failure {
                 status: refusal.status,
                 message: refusal.detail,

@@ -10,7 +10,7 @@ mod parts;
 mod target;
 mod words;
 
-pub use ask::{Ask, Read, Refusal};
+pub use ask::{Ask, Need, Read, Refusal};
 pub use login::login;
 
 use ask::{Failure, Questions};

@@ -27,6 +27,7 @@ impl<F: Fn(&str) -> Answer + Sync> Ask for Api<F> {
         &'a self,
         path: &'a str,
         _is_local: bool,
+        _need: Need,
         read: Read,
     ) -> BoxFuture<'a, Result<(), Refusal>> {
         self.asked.lock().unwrap().push(path.to_owned());

@@ -42,8 +42,7 @@ pub(super) async fn show(
     let href = |from: &str| partition.page(&own, &[("from", from)]);
     let [all_consumers, history] =
         ["consumers", "history"].map(|page| partition.page(page, &[("provider", uuid)]));
-    let is_root = tree.root == uuid;
-    let mark = if is_root {
+    let mark = if tree.root == uuid {
         mark(questions, of, uuid).await
     } else {
         html! {}

@@ -8,9 +8,9 @@ use placement_wire::explain as wire;
 
 use super::patience::Patience;
 use crate::http::errors::ApiError;
-use crate::http::wire::explanation;
 use crate::http::wire::microversion::Microversion;
 use crate::http::wire::query::{Query, parse_candidates, spell_candidates};
+use crate::http::wire::{explanation, own};
 use placement_base::backend::{Position, View};
 
 /// After this time an explanation stops and returns its partial result.
@@ -36,13 +36,9 @@ pub(crate) struct Explained {
 impl Explained {
     /// The explanation as the response contains it.
     pub(crate) fn shown(&self) -> wire::Explained<'_> {
-        let Position { index, node, .. } = self.position;
         wire::Explained {
             explanation: explanation::shown(&self.explanation),
-            position: wire::Position {
-                index: index.map(|index| index.to_string().into()),
-                node: Some(node),
-            },
+            position: own::position(&self.position),
             cost: wire::Cost {
                 ms: self.spent.as_micros() as f64 / 1000.0,
                 steps: self.explanation.steps,

@@ -5,6 +5,7 @@ use placement_model::query::candidates::CandidateRequest;
 use crate::http::edge::answer::Answer;
 use crate::http::edge::explanations::{AnsweredRequest, DEADLINE, WAIT};
 use crate::http::edge::request_context::RequestContext;
+use crate::http::edge::settings::RequestLimits;
 use crate::http::errors::ApiError;
 use crate::http::wire::microversion::Microversion;
 use crate::http::wire::query::{Query, parse_candidates};
@@ -43,10 +44,21 @@ pub(super) fn parse(
     query: &Query,
     version: Microversion,
 ) -> Result<CandidateRequest, ApiError> {
+    parse_within(&context.api().settings.limits, query, version)
+}
+
+/// # Errors
+/// 400 if the query is invalid or has too many groups.
+pub(super) fn parse_within(
+    limits: &RequestLimits,
+    query: &Query,
+    version: Microversion,
+) -> Result<CandidateRequest, ApiError> {
     let request = parse_candidates(query, version)?;
-    context.admit("request groups", request.groups.len(), |limits| {
-        limits.request_groups
-    })?;
+    if request.groups.len() > limits.request_groups {
+        let most = limits.request_groups;
+        return Err(ApiError::over_limit("request groups", most));
+    }
     Ok(request)
 }
 

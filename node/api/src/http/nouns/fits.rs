@@ -7,16 +7,17 @@ use placement_base::settings::Invalid;
 use placement_model::State;
 use placement_model::query::candidates::CandidateRequest;
 use placement_model::query::what_if::Fit;
-use placement_wire::explain::Position;
 use placement_wire::fits::{CountedFit, FitLevel, Fits, NamedFit};
 
+use super::explain::parse_within;
 use super::what_if::{CLAIMS_MAX, WAIT};
 use crate::http::edge::answer::Answer;
 use crate::http::edge::request_context::RequestContext;
 use crate::http::edge::settings::{FitSection, RequestLimits};
 use crate::http::errors::{ApiError, to_json};
 use crate::http::wire::microversion::Microversion;
-use crate::http::wire::query::{Query, parse_candidates};
+use crate::http::wire::own;
+use crate::http::wire::query::Query;
 
 /// Maximum number of named queries.
 const FITS_MAX: usize = 100;
@@ -54,10 +55,7 @@ pub(crate) async fn list(context: &RequestContext) -> Result<Answer, ApiError> {
         });
         Ok(to_json(&Fits {
             fits: fits.collect(),
-            position: Position {
-                index: view.position.index.map(|index| index.to_string().into()),
-                node: Some(view.position.node),
-            },
+            position: own::position(&view.position),
         }))
     });
     Ok(Answer::chunks(vec![made.await?]))
@@ -115,14 +113,7 @@ pub fn count_fit(
 fn parse(section: &FitSection) -> Result<CandidateRequest, ApiError> {
     let limits = RequestLimits::default();
     let query = Query::parse_at_most(limits.query_parameters, &section.query)?;
-    let request = parse_candidates(&query, Microversion::MAX)?;
-    if request.groups.len() > limits.request_groups {
-        return Err(ApiError::over_limit(
-            "request groups",
-            limits.request_groups,
-        ));
-    }
-    Ok(request)
+    parse_within(&limits, &query, Microversion::MAX)
 }
 
 /// Checks the named queries of a configuration.

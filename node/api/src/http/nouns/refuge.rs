@@ -48,10 +48,7 @@ pub(crate) async fn show(context: &RequestContext) -> Result<Answer, ApiError> {
         let _turn = turn;
         let patience = patience.renewed(DEADLINE);
         let watch = Box::new(|_steps| patience.check());
-        let position = Position {
-            index: view.position.index.map(|index| index.to_string().into()),
-            node: Some(view.position.node),
-        };
+        let position = own::position(&view.position);
         match providers {
             Some(providers) => {
                 let request = RefugeRequest {

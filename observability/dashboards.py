@@ -111,6 +111,10 @@ CAPACITY = [
     ("Room", [
         ("How often named queries fit", "none", [(f"max by (partition, name) (placement_fits{{{JOB}}})", "{{partition}} {{name}}")]),
         ("Hosts by what their loss would mean", "none", [(f"max by (partition, outcome) (placement_refuge_trees{{{JOB}}})", "{{partition}} {{outcome}}")]),
+        ("Holds", "none", [
+            (f"max by (partition) (placement_holds{{{JOB}}})", "{{partition}}"),
+            (f"max by (partition) (placement_holds_overdue{{{JOB}}})", "{{partition}} overdue"),
+        ]),
     ]),
     ("Demand", [
         ("Consumers by type", "none", [(f"max by (partition, type) (placement_consumers{{{JOB}}})", "{{partition}} {{type}}")]),

@@ -10,9 +10,9 @@ use uuid::Uuid;
 use crate::level::Level;
 use crate::state::change::{InventoryRow, NameRow, Replaced};
 use crate::types::{
-    AggregateUuid, ConsumerTypeName, ConsumerUuid, Generation, Given, Inventory, PartitionId,
-    PartitionName, ProjectId, ProviderName, ProviderUuid, ResourceClassName, Routes, Timestamp,
-    TraitName, UserId,
+    AggregateUuid, ConsumerTypeName, ConsumerUuid, Generation, Given, Hold, HoldTerm, Inventory,
+    PartitionId, PartitionName, ProjectId, ProviderName, ProviderUuid, ResourceClassName, Routes,
+    Timestamp, TraitName, UserId,
 };
 pub use crate::types::{Filled, WriteId};
 
@@ -72,6 +72,8 @@ macro_rules! each_command {
             RoutePartition,
             FillPartition,
             Claim,
+            RenewHold,
+            ExpireHolds,
             #[cfg(feature = "rehearsal")]
             Rehearse,
         }
@@ -119,7 +121,9 @@ impl Command {
             | Self::RevokeJoinToken(_)
             | Self::RedeemJoinToken(_)
             | Self::SetReplacement(_)
-            | Self::DeletePartition(_) => false,
+            | Self::DeletePartition(_)
+            | Self::RenewHold(_)
+            | Self::ExpireHolds(_) => false,
             Self::ReplaceAllocations(ReplaceAllocations { consumers }) => {
                 (consumers.iter()).any(|consumer| !consumer.allocations.is_empty())
             }
@@ -512,6 +516,9 @@ pub struct FilledConsumer {
     pub allocations: BTreeMap<ProviderUuid, BTreeMap<ResourceClassName, u64>>,
     /// Time of the last write to the allocations.
     pub updated_at: Timestamp,
+    /// Makes the allocations a hold.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hold: Option<Box<Hold>>,
 }
 
 /// `POST /placementd/v1/claims`: replaces the allocations of all claimants by the first choice that
@@ -529,6 +536,36 @@ pub struct Claim {
     /// Conditions on the trees of groups, in the order of the request.
     #[serde(default)]
     pub groups: Vec<Group>,
+    /// Makes the allocations of all claimants a hold.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hold: Option<NewHold>,
+}
+
+/// The hold that a claim makes.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NewHold {
+    /// The consumers for whose allocations the room is kept. No claimant is among them.
+    pub kept_for: BTreeSet<ConsumerUuid>,
+    /// The end of the hold.
+    pub term: HoldTerm,
+}
+
+/// `PUT /placementd/v1/holds/{consumer}`: changes the end of a hold.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RenewHold {
+    /// The consumer that has the hold.
+    pub consumer: ConsumerUuid,
+    /// The new end of the hold.
+    pub term: HoldTerm,
+}
+
+/// Ends the holds whose leases are over at the timestamp of the command.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ExpireHolds {}
+
+impl ExpireHolds {
+    /// Maximum number of holds that one command ends, so that other writes wait little.
+    pub const MOST: usize = 100;
 }
 
 /// A consumer of a claim.

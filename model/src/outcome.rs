@@ -260,6 +260,15 @@ pub enum Refusal {
         /// Number of members that would have allocations in the tree.
         members: u32,
     },
+    /// The consumer has no hold.
+    #[error("consumer {0} has no hold")]
+    HoldNotFound(ConsumerUuid),
+    /// A hold with a due time can only get another due time.
+    #[error("the hold of consumer {0} has a due time and can only get another due time")]
+    HoldIsDue(ConsumerUuid),
+    /// Too many holds would be kept for the consumer.
+    #[error("consumer {0} would have too many holds")]
+    TooManyHolds(ConsumerUuid),
 }
 
 /// A refused choice of a claim.

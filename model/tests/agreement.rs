@@ -59,7 +59,8 @@ impl ModelPair {
     fn run(&mut self, write_id: Option<WriteId>, mut command: Command) -> Outcome {
         self.settle(&mut command);
         self.now += 1;
-        let stamped = stamped(Timestamp(self.now), write_id, command);
+        // Seconds apart, so that leases end.
+        let stamped = stamped(Timestamp(self.now * 1_000_000), write_id, command);
         let (outcome, changes) = apply(&self.state, &stamped);
         assert_eq!(
             (outcome.clone(), changes.clone()),
@@ -498,6 +499,7 @@ fn kind_of(outcome: &Outcome) -> &'static str {
         Outcome::Refused(Refusal::OverCeiling { .. }) => "ceiling",
         Outcome::Refused(Refusal::GroupBroken { .. }) => "group",
         Outcome::Refused(Refusal::ConsumerGenerationConflict { .. }) => "generation",
+        Outcome::Refused(Refusal::HoldIsDue(_)) => "due",
         other => panic!("{other:?}"),
     }
 }

@@ -71,6 +71,7 @@ fn claim(claimants: usize, groups: Vec<Group>) -> Claim {
         choices: Vec::new(),
         ceilings: Vec::new(),
         groups,
+        hold: None,
     }
 }
 

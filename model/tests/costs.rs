@@ -169,6 +169,7 @@ impl Rows {
             consumer_type: Some(consumer_type.parse().unwrap()),
             allocations: held.into_iter().map(amount).collect(),
             updated_at: NOW,
+            hold: None,
         };
         self.0.push(Change::PutConsumer(consumer(number), row));
         self
@@ -250,6 +251,7 @@ fn claim(choices: impl IntoIterator<Item = Vec<ConsumerAllocations>>) -> Claim {
         choices: choices.into_iter().map(allocations).collect(),
         ceilings: Vec::new(),
         groups: Vec::new(),
+        hold: None,
     }
 }
 

@@ -207,6 +207,7 @@ fn consumer(name: &str, class: &str, units: u64) -> FilledConsumer {
         consumer_type: None,
         allocations: BTreeMap::from([(uuid(1), amounts)]),
         updated_at: Timestamp(4),
+        hold: None,
     }
 }
 
@@ -472,6 +473,7 @@ fn rows_that_no_cluster_can_have_written_are_rejected() {
             consumer_type: None,
             allocations: [0, 1].map(amount).into_iter().collect(),
             updated_at: Timestamp(0),
+            hold: None,
         };
         Change::PutConsumer("consumer".to_owned().into(), row)
     };

@@ -5,9 +5,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
 
-use placement_model::query::refuge::{
-    CONSUMERS_MAX, ElsewhereRequest, Order, Refuge, RefugeError, RefugeRequest,
-};
+use placement_model::query::CONSUMERS_MAX;
+use placement_model::query::refuge::{ElsewhereRequest, Order, Refuge, RefugeError, RefugeRequest};
 use placement_model::types::ProviderUuid;
 use placement_model::{State, mutant};
 use placement_naive::cases::cases;

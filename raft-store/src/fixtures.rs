@@ -14,11 +14,12 @@ use placement_model::command::{
     ConsumerTypeUpdate, Counted, CreateInventory, CreatePartition, CreateProvider,
     CreateResourceClass, DeleteAllocations, DeleteInventories, DeleteInventory, DeletePartition,
     DeleteProvider, DeleteProviderTraits, DeleteResourceClass, DeleteTrait, EnsureResourceClass,
-    EnsureTrait, FillPartition, Filled, FilledConsumer, FilledProvider, Group, GroupRule,
-    IssueJoinToken, ParentUpdate, ProviderAmounts, RaiseLevel, RedeemJoinToken,
-    RenameResourceClass, ReplaceAllocations, ReplaceInventories, ReplaceProviderAggregates,
-    ReplaceProviderTraits, Reshape, ReshapedInventories, RetireNode, RevokeJoinToken,
-    RoutePartition, SetReplacement, SyncStandards, UpdateInventory, UpdateProvider, WriteId,
+    EnsureTrait, ExpireHolds, FillPartition, Filled, FilledConsumer, FilledProvider, Group,
+    GroupRule, IssueJoinToken, NewHold, ParentUpdate, ProviderAmounts, RaiseLevel, RedeemJoinToken,
+    RenameResourceClass, RenewHold, ReplaceAllocations, ReplaceInventories,
+    ReplaceProviderAggregates, ReplaceProviderTraits, Reshape, ReshapedInventories, RetireNode,
+    RevokeJoinToken, RoutePartition, SetReplacement, SyncStandards, UpdateInventory,
+    UpdateProvider, WriteId,
 };
 use placement_model::ledger::{LedgerEntry, Names, RowChange};
 use placement_model::outcome::{Provider, RefusedChoice, Shortage};
@@ -27,8 +28,8 @@ use placement_model::state::change::{
     ProviderId, ProviderRow, Replaced, ResourceClassId, Routing, SessionRow, TraitId,
 };
 use placement_model::types::{
-    AggregateUuid, ConsumerUuid, Generation, Given, Inventory, PartitionId, ProviderUuid, Route,
-    Routes, Timestamp,
+    AggregateUuid, ConsumerUuid, Generation, Given, Hold, HoldEnd, HoldTerm, Inventory,
+    PartitionId, ProviderUuid, Route, Routes, Timestamp,
 };
 use placement_model::{Change, Command, Level, Outcome, Refusal, Reply, Stamped, State};
 use serde::Serialize;
@@ -293,6 +294,60 @@ fn commands() -> Vec<Command> {
     ]
 }
 
+/// The commands of holds.
+fn commands_of_holds() -> Vec<Command> {
+    vec![
+        held(claim()),
+        Command::RenewHold(RenewHold {
+            consumer: consumer_allocations().consumer,
+            term: HoldTerm::Lease { seconds: 600 },
+        }),
+        Command::RenewHold(RenewHold {
+            consumer: consumer_allocations().consumer,
+            term: HoldTerm::Open,
+        }),
+        Command::ExpireHolds(ExpireHolds {}),
+        Command::FillPartition(FillPartition {
+            consumers: vec![FilledConsumer {
+                hold: holder(HoldEnd::Open).hold,
+                ..filled_consumer()
+            }],
+            ..FillPartition::default()
+        }),
+    ]
+}
+
+/// A claim whose allocations are a hold.
+fn held(mut claim: Command) -> Command {
+    if let Command::Claim(claim) = &mut claim {
+        claim.hold = Some(NewHold {
+            kept_for: BTreeSet::from([ConsumerUuid::from("vm")]),
+            term: HoldTerm::Due(Timestamp(1_800_000_000_123_456)),
+        });
+    }
+    claim
+}
+
+/// A consumer whose allocations are a hold.
+fn holder(end: HoldEnd) -> ConsumerRow {
+    ConsumerRow {
+        generation: Generation(1),
+        project: "project".into(),
+        user: "user".into(),
+        consumer_type: None,
+        allocations: Amounts::from_iter([Amount {
+            provider: ProviderId(0),
+            class: ResourceClassId(0),
+            units: 1,
+        }]),
+        updated_at: Timestamp(1_800_000_000_123_456),
+        hold: Some(Box::new(Hold {
+            kept_for: BTreeSet::from([ConsumerUuid::from("vm")]),
+            end,
+        })),
+    }
+}
+
 fn claim() -> Command {
     let consumer = consumer_allocations();
     let members = BTreeSet::from([consumer.consumer.clone()]);
@@ -329,7 +384,21 @@ fn claim() -> Command {
                 rule: GroupRule::Together,
             },
         ],
+        hold: None,
     })
+}
+
+fn filled_consumer() -> FilledConsumer {
+    FilledConsumer {
+        uuid: ConsumerUuid::from("c"),
+        generation: Generation(1),
+        project: "project".into(),
+        user: "user".into(),
+        consumer_type: Some(name("INSTANCE")),
+        allocations: BTreeMap::from([(provider_uuid(2), BTreeMap::from([(class(), 2)]))]),
+        updated_at: Timestamp(1_700_000_000_123_456),
+        hold: None,
+    }
 }
 
 fn fill() -> Command {
@@ -349,15 +418,6 @@ fn fill() -> Command {
         traits: BTreeSet::from([name("CUSTOM_FAST")]),
         aggregates: BTreeSet::from([AggregateUuid::from("Agg-1")]),
     };
-    let consumer = FilledConsumer {
-        uuid: ConsumerUuid::from("c"),
-        generation: Generation(1),
-        project: "project".into(),
-        user: "user".into(),
-        consumer_type: Some(name("INSTANCE")),
-        allocations: BTreeMap::from([(provider_uuid(2), BTreeMap::from([(class(), 2)]))]),
-        updated_at: at,
-    };
     Command::FillPartition(FillPartition {
         after: Filled {
             providers: 1,
@@ -373,7 +433,7 @@ fn fill() -> Command {
         }],
         providers: vec![provider],
         parents: vec![(provider_uuid(3), provider_uuid(2))],
-        consumers: vec![consumer],
+        consumers: vec![filled_consumer()],
     })
 }
 
@@ -458,6 +518,7 @@ fn entries() -> Vec<Entry> {
         .into_iter()
         .chain(commands().into_iter().enumerate().map(command))
         .chain([encoded(elsewhere), encoded(asked_for)])
+        .chain(commands_of_holds().into_iter().enumerate().map(command))
         .zip(10..)
         .map(|(payload, index)| Entry::new(log_id(index), payload))
         .collect()
@@ -647,6 +708,7 @@ fn changes() -> Vec<Change> {
                     units: 2,
                 }]),
                 updated_at: at,
+                hold: None,
             },
         ),
         Change::PutSession(
@@ -704,10 +766,15 @@ pub(crate) fn rows_of_all_tables() -> Vec<(PartitionId, Change)> {
     let outcomes = (1001..).zip(outcomes_of_claims());
     changes
         .extend(outcomes.map(|(sequence, outcome)| own(Change::PutOutcome(2, sequence, outcome))));
+    let ends = [HoldEnd::Lease(at), HoldEnd::Due(at), HoldEnd::Open];
+    for (number, end) in ends.into_iter().enumerate() {
+        let consumer = ConsumerUuid::from(format!("hold {number}"));
+        changes.push(own(Change::PutConsumer(consumer, holder(end))));
+    }
     changes
 }
 
-fn outcomes_of_claims() -> [Outcome; 4] {
+fn outcomes_of_claims() -> [Outcome; 7] {
     let claimed = Reply::Claimed {
         choice: 3,
         repeated: true,
@@ -736,6 +803,9 @@ fn outcomes_of_claims() -> [Outcome; 4] {
         Outcome::Refused(no_room),
         Outcome::Refused(over),
         Outcome::Refused(group),
+        Outcome::Refused(Refusal::HoldNotFound(ConsumerUuid::from("vm"))),
+        Outcome::Refused(Refusal::HoldIsDue(ConsumerUuid::from("vm"))),
+        Outcome::Refused(Refusal::TooManyHolds(ConsumerUuid::from("vm"))),
     ]
 }
 

@@ -203,6 +203,7 @@ fn choose(number: u32, choices: u32) -> Command {
             .collect(),
         ceilings: Vec::new(),
         groups: Vec::new(),
+        hold: None,
     })
 }
 

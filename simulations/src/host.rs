@@ -417,6 +417,20 @@ impl Host {
         views.is_none_or(|views| views.current().cluster.agrees_with_recount())
     }
 
+    /// Whether the state of the running node has a lease that is over by the time of the log.
+    pub fn has_leases_that_are_over(&self) -> bool {
+        let running = self.running.borrow();
+        let Some(views) = running.as_ref().and_then(Node::views) else {
+            return false;
+        };
+        let current = views.current();
+        let mut states = current.cluster.states();
+        states.any(|(_, state)| {
+            let end = state.next_lease_end();
+            end.is_some_and(|end| Some(end) <= current.last_stamp)
+        })
+    }
+
     /// Index of the last applied entry, and the members at that index.
     pub fn members(&self) -> Option<(u64, BTreeSet<u64>)> {
         let current = self.running.borrow().as_ref()?.views()?.current();

@@ -72,13 +72,16 @@ class Client:
 
     # Nova.
 
-    def flavor(self, name, vcpus, memory_mb=256, disk_gb=1, specs=None):
-        """Creates a flavor; `specs` are its extra specs."""
-        body = {'name': name, 'id': name, 'vcpus': vcpus, 'ram': memory_mb, 'disk': disk_gb}
+    def flavor(self, name, vcpus, memory_mb=256, disk_gb=1, specs=None, project=None):
+        """Creates a flavor, for one project only if one is named; `specs` are its extra specs."""
+        body = {'name': name, 'id': name, 'vcpus': vcpus, 'ram': memory_mb, 'disk': disk_gb,
+                'os-flavor-access:is_public': not project}
         # 409: it exists.
         self.request('compute', 'POST', '/flavors', {'flavor': body}, accepted=(200, 409))
         if specs:
             self.request('compute', 'POST', f'/flavors/{name}/os-extra_specs', {'extra_specs': specs})
+        if project:
+            self.request('compute', 'POST', f'/flavors/{name}/action', {'addTenantAccess': {'tenant': project}})
 
     def boot(self, name, flavor, hints=None, **more):
         """Sends the request for a server; returns its id and the id of the request."""

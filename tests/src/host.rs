@@ -1,10 +1,18 @@
-//! A host with processors, and claims on it.
+//! A host with processors, and claims and holds on it.
 
+use placement_client::claims::{Assignment, ClaimRequest, Claimant};
+use placement_client::holds::NewHold;
+use placement_client::upstream::Allocation;
 use placement_client::{ApiRequest, Claim, Client, Error, Inventory, NewProvider};
 use serde_json::Value;
 use uuid::Uuid;
 
-use crate::wait::PATIENCE;
+use crate::wait::{PATIENCE, until_ok};
+
+/// A due time in the past, with which a hold is overdue from the start.
+pub const PAST_DUE: &str = "2020-01-01T00:00:00Z";
+/// A due time that no test reaches.
+pub const FUTURE_DUE: &str = "2999-12-31T00:00:00Z";
 
 /// Creates a provider of this name; waits for a leader.
 ///
@@ -40,6 +48,39 @@ pub async fn claim(client: &Client, host: Uuid) -> Result<Uuid, Error> {
     let claim = Claim::by("project", "user").and(host, &[("VCPU", 1)]);
     client.put_allocations(consumer, &claim).await?;
     Ok(consumer)
+}
+
+/// Holds one processor for another consumer until this time, as RFC 3339. Returns the consumer of
+/// the hold.
+///
+/// # Panics
+/// If the claim fails.
+pub async fn hold(client: &Client, host: Uuid, due: &str) -> Uuid {
+    let holder = Uuid::new_v4();
+    let claimant = Claimant {
+        project_id: "project".to_owned(),
+        user_id: "user".to_owned(),
+        ..Claimant::default()
+    };
+    let allocation = Allocation {
+        resources: [("VCPU".to_owned(), 1)].into(),
+        ..Allocation::default()
+    };
+    let choice = Assignment {
+        allocations: [(host.to_string(), allocation)].into(),
+    };
+    let claim = ClaimRequest {
+        consumers: [(holder.to_string(), claimant)].into(),
+        choices: Some(vec![[(holder.to_string(), choice)].into()]),
+        hold: Some(NewHold {
+            kept_for: vec![Uuid::new_v4().to_string()],
+            due: Some(due.to_owned()),
+            ..NewHold::default()
+        }),
+        ..ClaimRequest::default()
+    };
+    until_ok("a hold", async || client.claim(&claim).await).await;
+    holder
 }
 
 /// Claims one processor for a new consumer as Nova does, with Nova's own request id.

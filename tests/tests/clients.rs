@@ -1,5 +1,5 @@
-//! Clients in other languages: the Python package, and the programs in its README.md and in
-//! docs/clients.md.
+//! Clients in other languages: the Python package, and the programs in its README.md, in
+//! docs/clients.md and in docs/deploy/blazar.md.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Lines, Read};
@@ -7,12 +7,14 @@ use std::path::{Path, PathBuf};
 use std::process::{ChildStdout, Command, Stdio};
 use std::time::Duration;
 
-use placement_client::ApiRequest;
+use placement_client::{ApiRequest, Claim, Inventory};
 use placement_tests::cluster::Cluster;
+use placement_tests::host::create;
 use placement_tests::program::Program;
 use placement_tests::python;
 use placement_tests::wait::until;
 use tokio::time::sleep;
+use uuid::Uuid;
 
 /// The address in the documents.
 const DOCUMENTED: &str = "http://127.0.0.1:8778";
@@ -175,6 +177,66 @@ async fn documented_python_programs_work() {
     let (_program, mut printed) = run(by_hand, &url);
     let traits = printed.next().unwrap().unwrap();
     assert!(traits.contains("CUSTOM_FAST"), "{traits}");
+}
+
+/// The programs of docs/deploy/blazar.md start and end a reservation in two ways.
+#[tokio::test(flavor = "multi_thread")]
+async fn documented_reservation_starts_and_ends() {
+    let cluster = Cluster::start(1).await.unwrap();
+    let client = cluster.client();
+    for name in ["compute-1", "compute-2"] {
+        let host = create(&client, name).await;
+        let offer = [("VCPU", 16), ("MEMORY_MB", 65_536), ("DISK_GB", 500)];
+        let offer = offer.map(|(class, total)| (class, Inventory::with_total(total)));
+        client.replace_inventories(host, 0, offer).await.unwrap();
+    }
+    let programs = blocks("docs/deploy/blazar.md", "python");
+    let [login, start, end, start_at_once, end_at_once] = &programs[..] else {
+        panic!("there are other programs in docs/deploy/blazar.md");
+    };
+    let url = cluster.place(1).api_url();
+    let run = |program: &str| {
+        let program = format!("{LIMIT}{login}{program}").replace(DOCUMENTED, &url);
+        python::run(interpreter().args(["-c", &program]))
+    };
+    let listed = || {
+        let columns = "--columns=host,tokens,room,projects";
+        cluster.ctl(&["reservations", columns])
+    };
+    let reserved = "\
+HOST       TOKENS  ROOM                               PROJECTS
+compute-1     0/2  DISK_GB=80 MEMORY_MB=16382 VCPU=8  -
+compute-2     0/2  DISK_GB=80 MEMORY_MB=16382 VCPU=8  -
+";
+
+    run(start).unwrap();
+    assert_eq!(listed(), reserved);
+    let holds = cluster.ctl(&["holds", "list", "-o", "name"]);
+    assert_eq!(holds.lines().count(), 2, "{holds}");
+    let server = Uuid::new_v4();
+    let provider = Uuid::from_u128(0x9c1b_0f6e_0000_4000_8000_0000_0000_0001);
+    let token = [("CUSTOM_RESERVATION_9C1B0F6E", 1)];
+    let claim = Claim::by("blue", "user").and(provider, &token);
+    client.put_allocations(server, &claim).await.unwrap();
+    let shown = listed();
+    for part in [" 1/2 ", " blue"] {
+        assert!(shown.contains(part), "{shown}");
+    }
+    let refused = run(end_at_once).unwrap_err().to_string();
+    assert!(refused.contains("409"), "{refused}");
+    assert_eq!(listed(), shown);
+    client.delete_allocations(server).await.unwrap();
+    run(end_at_once).unwrap();
+    assert_eq!(listed(), "");
+
+    run(start_at_once).unwrap();
+    assert_eq!(listed(), reserved);
+    run(end).unwrap();
+    run(end).unwrap();
+    assert_eq!(listed(), "");
+    let left = cluster.ctl(&["providers", "list", "-o", "name"]);
+    assert_eq!(left.lines().count(), 2, "{left}");
+    assert_eq!(cluster.ctl(&["consumers", "list", "-o", "name"]), "");
 }
 
 #[tokio::test(flavor = "multi_thread")]

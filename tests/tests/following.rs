@@ -280,6 +280,7 @@ async fn follow() {
         equal_percent: 0,
         repeated_percent: 0,
         choices_percent: 0,
+        holds_percent: 0,
     };
     eprintln!("{choices:?}");
     let is_enough = Arc::new(AtomicBool::new(false));

@@ -27,6 +27,7 @@ mod edge;
 mod events;
 mod explain;
 mod following;
+mod holds;
 mod imports;
 mod inspect;
 mod introductions;

@@ -3,12 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
 use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, UNIX_EPOCH};
 
 use placement_client::claims::{ClaimRequest, Claimant, Order, Want};
 use placement_client::{ApiRequest, Client};
+use placement_model::types::Timestamp;
 use placement_tests::cluster::{Cluster, STEADY_LEADER};
-use placement_tests::host::{claim, create, with_processors};
+use placement_tests::host::{FUTURE_DUE, claim, create, hold, with_processors};
 use placement_tests::skip::skipped;
 use placement_tests::wait::until_ok;
 use serde_json::json;
@@ -298,6 +299,31 @@ async fn conflicts_searches_and_requests_are_counted() {
         let found = value(&cluster, leader, sample).await.unwrap();
         assert!(found >= least, "{sample}{found}");
     }
+}
+
+/// A hold becomes overdue as time passes, without a write.
+#[tokio::test]
+async fn each_node_counts_holds_and_overdue_holds() {
+    let cluster = Cluster::start(3).await.unwrap();
+    let client = cluster.client();
+    let host = with_processors(&client).await;
+    let counts = async |holds: f64, overdue: f64| {
+        for id in cluster.ids() {
+            for (name, expected) in [("holds", holds), ("holds_overdue", overdue)] {
+                let sample = format!("placement_{name}{{partition=\"default\"}} ");
+                shows(&cluster, id, &sample, expected).await;
+            }
+        }
+    };
+    counts(0.0, 0.0).await;
+    hold(&client, host, FUTURE_DUE).await;
+    counts(1.0, 0.0).await;
+    let soon = UNIX_EPOCH.elapsed().unwrap() + Duration::from_secs(2);
+    let soon = Timestamp(i64::try_from(soon.as_micros()).unwrap());
+    let overdue = hold(&client, host, &soon.rfc3339().unwrap()).await;
+    counts(2.0, 1.0).await;
+    client.delete_allocations(overdue).await.unwrap();
+    counts(1.0, 0.0).await;
 }
 
 #[tokio::test]

@@ -1,4 +1,5 @@
-//! `placementctl consumers`: finds forgotten consumers, releases them by a plan, and restores them.
+//! `placementctl consumers`: finds forgotten consumers, releases them by a plan, and restores them;
+//! gives consumers without a type a type.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -276,6 +277,71 @@ async fn consumers_without_a_type_are_released_and_restored_without_one() {
     let consumers = listed.lines().map(serde_json::from_str::<Value>);
     let types: Vec<_> = consumers.map(|one| one.unwrap()["type"].clone()).collect();
     assert_eq!(types, vec![Value::Null; 45]);
+}
+
+/// Consumers as Nova 34 creates them.
+#[tokio::test]
+async fn consumers_without_a_type_get_that_of_nova_s_list() {
+    let cloud = Cloud::in_microversion("1.36").await;
+    let [plan, rest, undo] = ["plan", "rest", "undo"].map(|name| cloud.file(name));
+    let servers = cloud.servers("all", &cloud.known, None);
+    let migrations = cloud.migrations(&[cloud.migration]);
+    let label = ["consumers", "label"];
+    let lists = [
+        "--servers-command",
+        &servers,
+        "--migrations-command",
+        &migrations,
+        "--plan",
+    ];
+    let (found, notes) = cloud.ctl(3, &[&label[..], &lists, &[&*plan, "-o", "name"]].concat());
+    assert_eq!((found.lines().count(), lines(&plan)), (25, 25), "{found}");
+    assert!(notes.contains("20 consumers without a type"), "{notes}");
+    let release = ["consumers", "release", "--apply", &plan, "--undo", &undo];
+    let (_, error) = cloud.ctl(1, &release);
+    assert!(error.contains("line 1 of"), "{error}");
+
+    let client = cloud.cluster.client();
+    let changed = cloud.known[0];
+    let allocations = json!({ (cloud.hosts[0].to_string()): {"resources": {"VCPU": 2}} });
+    let body = json!({"allocations": allocations, "consumer_generation": 1, "project_id": "project", "user_id": "user"});
+    let request = ApiRequest::put(&format!("/allocations/{changed}")).json(&body);
+    client.call(request.microversion("1.36")).await.unwrap();
+    // What is done stays done if the plan is applied a second time.
+    for _ in 0..2 {
+        let (text, _) = cloud.ctl(3, &[&label[..], &["--apply", &plan]].concat());
+        let skipped = format!("skipped {changed}: the consumer has changed since\n");
+        assert!(text.contains(&skipped), "{text}");
+        // One consumer has more than its inventory permits by now.
+        assert!(
+            text.contains("would violate inventory constraints"),
+            "{text}"
+        );
+        assert!(text.ends_with("labelled 23 of 25\n"), "{text}");
+    }
+    let usages = async |project: &str| {
+        let path = format!("/usages?project_id={project}");
+        let answer = client.call(ApiRequest::get(&path).microversion("1.38"));
+        answer.await.unwrap().json::<Value>().unwrap()
+    };
+    let sum = |consumers: u64, units: u64| json!({"consumer_count": consumers, "VCPU": units});
+    assert_eq!(
+        usages("project").await,
+        json!({"usages": {"INSTANCE": sum(22, 23), "unknown": sum(22, 30)}})
+    );
+    assert_eq!(
+        usages("other").await,
+        json!({"usages": {"MIGRATION": sum(1, 1)}})
+    );
+
+    cloud.ctl(3, &[&label[..], &lists, &[&*rest]].concat());
+    let (text, _) = cloud.ctl(3, &[&label[..], &["--apply", &rest]].concat());
+    assert!(text.ends_with("labelled 1 of 2\n"), "{text}");
+    assert_eq!(
+        usages("project").await,
+        json!({"usages": {"INSTANCE": sum(23, 25), "unknown": sum(21, 28)}})
+    );
+    cloud.ctl(3, &[&label[..], &lists[..4]].concat());
 }
 
 #[tokio::test]

@@ -25,6 +25,7 @@ pub(crate) fn choices(seed: u64) -> Choices {
         equal_percent: 0,
         repeated_percent: 0,
         choices_percent: 0,
+        holds_percent: 0,
     }
 }
 

@@ -226,6 +226,7 @@ const ACTED: [&[&str]; 9] = [
         "A clock is wrong",
         "Overload",
         "A host could not be lost",
+        "A hold is overdue",
         "Out of file descriptors",
         "A slow or lossy link",
         "Roll back an upgrade",
@@ -319,6 +320,17 @@ async fn without_loss(cluster: &Cluster) {
     let text = stuck.step(cluster);
     assert!(text.contains("no room elsewhere for 1 of 1"), "{text}");
     stuck.end();
+
+    let holder = host::hold(&client, host, host::PAST_DUE).await.to_string();
+    let mut overdue = Chapter::open("A hold is overdue")
+        .with("CONSUMER", &holder)
+        .with("TIME", host::FUTURE_DUE);
+    let text = overdue.step(cluster);
+    assert!(text.contains(&holder), "{text}");
+    overdue.step(cluster);
+    let text = overdue.step(cluster);
+    assert!(!text.contains(&holder), "{text}");
+    overdue.end();
 
     let mut descriptors = Chapter::open("Out of file descriptors").with("NODE", 2);
     descriptors.step_in_time(cluster).await;

@@ -3,12 +3,10 @@
 //! the instance does not run.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
-use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::SystemTime;
 
-use anyhow::Context;
 use clap::Args;
 use http::StatusCode;
 use placement_wire::consumers::{Consumer, ConsumerAllocation};
@@ -21,11 +19,11 @@ use time::format_description::well_known::Rfc3339;
 use uuid::Uuid;
 
 use crate::content::{Content, EXTENSIONS};
-use crate::files::create;
 use crate::held::{Amounts, add_held};
 use crate::moment::{seconds, span};
-use crate::nova::{INSTANCE, Lists, MIGRATION, Nova, UNTYPED};
-use crate::release::{FOUND, PRIVATE, Planned};
+use crate::nova::{HOLD, INSTANCE, Lists, MIGRATION, Nova, UNTYPED};
+use crate::plan;
+use crate::release::Release;
 use crate::render::{Rows, print, warn};
 
 /// Trait that Nova sets on the root provider of a host whose compute service is disabled.
@@ -39,8 +37,6 @@ const EVACUATED: &str =
     "it was evacuated, and the compute service of its former host has not restarted since";
 const ELSEWHERE: &str = "it has allocations on several hosts and no migration, and the server's host in Nova's list of \
                          servers matches none of these hosts, or more than one";
-/// Exit code if the lists of Nova are incomplete.
-const INCOMPLETE: u8 = 2;
 
 #[derive(Args)]
 #[command(
@@ -71,25 +67,15 @@ pub(crate) async fn run(content: &Content, args: AuditArgs) -> anyhow::Result<Ex
     let mut audit = Audit::default();
     let ages = (args.older_than, args.migrations_older_than);
     audit.judge(&placement, &nova, ages, OffsetDateTime::now_utc());
-    if let Some(plan) = &args.plan {
-        let lines = audit
-            .planned
-            .iter()
-            .map(Planned::line)
-            .collect::<anyhow::Result<String>>()?;
-        let written = create(plan, PRIVATE)?.write_all(lines.as_bytes());
-        written.with_context(|| format!("cannot write {}", plan.display()))?;
+    if let Some(file) = &args.plan {
+        plan::write(file, &audit.planned)?;
     }
     for note in &audit.notes {
         warn(note);
     }
-    let code = match (audit.is_incomplete, audit.findings.is_empty()) {
-        (true, _) => INCOMPLETE,
-        (_, false) => FOUND,
-        _ => 0,
-    };
+    let code = plan::exit_code(audit.is_incomplete, !audit.findings.is_empty());
     print(&content.source.output.rows(listed(audit.findings))?)?;
-    Ok(code.into())
+    Ok(code)
 }
 
 /// The data read from Placement.
@@ -180,7 +166,7 @@ type Migrating<'a> = BTreeMap<&'a str, Vec<(Option<Uuid>, &'a str)>>;
 #[derive(Default)]
 struct Audit {
     findings: Vec<AuditFinding>,
-    planned: Vec<Planned>,
+    planned: Vec<Release>,
     /// Notes about the audit as a whole, printed on standard error.
     notes: Vec<String>,
     is_incomplete: bool,
@@ -233,33 +219,25 @@ impl Audit {
         for (&kind, [_, unknown, others]) in tallies {
             if *others > 0 && nova.servers.is_some() {
                 self.notes.push(match kind {
-                    UNTYPED => format!(
-                        "skipped {others} consumers without a type that are not servers of Nova. They may be migrations: \
-                         use --migrations-command"
+                    UNTYPED => nova.about_untyped(*others),
+                    HOLD => format!("skipped {others} holds: `placementctl holds list` shows them"),
+                    _ => format!(
+                        "skipped {others} consumers of type {kind}, which Nova's lists do not cover"
                     ),
-                    _ => format!("skipped {others} consumers of type {kind}, which Nova's lists do not cover"),
                 });
             }
-            // With a list of one project or one page, all other consumers would look like orphans.
-            // Few migrations run at a time, so their number proves nothing.
-            let is_doubtful = kind != MIGRATION && *unknown > instances;
-            if *unknown > 0 && (is_doubtful || nova.may_be_cut(kind)) {
+            if let Some(doubt) = nova.doubt(kind, *unknown, instances) {
                 self.is_incomplete = true;
-                let is_other = |one: &Planned| one.r#type.as_deref().unwrap_or(UNTYPED) != kind;
+                let is_other = |one: &Release| one.of.r#type.as_deref().unwrap_or(UNTYPED) != kind;
                 self.planned.retain(is_other);
-                self.notes.push(format!(
-                    "no {kind} is planned for release: Nova's lists lack {unknown} of them and contain {instances} \
-                     instances, so the lists may be empty, truncated, or limited to one project. List servers with --all-projects and \
-                     without --limit"
-                ));
+                let note = format!("no {kind} is planned for release: {doubt}");
+                self.notes.push(note);
             }
         }
-        let down = nova.servers.as_ref().map_or(0, |list| list.down);
-        if down > 0 {
+        if let Some(outage) = nova.outage() {
             self.is_incomplete = true;
             self.notes.push(format!(
-                "a cell is down: {down} servers have the status UNKNOWN. Orphans on hosts without a listed server \
-                 may belong to that cell and are not planned for release"
+                "{outage}. Orphans on hosts without a listed server may belong to that cell and are not planned for release"
             ));
         }
     }
@@ -339,7 +317,7 @@ impl Audit {
                 host.is_none_or(|host| host.uuid == *live)
             };
             self.planned
-                .extend(Planned::from_listed(consumer, &why, is_kept));
+                .extend(Release::of_listed(consumer, &why, is_kept));
         }
     }
 
@@ -366,7 +344,7 @@ impl Audit {
         });
         if is_up && !consumer.allocations.is_empty() {
             self.planned
-                .extend(Planned::from_listed(consumer, why, |_| false));
+                .extend(Release::of_listed(consumer, why, |_| false));
         }
     }
 
@@ -454,4 +432,4 @@ fn id(consumer: &Consumer<'_>) -> Option<Uuid> {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -7,12 +7,15 @@ use anyhow::Context;
 use clap::{Args, ValueEnum};
 use placement_client::ApiRequest;
 use placement_wire::claims::{ClaimRequest, Claimant, Claimed, Order, Want};
+use placement_wire::holds::NewHold;
 use serde::Serialize;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
 use crate::content::{Content, EXTENSIONS, query};
 use crate::files::read;
+use crate::holds::lease;
+use crate::moment::timestamp;
 use crate::render::{Rows, cell, text, word};
 
 /// Number of providers whose names are read; further ones are shown as UUIDs.
@@ -50,6 +53,28 @@ pub(crate) struct ClaimArgs {
     /// Which candidates to prefer.
     #[arg(long, value_enum, default_value_t, conflicts_with = "data")]
     order: Preference,
+    /// Make the allocations a hold, which keeps their room for this consumer: a write that gives it
+    /// allocations ends the hold. Repeatable.
+    #[arg(long, value_name = "UUID", conflicts_with = "data")]
+    hold_for: Vec<Uuid>,
+    /// Make the allocations a hold that ends after this time, such as 90s, 15m, 12h or 7d, unless
+    /// it is renewed or confirmed. The maximum is 31d.
+    #[arg(
+        long,
+        value_name = "DURATION",
+        value_parser = lease,
+        conflicts_with_all = ["data", "due"]
+    )]
+    lease: Option<u32>,
+    /// Make the allocations a hold that is overdue from this time on, such as
+    /// 2026-12-24T06:00:00Z. The hold does not end by itself.
+    #[arg(
+        long,
+        value_name = "TIME",
+        value_parser = timestamp,
+        conflicts_with = "data"
+    )]
+    due: Option<String>,
     /// File with the JSON body of `POST /placementd/v1/claims`, see docs/api.md; `-` reads standard
     /// input.
     #[arg(long, value_name = "FILE")]
@@ -108,8 +133,14 @@ pub(crate) async fn claim(content: &Content, args: ClaimArgs) -> anyhow::Result<
     })
 }
 
-/// The claim of a query.
+/// The claim of a query. Each flag of a hold makes the allocations a hold.
 fn wanted(args: ClaimArgs, query: String) -> ClaimRequest {
+    let hyphenated = |consumer: Uuid| consumer.as_hyphenated().to_string();
+    let hold = NewHold {
+        kept_for: args.hold_for.into_iter().map(hyphenated).collect(),
+        lease_s: args.lease,
+        due: args.due,
+    };
     let mut consumers = args.consumer;
     if consumers.is_empty() {
         consumers.push(Uuid::new_v4());
@@ -120,16 +151,16 @@ fn wanted(args: ClaimArgs, query: String) -> ClaimRequest {
         consumer_type: Some(args.r#type),
         consumer_generation: None,
     };
-    let consumers = consumers.into_iter().map(|consumer| {
-        let consumer = consumer.as_hyphenated().to_string();
-        (consumer, claimant.clone())
-    });
+    let consumers = consumers
+        .into_iter()
+        .map(|consumer| (hyphenated(consumer), claimant.clone()));
     ClaimRequest {
         consumers: consumers.collect(),
         want: Some(Want {
             query,
             order: args.order.into(),
         }),
+        hold: (hold != NewHold::default()).then_some(hold),
         ..ClaimRequest::default()
     }
 }
@@ -195,18 +226,24 @@ mod tests {
         assert_eq!(printed, expected);
     }
 
-    #[test]
-    fn consumers_are_new_instances() {
-        let args = ClaimArgs {
+    fn args() -> ClaimArgs {
+        ClaimArgs {
             query: Vec::new(),
             project: Some("p".to_owned()),
             user: Some("u".to_owned()),
             consumer: Vec::new(),
             r#type: "INSTANCE".to_owned(),
             order: Preference::Pack,
+            hold_for: Vec::new(),
+            lease: None,
+            due: None,
             data: None,
-        };
-        let claim = cell(wanted(args, "resources=VCPU:1".to_owned()));
+        }
+    }
+
+    #[test]
+    fn consumers_are_new_instances() {
+        let claim = cell(wanted(args(), "resources=VCPU:1".to_owned()));
         let consumers = claim["consumers"].as_object().unwrap();
         let (uuid, about) = consumers.iter().next().unwrap();
         assert!(Uuid::parse_str(uuid).is_ok());
@@ -216,5 +253,28 @@ mod tests {
         let expected = json!({"query": "resources=VCPU:1", "order": "pack"});
         assert_eq!(claim["want"], expected);
         assert_eq!(claim.get("choices"), None);
+        assert_eq!(claim.get("hold"), None);
+    }
+
+    #[test]
+    fn each_flag_of_a_hold_makes_a_hold() {
+        let hold = |args| cell(wanted(args, "resources=VCPU:1".to_owned()))["hold"].clone();
+        let kept_for = Uuid::from_u128(1);
+        let of_others = ClaimArgs {
+            hold_for: vec![kept_for],
+            ..args()
+        };
+        assert_eq!(hold(of_others), json!({"for": [kept_for]}));
+        let lease = ClaimArgs {
+            lease: Some(3600),
+            ..args()
+        };
+        assert_eq!(hold(lease), json!({"lease_s": 3600}));
+        let time = "2026-12-24T06:00:00Z";
+        let due = ClaimArgs {
+            due: Some(time.to_owned()),
+            ..args()
+        };
+        assert_eq!(hold(due), json!({"due": time}));
     }
 }

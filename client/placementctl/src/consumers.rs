@@ -12,10 +12,11 @@ use serde_json::json;
 
 use crate::content::Content;
 use crate::held::{Amounts, add_held};
+use crate::holds::ends;
 use crate::moment::seconds;
 use crate::providers::NO_HOLDERS;
 use crate::render::{Rows, cell, print, word};
-use crate::{audit, release};
+use crate::{audit, label, release};
 
 #[derive(Args)]
 pub(crate) struct ConsumersArgs {
@@ -38,6 +39,12 @@ enum Action {
     Audit(audit::AuditArgs),
     /// Release the allocations of a plan, or restore released allocations.
     Release(release::ReleaseArgs),
+    /// Set the type of consumers without one, by Nova's lists.
+    ///
+    /// Consumers without a type count as `unknown` in usages and quota by consumer type. A server
+    /// in Nova's lists gets the type INSTANCE, and a migration the type MIGRATION. Without --apply,
+    /// the command only shows them.
+    Label(label::LabelArgs),
 }
 
 /// Query parameters of `GET /placementd/v1/consumers`.
@@ -77,6 +84,7 @@ pub(crate) async fn run(content: &Content, args: ConsumersArgs) -> anyhow::Resul
         }
         Action::Audit(args) => return audit::run(content, args).await,
         Action::Release(args) => return release::run(content, args).await,
+        Action::Label(args) => return labels(content, args).await,
     };
     if let Some(provider) = &mut filters.provider {
         *provider = content.provider(provider).await?;
@@ -113,6 +121,16 @@ pub(crate) async fn run(content: &Content, args: ConsumersArgs) -> anyhow::Resul
     Ok(ExitCode::SUCCESS)
 }
 
+async fn labels(content: &Content, args: label::LabelArgs) -> anyhow::Result<ExitCode> {
+    if let Some(plan) = &args.apply {
+        return label::apply(content, plan).await;
+    }
+    let (found, code) = label::find(content, args).await?;
+    let rows = listed(found).if_none("no consumer gets a type");
+    print(&content.source.output.rows(rows)?)?;
+    Ok(code)
+}
+
 /// A consumer, and the sum of its allocations by resource class.
 #[derive(Serialize)]
 struct Listed {
@@ -140,6 +158,7 @@ fn listed(consumers: Vec<Consumer<'static>>) -> Rows<Listed> {
         .column("resources", |row| row.resources.clone())
         .wide("user", |row| row.consumer.user_id.clone())
         .wide("generation", |row| row.consumer.generation)
+        .wide("hold", |row| row.consumer.hold.as_ref().map(ends))
 }
 
 /// Allocated amount of one resource class on one provider.
@@ -205,7 +224,19 @@ mod tests {
         let printed = Format::Csv.printed(listed(vec![consumer]));
         assert_eq!(
             printed.lines().last(),
-            Some("c,,p,2026-11-26T20:00:00Z,2,MEMORY_MB=512 VCPU=5,u,2")
+            Some("c,,p,2026-11-26T20:00:00Z,2,MEMORY_MB=512 VCPU=5,u,2,")
+        );
+    }
+
+    #[test]
+    fn all_columns_have_the_end_of_a_hold() {
+        let consumer =
+            json!({"uuid": "c", "hold": {"for": ["d"], "lease_until": "2026-11-26T21:00:00Z"}});
+        let consumer = Consumer::deserialize(consumer).unwrap();
+        let printed = Format::Wide.printed(listed(vec![consumer]));
+        assert!(
+            printed.ends_with("  lease until 2026-11-26T21:00:00Z\n"),
+            "{printed}"
         );
     }
 }

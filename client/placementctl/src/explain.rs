@@ -289,13 +289,14 @@ fn nearest(answer: &Explanation<'_>) -> String {
         text += &(WORDS.near(one) + "\n");
         text.extend(one.holders.iter().map(|holder| {
             format!(
-                "  {}:{} held by {} ({}) of project {} since {}\n",
+                "  {}:{} held by {} ({}) of project {} since {}{}\n",
                 word(&holder.class),
                 holder.amount,
                 word(&holder.consumer),
                 word(&holder.r#type),
                 word(&holder.project),
-                word(&holder.since)
+                word(&holder.since),
+                WORDS.hold(holder.hold.as_ref())
             )
         }));
         text.extend(

@@ -17,6 +17,8 @@ const GROUPS: [(&str, &[&str]); 5] = [
             "usages",
             "candidates",
             "claim",
+            "holds",
+            "reservations",
             "explain",
             "searches",
             "refuge",
@@ -103,6 +105,13 @@ const EXAMPLES: &[(&str, &[&str])] = &[
         ],
     ),
     (
+        "consumers label",
+        &[
+            "consumers label --servers-command ./servers.sh --plan plan.jsonl",
+            "consumers label --apply plan.jsonl",
+        ],
+    ),
+    (
         "capacity",
         &["capacity", "capacity --class VCPU --by aggregate"],
     ),
@@ -116,8 +125,21 @@ const EXAMPLES: &[(&str, &[&str])] = &[
         &[
             "claim VCPU:4 MEMORY_MB:8192 --project 5f0c --user 9d01",
             "claim VCPU:4 --order pack --project 5f0c --user 9d01",
+            "claim VCPU:4 --lease 1h --project 5f0c --user 9d01",
             "claim --data claim.json -o json",
         ],
+    ),
+    ("holds list", &["holds list", "holds list --overdue"]),
+    (
+        "holds renew",
+        &[
+            "holds renew 5e24e200-0000-4000-8000-000000000001 --lease 12h",
+            "holds renew 5e24e200-0000-4000-8000-000000000001 --open",
+        ],
+    ),
+    (
+        "reservations",
+        &["reservations", "reservations --project 5f0c -o wide"],
     ),
     (
         "explain",

@@ -20,7 +20,9 @@ mod files;
 mod fits;
 mod held;
 mod help;
+mod holds;
 mod join_tokens;
+mod label;
 mod manual;
 mod members;
 mod moment;
@@ -28,10 +30,12 @@ mod named;
 mod names;
 mod nova;
 mod partitions;
+mod plan;
 mod providers;
 mod refuge;
 mod release;
 mod render;
+mod reservations;
 mod searches;
 mod sql;
 mod status;
@@ -627,6 +631,8 @@ mod tests {
             "consumers list --older-than 7d --several-trees --type INSTANCE",
             "consumers audit --servers-command list --plan plan",
             "consumers release --undo-from undo",
+            "consumers label --servers-command list --migrations-command moves --plan plan",
+            "consumers label --apply plan --partition north",
             "drain node-1",
             "compact",
             "compact node-1",
@@ -642,6 +648,15 @@ mod tests {
             "api GET /traits",
             "claim VCPU:4 MEMORY_MB:512 --project p --user u --order pack -o json",
             "claim --data claim.json --partition north",
+            "claim VCPU:4 --project p --user u --hold-for 5e24e200-0000-4000-8000-000000000001 --lease 1h",
+            "claim VCPU:4 --project p --user u --due 2026-12-24T06:00:00Z",
+            "holds list --project p --overdue -o wide",
+            "holds list --as-of 7.12 --sort=-ends",
+            "holds renew c --lease 12h",
+            "holds renew c --due 2026-12-24T06:00:00Z --partition north",
+            "holds renew c --open",
+            "reservations --project p -o wide",
+            "reservations --as-of 7.12 --sort=-tokens",
             "support-bundle here.tar.gz",
             "members list -o wide",
             "join-token create --ttl 30m -o json",
@@ -674,6 +689,15 @@ mod tests {
             "claim --project p --user u",
             "claim VCPU:4 --project p --user u --order best",
             "claim VCPU:4 --project p --user u --as-of 7.12",
+            "claim VCPU:4 --project p --user u --hold-for c",
+            "claim VCPU:4 --project p --user u --lease 1h --due 2026-12-24T06:00:00Z",
+            "claim --data claim.json --lease 1h",
+            "claim --data claim.json --hold-for 5e24e200-0000-4000-8000-000000000001",
+            "holds renew --open",
+            "holds renew c",
+            "holds renew c --lease 1h --open",
+            "holds renew c --lease 1h --due 2026-12-24T06:00:00Z",
+            "holds renew c --due tomorrow",
             "tls issue node 2 --host https://10.0.0.2",
             "tls issue node 2 --host 10.0.0.2:8778",
             "tls issue node 2 --host [fd00::2]",
@@ -683,6 +707,10 @@ mod tests {
             "events --after 7.12",
             "consumers release --apply plan",
             "consumers release --undo-from undo --undo next",
+            "consumers label",
+            "consumers label --plan plan",
+            "consumers label --apply plan --plan next",
+            "consumers label --apply plan --servers-command list",
         ] {
             let words = ["placementctl"].into_iter().chain(line.split(' '));
             assert!(Command::try_parse_from(words).is_err(), "{line}");

@@ -116,6 +116,14 @@ pub(crate) fn earlier(text: &str) -> Result<String, String> {
     at.ok_or_else(|| "this age is too large".to_owned())
 }
 
+/// Checks a time for the API, which is returned unchanged.
+pub(crate) fn timestamp(text: &str) -> Result<String, String> {
+    match OffsetDateTime::parse(text, &Rfc3339) {
+        Ok(_) => Ok(text.to_owned()),
+        Err(_) => Err("expected a time such as 2026-12-24T06:00:00Z".to_owned()),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -158,6 +166,16 @@ mod tests {
         assert!(ago >= Duration::HOUR && ago < Duration::HOUR * 2, "{ago}");
         for text in ["9000000d", "tomorrow", "7.x", "7.1.2", "2026-11-27"] {
             assert!(earlier(text).is_err(), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn a_time_has_a_zone() {
+        for text in ["2026-12-24T06:00:00Z", "2026-12-24T06:00:00.5+01:00"] {
+            assert_eq!(timestamp(text).as_deref(), Ok(text));
+        }
+        for text in ["", "2026-12-24", "2026-12-24T06:00:00", "2h", "7.1234"] {
+            assert!(timestamp(text).is_err(), "{text:?}");
         }
     }
 

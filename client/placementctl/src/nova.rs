@@ -15,6 +15,8 @@ use crate::files::read;
 use crate::render::list;
 
 pub(crate) const INSTANCE: &str = "INSTANCE";
+/// Kind of the consumers of holds, which Nova does not know.
+pub(crate) const HOLD: &str = "hold";
 pub(crate) const MIGRATION: &str = "MIGRATION";
 /// Kind of a consumer that has no type and is in no list.
 pub(crate) const UNTYPED: &str = "consumer without a type";
@@ -118,20 +120,54 @@ impl Nova {
         let migrations = self.migrations.as_ref().map(|list| &list.server_of);
         let server = servers.and_then(|servers| Some(servers.contains_key(&id?)));
         let migration = migrations.and_then(|migrations| Some(migrations.contains_key(&id?)));
-        match consumer.r#type.as_deref() {
+        let (kind, is_known) = match consumer.r#type.as_deref() {
             None if server == Some(true) => (INSTANCE, server),
             None if migration == Some(true) => (MIGRATION, migration),
             None => (UNTYPED, server.and(migration)),
             Some(INSTANCE) => (INSTANCE, server),
             Some(MIGRATION) => (MIGRATION, migration),
             Some(other) => (other, None),
+        };
+        // The consumer of a hold is not a server.
+        if consumer.hold.is_some() && is_known != Some(true) {
+            return (HOLD, None);
         }
+        (kind, is_known)
+    }
+
+    /// Why the lists may be incomplete, if they lack `lacking` consumers of a kind and contain
+    /// `instances` instances.
+    pub(crate) fn doubt(&self, kind: &str, lacking: usize, instances: usize) -> Option<String> {
+        // With a list of one project or one page, all other consumers would look like orphans. Few
+        // migrations run at a time, so their number proves nothing.
+        let is_doubtful = kind != MIGRATION && lacking > instances;
+        (lacking > 0 && (is_doubtful || self.may_be_cut(kind))).then(|| {
+            format!(
+                "Nova's lists lack {lacking} of them and contain {instances} instances, so the lists may be empty, \
+                 truncated, or limited to one project. List servers with --all-projects and without --limit"
+            )
+        })
+    }
+
+    /// A note if a cell is down.
+    pub(crate) fn outage(&self) -> Option<String> {
+        let down = self.servers.as_ref().map_or(0, |list| list.down);
+        (down > 0).then(|| format!("a cell is down: {down} servers have the status UNKNOWN"))
+    }
+
+    /// A note about consumers without a type that are skipped since the lists do not contain them.
+    pub(crate) fn about_untyped(&self, count: usize) -> String {
+        let why = match self.migrations {
+            None => "are not servers of Nova. They may be migrations: use --migrations-command",
+            Some(_) => "Nova's lists do not contain",
+        };
+        format!("skipped {count} consumers without a type that {why}")
     }
 
     /// Whether a list that covers this kind may be truncated. An empty list of servers counts as
     /// truncated. An empty list of migrations counts as truncated only if `kind` is migrations,
     /// since some clouds have no migrations.
-    pub(crate) fn may_be_cut(&self, kind: &str) -> bool {
+    fn may_be_cut(&self, kind: &str) -> bool {
         let servers = self.servers.as_ref().filter(|_| kind != MIGRATION);
         let migrations = self.migrations.as_ref().filter(|_| kind != INSTANCE);
         servers.is_some_and(|list| list.is_cut || list.hosts_of.is_empty())

@@ -16,6 +16,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::content::{Content, EXTENSIONS, similar_names};
+use crate::holds::ends;
 use crate::render::{Rows, cell, pairs, text, warn, word};
 
 /// Width of a bar in characters.
@@ -468,6 +469,7 @@ fn holders(
         .column("resources", |one| one.resources.clone())
         .column("updated_at", |one| one.consumer.updated_at.clone())
         .wide("user", |one| one.consumer.user_id.clone())
+        .wide("hold", |one| one.consumer.hold.as_ref().map(ends))
 }
 
 #[cfg(test)]

@@ -1,35 +1,21 @@
 //! `placementctl consumers release`: releases the planned allocations of consumers, and undoes a
 //! release.
 
-use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
-use anyhow::{Context, ensure};
+use anyhow::Context;
 use clap::Args;
-use placement_client::{ApiRequest, Error};
 use placement_wire::consumers::{Consumer, ConsumerAllocation};
-use placement_wire::events::NO_TYPE;
-use placement_wire::upstream::Allocations;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use crate::content::Content;
-use crate::files::{create, read, sync_dir};
-use crate::held::Amounts;
+use crate::files::{create, sync_dir};
 use crate::nova::{INSTANCE, MIGRATION};
-use crate::render::print;
-
-/// Exit code if there are findings, or consumers were skipped.
-pub(crate) const FOUND: u8 = 3;
-/// Mode of plans and undo files: they contain allocations of users, so only the owner may read
-/// them.
-pub(crate) const PRIVATE: u32 = 0o600;
-const CHANGED: &str = "the consumer has changed since";
-/// Last microversion without consumer types.
-const BEFORE_TYPES: &str = "1.37";
+use crate::plan::{self, CHANGED, Held, Holdings, PRIVATE, Planned};
 
 #[derive(Args)]
 #[command(after_help = "Exit codes: 0 = all consumers were processed; 3 = some were not.")]
@@ -55,220 +41,114 @@ pub(crate) struct ReleaseArgs {
     undo_from: Option<PathBuf>,
 }
 
-/// A consumer at the time of planning; a line of a plan or of an undo file.
+/// A line of a plan or of an undo file.
 #[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct Planned {
-    pub(crate) consumer: Uuid,
-    generation: i64,
-    project_id: String,
-    user_id: String,
-    pub(crate) r#type: Option<String>,
-    /// The consumer's allocations, by provider.
-    pub(crate) allocations: BTreeMap<Uuid, Held>,
+pub(crate) struct Release {
+    #[serde(flatten)]
+    pub(crate) of: Planned,
     /// Allocations that are not released. Empty, except for an instance that also has allocations
     /// on hosts where it does not run.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub(crate) keeps: BTreeMap<Uuid, Held>,
+    #[serde(default, skip_serializing_if = "Holdings::is_empty")]
+    pub(crate) keeps: Holdings,
     pub(crate) reason: String,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Held {
-    resources: Amounts,
+impl AsRef<Planned> for Release {
+    fn as_ref(&self) -> &Planned {
+        &self.of
+    }
 }
 
 pub(crate) async fn run(content: &Content, args: ReleaseArgs) -> anyhow::Result<ExitCode> {
     let file = args.apply.or(args.undo_from);
-    let all = parse(&file.context("neither a plan nor an undo file is given")?)?;
-    let mut undo = None;
-    let (mut done, mut left) = ("restored", "not restored");
-    if let Some(path) = args.undo {
-        undo = Some(create(&path, PRIVATE).context("nothing was changed")?);
-        sync_dir(&path).context("nothing was changed")?;
-        (done, left) = ("released", "refused");
-    }
-    let mut count = 0;
-    for one in &all {
-        if undo.is_some() && count == args.max {
-            print(&format!("stopped: --max {count} is reached\n"))?;
-            break;
-        }
-        let tried = match &mut undo {
-            Some(undo) => one.release(content, undo).await,
-            None => one.restore(content).await,
-        };
-        match tried
-            .with_context(|| format!("stopped at consumer {} after {count} {done}", one.consumer))?
-        {
-            None => count += 1,
-            Some(why) => print(&format!("{left} {}: {why}\n", one.consumer))?,
-        }
-    }
-    print(&format!("{done} {count} of {}\n", all.len()))?;
-    Ok(if count == all.len() { 0 } else { FOUND }.into())
-}
-
-/// The lines of a plan or of an undo file.
-fn parse(file: &Path) -> anyhow::Result<Vec<Planned>> {
-    let mut all = Vec::new();
-    for (at, line) in read(file)?.split(|byte| *byte == b'\n').enumerate() {
-        if line.trim_ascii().is_empty() {
-            continue;
-        }
-        let place = || format!("line {} of {}", at + 1, file.display());
-        let one: Planned = serde_json::from_slice(line).with_context(place)?;
-        let belongs_to_nova =
-            [None, Some(INSTANCE), Some(MIGRATION)].contains(&one.r#type.as_deref());
-        ensure!(
-            belongs_to_nova,
-            "{}: only consumers of Nova can be released",
-            place()
-        );
-        let mut keeps = one.keeps.iter();
-        ensure!(
-            keeps.all(|(provider, kept)| one.allocations.get(provider) == Some(kept)),
-            "{}: \"keeps\" has an entry that is not in \"allocations\"",
-            place()
-        );
-        all.push(one);
-    }
-    Ok(all)
+    let file = file.context("neither a plan nor an undo file is given")?;
+    let all = plan::parse(&file, Release::flaw)?;
+    let Some(path) = args.undo else {
+        let restore = async |one: &Release| one.restore(content).await;
+        return plan::carry_out(&all, None, ("restored", "not restored"), restore).await;
+    };
+    let mut undo = create(&path, PRIVATE).context("nothing was changed")?;
+    sync_dir(&path).context("nothing was changed")?;
+    let release = async |one: &Release| one.release(content, &mut undo).await;
+    plan::carry_out(&all, Some(args.max), ("released", "refused"), release).await
 }
 
 /// Appends a line to the undo file, and syncs it.
-fn record(file: &mut File, one: &Planned) -> anyhow::Result<()> {
-    let line = serde_json::to_string(one)? + "\n";
+fn record(file: &mut File, one: &Release) -> anyhow::Result<()> {
     let written = file
-        .write_all(line.as_bytes())
+        .write_all(plan::line(one)?.as_bytes())
         .and_then(|()| file.sync_data());
     written.context("cannot write the undo file")
 }
 
-/// Current allocations of a consumer.
-struct Present {
-    allocations: BTreeMap<Uuid, Held>,
-    /// `None` if the consumer does not exist.
-    generation: Option<i64>,
-    consumer_type: Option<String>,
-}
-
-/// The body of `PUT /allocations/{consumer_uuid}`.
-#[derive(Serialize)]
-struct Claim<'a> {
-    allocations: &'a BTreeMap<Uuid, Held>,
-    consumer_generation: Option<i64>,
-    project_id: &'a str,
-    user_id: &'a str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    consumer_type: Option<&'a str>,
-}
-
-impl Planned {
-    /// The plan for a listed consumer. `is_kept` selects the allocations that stay. `None` if its
-    /// id is not a UUID: then it does not belong to Nova.
-    pub(crate) fn from_listed(
+impl Release {
+    /// The release of a listed consumer. `is_kept` selects the allocations that stay. `None` if its
+    /// id is not a UUID.
+    pub(crate) fn of_listed(
         listed: &Consumer<'_>,
         reason: &str,
         is_kept: impl Fn(&ConsumerAllocation<'_>) -> bool,
     ) -> Option<Self> {
-        let (mut allocations, mut keeps) = (BTreeMap::new(), BTreeMap::new());
-        for one in &listed.allocations {
+        let of = Planned::from_listed(listed)?;
+        let kept = listed.allocations.iter().filter(|one| is_kept(one));
+        let keeps = kept.filter_map(|one| {
             let provider: Uuid = one.provider.uuid.parse().ok()?;
-            let resources = one
-                .resources
-                .iter()
-                .map(|(class, units)| (class.to_string(), *units));
-            let held = Held {
-                resources: resources.collect(),
-            };
-            if is_kept(one) {
-                keeps.insert(provider, held.clone());
-            }
-            allocations.insert(provider, held);
-        }
-        Some(Self {
-            consumer: listed.uuid.parse().ok()?,
-            generation: listed.generation,
-            project_id: listed.project_id.to_string(),
-            user_id: listed.user_id.to_string(),
-            r#type: listed.r#type.as_deref().map(str::to_owned),
-            allocations,
-            keeps,
-            reason: reason.to_owned(),
-        })
-    }
-
-    /// This consumer as one line of a plan.
-    pub(crate) fn line(&self) -> anyhow::Result<String> {
-        Ok(format!("{}\n", serde_json::to_value(self)?))
-    }
-
-    async fn present(&self, content: &Content) -> anyhow::Result<Present> {
-        let path = format!("/allocations/{}", self.consumer);
-        let now: Allocations = content.get(&path).await?;
-        let held = now.allocations.into_iter().map(|(provider, held)| {
-            let resources = held.resources;
-            Ok((provider.parse()?, Held { resources }))
+            Some((provider, of.allocations.get(&provider)?.clone()))
         });
-        Ok(Present {
-            allocations: held.collect::<Result<_, uuid::Error>>()?,
-            generation: now.consumer_generation,
-            consumer_type: now.consumer_type,
+        Some(Self {
+            keeps: keeps.collect(),
+            reason: reason.to_owned(),
+            of,
         })
+    }
+
+    /// What is wrong with a line.
+    fn flaw(&self) -> Option<&'static str> {
+        let belongs_to_nova =
+            [None, Some(INSTANCE), Some(MIGRATION)].contains(&self.of.r#type.as_deref());
+        if !belongs_to_nova {
+            return Some("only consumers of Nova can be released");
+        }
+        let is_held = |(provider, kept): (&Uuid, &Held)| {
+            let held = self.of.allocations.get(provider);
+            held == Some(kept)
+        };
+        let are_held = self.keeps.iter().all(is_held);
+        (!are_held).then_some("\"keeps\" has an entry that is not in \"allocations\"")
     }
 
     /// Releases the consumer. Returns the reason if it is skipped.
     async fn release(&self, content: &Content, undo: &mut File) -> anyhow::Result<Option<String>> {
-        let now = self.present(content).await?;
-        if now.allocations.is_empty() {
-            return Ok(Some("it has no allocations any more".to_owned()));
-        }
         // The undo file records the planned allocations, so they must be the current ones.
-        let consumer_type = self.r#type.as_deref().unwrap_or(NO_TYPE);
-        let has_same_type = now.consumer_type.as_deref() == Some(consumer_type);
-        let is_the_same = has_same_type && now.generation == Some(self.generation);
-        if !is_the_same || now.allocations != self.allocations {
-            return Ok(Some(CHANGED.to_owned()));
+        let now = self.of.present(content).await?;
+        if let Some(why) = self.of.difference(now.as_ref()) {
+            return Ok(Some(why));
         }
         record(undo, self)?;
-        self.put(content, &self.keeps, Some(self.generation)).await
+        self.put(content, &self.keeps, Some(self.of.generation))
+            .await
     }
 
     /// Restores the allocations unless the consumer has changed since. Returns the reason if it is
     /// skipped.
     async fn restore(&self, content: &Content) -> anyhow::Result<Option<String>> {
-        let now = self.present(content).await?;
-        if now.allocations != self.keeps {
+        let now = self.of.present(content).await?;
+        let (held, generation) = now.map(|now| (now.allocations, now.generation)).unzip();
+        if held.unwrap_or_default() != self.keeps {
             return Ok(Some(CHANGED.to_owned()));
         }
-        self.put(content, &self.allocations, now.generation).await
+        self.put(content, &self.of.allocations, generation).await
     }
 
-    /// Writes allocations. Returns the reason if the API refuses them: the consumer has changed, or
-    /// there is no room.
+    /// Writes allocations. Returns the reason if the API refuses them.
     async fn put(
         &self,
         content: &Content,
-        allocations: &BTreeMap<Uuid, Held>,
+        allocations: &Holdings,
         generation: Option<i64>,
     ) -> anyhow::Result<Option<String>> {
-        let body = Claim {
-            allocations,
-            consumer_generation: generation,
-            project_id: &self.project_id,
-            user_id: &self.user_id,
-            consumer_type: self.r#type.as_deref(),
-        };
-        let mut request = ApiRequest::put(&format!("/allocations/{}", self.consumer));
-        if body.consumer_type.is_none() {
-            request = request.microversion(BEFORE_TYPES);
-        }
-        match content.send(request.json(&body)).await {
-            Ok(_) => Ok(None),
-            Err(Error::Refused(error)) if [400, 409].contains(&error.status.as_u16()) => {
-                Ok(Some(error.message().to_owned()))
-            }
-            Err(error) => Err(error.into()),
-        }
+        let (of, consumer_type) = (&self.of, self.of.r#type.as_deref());
+        of.put(content, allocations, generation, consumer_type)
+            .await
     }
 }

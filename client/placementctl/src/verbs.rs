@@ -9,8 +9,8 @@ use placement_client::Admin;
 use crate::content::{Content, Moment, Source};
 use crate::render::print;
 use crate::{
-    api, candidates, capacity, changes, claim, consumers, events, explain, fits, providers, refuge,
-    searches, usages, watch, what_if,
+    api, candidates, capacity, changes, claim, consumers, events, explain, fits, holds, providers,
+    refuge, reservations, searches, usages, watch, what_if,
 };
 
 /// Arguments of a subcommand, and the options that select what it reads.
@@ -56,8 +56,18 @@ pub(crate) enum Verb {
     ///
     /// The cluster finds candidates of a query, checks them and takes one for each consumer, in one
     /// step: all consumers or none. With the same --consumer, the command claims only once, however
-    /// often it runs.
+    /// often it runs. With --hold-for, --lease or --due, the allocations are a hold.
     Claim(LogArgs<claim::ClaimArgs>),
+    /// List holds, and change when they end.
+    ///
+    /// A hold is a set of allocations that keeps room for other consumers, or for a limited time.
+    /// `claim` makes holds.
+    Holds(VerbArgs<holds::HoldsArgs>),
+    /// List reserved capacity: tokens, their room and their users.
+    ///
+    /// A reservation is a resource class `CUSTOM_RESERVATION_*`, whose units are tokens. ROOM is
+    /// what consumers of the type RESERVATION hold on the same host, also for other reservations.
+    Reservations(VerbArgs<reservations::ReservationsArgs>),
     /// Show why a query has no or few allocation candidates.
     ///
     /// The output has the number of provider trees that remain after each condition, conditions
@@ -133,6 +143,10 @@ pub(crate) async fn run(admin: Admin, verb: Verb, timeout: Duration) -> anyhow::
         }
         Verb::Claim(args) => {
             claim::claim(&open(args.source, Moment::default()).await?, args.what).await
+        }
+        Verb::Holds(args) => holds::run(&open(args.source, args.moment).await?, args.what).await,
+        Verb::Reservations(args) => {
+            reservations::show(&open(args.source, args.moment).await?, args.what).await
         }
         Verb::Explain(args) => {
             explain::run(&open(args.source, args.moment).await?, args.what).await

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 pub use crate::claim_refusal::{ClaimRefusal, Reason};
+use crate::holds::NewHold;
 use crate::upstream::Allocation;
 
 /// The allocations of one consumer by UUID of the provider.
@@ -33,6 +34,9 @@ pub struct ClaimRequest {
     /// Groups of consumers that must share a tree.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub together: Vec<Together>,
+    /// Makes the allocations of all consumers a hold.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hold: Option<NewHold>,
 }
 
 /// The owner, type and generation of a consumer.

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::holds::Hold;
 use crate::trees::NamedProvider;
 
 /// A page of consumers.
@@ -37,6 +38,9 @@ pub struct Consumer<'a> {
     pub trees: u64,
     /// Allocations by provider, in the order of the creation of providers.
     pub allocations: Vec<ConsumerAllocation<'a>>,
+    /// The hold, if the allocations are one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hold: Option<Hold>,
 }
 
 /// Allocation of a consumer on one provider.

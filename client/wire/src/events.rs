@@ -8,6 +8,8 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::holds::Hold;
+
 /// Response of `history`. `E` is an [`Entry`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, bound(deserialize = "E: Deserialize<'de>"))]
@@ -264,6 +266,9 @@ pub struct ConsumerValue<N = String> {
     pub user_id: N,
     /// Consumer type, such as `INSTANCE`; [`NO_TYPE`] without one.
     pub consumer_type: N,
+    /// The hold, if the allocations are one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hold: Option<Hold>,
 }
 
 /// `consumer_type` of consumers without a type.

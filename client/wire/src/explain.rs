@@ -5,6 +5,7 @@ use std::num::NonZeroU64;
 
 use serde::{Deserialize, Serialize};
 
+use crate::holds::Hold;
 use crate::trees::NamedProvider;
 
 /// Response of `GET /placementd/v1/explain`.
@@ -334,4 +335,7 @@ pub struct Holder<'a> {
     pub amount: u64,
     /// Time of the last write of its allocations, as RFC 3339.
     pub since: Option<Cow<'a, str>>,
+    /// The hold, if the allocations are one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hold: Option<Hold>,
 }

@@ -12,6 +12,7 @@ pub mod consumers;
 pub mod events;
 pub mod explain;
 pub mod fits;
+pub mod holds;
 pub mod microversion;
 mod number;
 mod operators;

@@ -19,6 +19,8 @@ pub struct Refuge<'a> {
     pub moved: u64,
     /// Number of consumers of the type `MIGRATION`, which are not moved.
     pub migrations: u64,
+    /// Number of consumers with holds, which are not moved.
+    pub holds: u64,
     /// Whether all consumers were searched for in time.
     pub complete: bool,
     /// Whether no other assignment has room for more consumers.

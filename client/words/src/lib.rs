@@ -18,6 +18,7 @@ use placement_wire::explain::{
     AbsentName, Atom, Bound, ClassShortage, Detail, Explanation, Kind, Name, NearTree,
     ReducedCapacity, Relaxation, RelaxedCondition, Stage, UnmetCondition, Verdict,
 };
+use placement_wire::holds::Hold;
 use serde_json::Value;
 
 /// Number of names of a list that are printed.
@@ -358,7 +359,27 @@ impl Words {
         let mut holders = near.holders.iter();
         let others = holders.any(|one| one.consumer != first.consumer);
         let others = if others { " and others" } else { "" };
-        format!("; held by {}{others}", self.word(&first.consumer))
+        let hold = self.hold(first.hold.as_ref());
+        format!("; held by {}{hold}{others}", self.word(&first.consumer))
+    }
+
+    /// The hold of a consumer as the end of a clause, such as ` (held for UUID until TIME)`; empty
+    /// without a hold.
+    pub fn hold(&self, hold: Option<&Hold>) -> String {
+        let Some(hold) = hold else {
+            return String::new();
+        };
+        let kept_for = match &*hold.kept_for {
+            [] => String::new(),
+            [one] => format!(" for {}", self.word(one)),
+            [one, others @ ..] => format!(" for {} and {} more", self.word(one), others.len()),
+        };
+        let end = match (&hold.lease_until, &hold.due) {
+            (Some(until), _) => format!(" until {}", self.word(until)),
+            (None, Some(due)) => format!(", due {}", self.word(due)),
+            (None, None) => String::new(),
+        };
+        format!(" (held{kept_for}{end})")
     }
 
     /// Number of further consumers of the missing resources, as text.

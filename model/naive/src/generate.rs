@@ -7,19 +7,20 @@ use placement_model::command::{
     CapacityRule, Ceiling, Claim, Claimant, Command, ConsumerAllocations, ConsumerGeneration,
     ConsumerTypeUpdate, Counted, CreateInventory, CreateProvider, CreateResourceClass,
     DeleteAllocations, DeleteInventories, DeleteInventory, DeleteProvider, DeleteProviderTraits,
-    DeleteResourceClass, DeleteTrait, EnsureResourceClass, EnsureTrait, FillPartition, Filled,
-    FilledConsumer, FilledProvider, Group, GroupRule, IssueJoinToken, ParentUpdate,
-    ProviderAmounts, RaiseLevel, RedeemJoinToken, RenameResourceClass, ReplaceAllocations,
-    ReplaceInventories, ReplaceProviderAggregates, ReplaceProviderTraits, Reshape,
-    ReshapedInventories, RetireNode, RevokeJoinToken, SetReplacement, SyncStandards,
+    DeleteResourceClass, DeleteTrait, EnsureResourceClass, EnsureTrait, ExpireHolds, FillPartition,
+    Filled, FilledConsumer, FilledProvider, Group, GroupRule, IssueJoinToken, NewHold,
+    ParentUpdate, ProviderAmounts, RaiseLevel, RedeemJoinToken, RenameResourceClass, RenewHold,
+    ReplaceAllocations, ReplaceInventories, ReplaceProviderAggregates, ReplaceProviderTraits,
+    Reshape, ReshapedInventories, RetireNode, RevokeJoinToken, SetReplacement, SyncStandards,
     UpdateInventory, UpdateProvider,
 };
 use placement_model::query::consumers::ConsumerFilter;
 use placement_model::query::resource_providers::ProviderFilter;
 use placement_model::state::change::{InventoryRow, NameRow, Replaced};
 use placement_model::types::{
-    AggregateUuid, ConsumerTypeName, ConsumerUuid, Generation, Given, Inventory, ProjectId,
-    ProviderName, ProviderUuid, ResourceClassName, Timestamp, TraitName, UserId,
+    AggregateUuid, ConsumerTypeName, ConsumerUuid, Generation, Given, Hold, HoldEnd, HoldTerm,
+    Inventory, ProjectId, ProviderName, ProviderUuid, ResourceClassName, Timestamp, TraitName,
+    UserId,
 };
 use proptest::collection::{btree_map, btree_set, vec};
 use proptest::prelude::*;
@@ -356,6 +357,8 @@ pub fn command() -> impl Strategy<Value = Command> {
             .prop_map(|(inventories, allocations)| Command::Reshape(Reshape { inventories, allocations })),
         2 => fill(inventory().boxed(), (1_u64..6).boxed()),
         3 => claim().prop_map(Command::Claim),
+        1 => (consumer(), hold_term()).prop_map(|(consumer, term)| Command::RenewHold(RenewHold { consumer, term })),
+        1 => Just(Command::ExpireHolds(ExpireHolds {})),
     ]
 }
 
@@ -372,8 +375,9 @@ pub fn claim() -> impl Strategy<Value = Claim> {
         vec(choice, 1..6),
         vec(ceiling(), 0..3),
         vec(group(), 0..3),
+        proptest::option::weighted(0.4, new_hold()),
     )
-        .prop_map(|(claimants, mut choices, ceilings, groups)| {
+        .prop_map(|(claimants, mut choices, ceilings, groups, hold)| {
             for choice in &mut choices {
                 choice.truncate(claimants.len());
             }
@@ -389,8 +393,24 @@ pub fn claim() -> impl Strategy<Value = Claim> {
                 choices,
                 ceilings,
                 groups,
+                hold,
             }
         })
+}
+
+fn new_hold() -> impl Strategy<Value = NewHold> {
+    (btree_set(consumer(), 0..3), hold_term())
+        .prop_map(|(kept_for, term)| NewHold { kept_for, term })
+}
+
+/// Mostly short leases: the times of commands are seconds apart.
+fn hold_term() -> impl Strategy<Value = HoldTerm> {
+    prop_oneof![
+        4 => (1_u32..6).prop_map(|seconds| HoldTerm::Lease { seconds }),
+        1 => time().prop_map(HoldTerm::Due),
+        1 => Just(HoldTerm::Open),
+        1 => Just(HoldTerm::Lease { seconds: u32::MAX }),
+    ]
 }
 
 /// Usually small amounts of one provider, sometimes any amounts.
@@ -527,9 +547,10 @@ fn filled_consumer(amount: BoxedStrategy<u64>) -> impl Strategy<Value = FilledCo
         0_i64..4,
         time(),
         any::<bool>(),
+        proptest::option::weighted(0.2, time()),
     )
         .prop_map(
-            |(one, allocations, generation, updated_at, has_type)| FilledConsumer {
+            |(one, allocations, generation, updated_at, has_type, lease)| FilledConsumer {
                 uuid: one.consumer,
                 generation: Generation(generation),
                 project: one.project,
@@ -537,6 +558,12 @@ fn filled_consumer(amount: BoxedStrategy<u64>) -> impl Strategy<Value = FilledCo
                 consumer_type: has_type.then(|| "INSTANCE".parse().unwrap()),
                 allocations,
                 updated_at,
+                hold: lease.map(|until| {
+                    Box::new(Hold {
+                        kept_for: BTreeSet::new(),
+                        end: HoldEnd::Lease(until),
+                    })
+                }),
             },
         )
 }
@@ -703,11 +730,21 @@ pub fn consumer_filter() -> impl Strategy<Value = ConsumerFilter> {
         weighted(0.2, select(users().collect::<Vec<_>>())),
         weighted(0.2, types),
         weighted(0.3, class()),
-        weighted(0.2, (1_i64..100).prop_map(Timestamp)),
+        weighted(0.2, (1_i64..100).prop_map(|s| Timestamp(s * 1_000_000))),
         proptest::bool::weighted(0.3),
+        proptest::bool::weighted(0.2),
     )
         .prop_map(
-            |(provider, project, user, consumer_type, class, updated_until, several_trees)| {
+            |(
+                provider,
+                project,
+                user,
+                consumer_type,
+                class,
+                updated_until,
+                several_trees,
+                held,
+            )| {
                 ConsumerFilter {
                     provider,
                     project,
@@ -716,6 +753,7 @@ pub fn consumer_filter() -> impl Strategy<Value = ConsumerFilter> {
                     class,
                     updated_until,
                     several_trees,
+                    held,
                 }
             },
         )

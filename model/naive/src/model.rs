@@ -14,7 +14,7 @@ use placement_model::command::{
 use placement_model::outcome::{Outcome, Refusal, Reply};
 use placement_model::state::change::InventoryRow;
 use placement_model::types::{
-    AggregateUuid, ConsumerTypeName, ConsumerUuid, Generation, PartitionName, ProjectId,
+    AggregateUuid, ConsumerTypeName, ConsumerUuid, Generation, Hold, PartitionName, ProjectId,
     ProviderName, ProviderUuid, ResourceClassName, Routes, Timestamp, TraitName, UserId,
 };
 
@@ -23,6 +23,7 @@ mod capacity;
 mod claim;
 mod consumers;
 mod fill;
+mod holds;
 mod inventories;
 mod names;
 mod partitions;
@@ -32,6 +33,8 @@ mod rows;
 mod sample;
 mod traits;
 mod trees;
+
+use holds::HoldUpdate;
 
 /// A provider with its inventories, traits and aggregates.
 #[derive(Debug, Clone)]
@@ -58,6 +61,8 @@ pub struct NaiveConsumer {
     user: UserId,
     consumer_type: Option<ConsumerTypeName>,
     updated: Timestamp,
+    /// Makes the allocations a hold.
+    pub hold: Option<Hold>,
 }
 
 #[derive(Debug, Clone)]
@@ -161,14 +166,16 @@ impl Naive {
     /// Tries the command on a copy, which replaces the model unless the command is refused.
     pub(crate) fn run(&mut self, at: Timestamp, command: &Command) -> Outcome {
         if let Command::ReplaceAllocations(ReplaceAllocations { consumers }) = command {
-            return self.write_allocations(at, &[], consumers);
+            let update = self.hold_update(consumers);
+            return self.write_allocations(at, &[], consumers, &update);
         }
         if let Command::Reshape(Reshape {
             inventories,
             allocations,
         }) = command
         {
-            return self.write_allocations(at, inventories, allocations);
+            let update = HoldUpdate::default();
+            return self.write_allocations(at, inventories, allocations, &update);
         }
         let mut copy = self.clone();
         match copy.change(at, command) {
@@ -235,6 +242,8 @@ impl Naive {
             Command::DeletePartition(DeletePartition { name, .. }) => self.delete_partition(name),
             Command::FillPartition(fill) => self.fill(fill),
             Command::Claim(claim) => self.claim(at, claim),
+            Command::RenewHold(renew) => self.renew_hold(at, renew),
+            Command::ExpireHolds(_) => self.expire_holds(at),
             Command::ReplaceAllocations(_) | Command::Reshape(_) => {
                 unreachable!("these commands have separate functions")
             }

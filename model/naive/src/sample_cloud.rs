@@ -237,6 +237,7 @@ impl SampleCloud {
                 consumer_type: None,
                 allocations: used,
                 updated_at: time,
+                hold: None,
             };
             rows.push(Change::PutConsumer(
                 ConsumerUuid::from(&*provider.name),

@@ -1,5 +1,6 @@
 //! Commands that change allocations.
 
+use super::holds::HoldUpdate;
 use super::{Decide, Decision, claims, consumers};
 use crate::command::{DeleteAllocations, ReplaceAllocations};
 use crate::outcome::{Refusal, Reply};
@@ -8,12 +9,18 @@ use crate::state::change::{Change, Changes, RowKey};
 use crate::types::Timestamp;
 
 /// `PUT /allocations/{consumer}` and `POST /allocations`: replaces the allocations of consumers,
-/// all or nothing.
+/// all or nothing. Ends the holds that are kept for them; their own holds become ordinary
+/// allocations.
 impl Decide for ReplaceAllocations {
     fn decide(&self, state: &State, at: Timestamp) -> Decision {
         let request = consumers::inspect(state, at, &self.consumers)?;
+        let consumers = || request.consumers.iter();
+        let given = consumers().filter(|one| !one.allocations.is_empty());
+        let given = given.map(|one| &one.consumer);
+        let written = consumers().map(|one| &one.consumer);
+        let holds = HoldUpdate::giving(state, given, written, None);
         let mut changes = Changes::new();
-        claims::claim(state, at, &request, &mut changes)?;
+        claims::claim(state, at, &request, &holds, &mut changes)?;
         Ok((Reply::Done, changes))
     }
 }

@@ -1,6 +1,6 @@
 //! Ceilings of a claim: upper limits of the usage of projects.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::consumers::{self, Inspected};
 use super::{claims, ensure};
@@ -10,7 +10,7 @@ use crate::outcome::Refusal;
 use crate::state::State;
 use crate::state::change::{Amount, ResourceClassId};
 use crate::state::usage_sums::TypeSum;
-use crate::types::{ConsumerTypeName, ProjectId};
+use crate::types::{ConsumerTypeName, ConsumerUuid, ProjectId};
 
 /// The ceilings of a claim with the usage before it.
 pub(super) struct Ceilings<'a>(Vec<Measured<'a>>);
@@ -22,15 +22,16 @@ struct Measured<'a> {
     ceiling: &'a Ceiling,
     /// The class to count, if it exists.
     class: Option<ResourceClassId>,
-    /// The usage without that of the claimants.
+    /// The usage without that of the claimants and of the holds that the claim ends.
     used: u64,
-    /// The usage of the claimants, which they release.
+    /// The usage of these claimants and holds, which is released.
     released: u64,
 }
 
 impl<'a> Ceilings<'a> {
-    pub(super) fn new(state: &State, claim: &'a Claim) -> Self {
-        let released = released(state, claim);
+    /// Measures the usage before the claim, which ends the holds of the consumers `ended`.
+    pub(super) fn new(state: &State, claim: &'a Claim, ended: &BTreeSet<ConsumerUuid>) -> Self {
+        let released = released(state, claim, ended);
         let measured = |ceiling| Measured::new(state, ceiling, &released);
         Self(claim.ceilings.iter().map(measured).collect())
     }
@@ -118,11 +119,13 @@ impl<'a> Measured<'a> {
 /// The usage of consumers by project and type.
 type Usages<'a> = BTreeMap<Account<'a>, TypeSum>;
 
-/// The usage of the claimants before the claim.
-fn released<'a>(state: &'a State, claim: &Claim) -> Usages<'a> {
+/// The usage of the claimants and of the holds that the claim ends, before the claim.
+fn released<'a>(state: &'a State, claim: &Claim, ended: &BTreeSet<ConsumerUuid>) -> Usages<'a> {
     let mut usages = Usages::new();
-    for claimant in consumers::keep_last_per_key(&claim.claimants, |one| &one.consumer) {
-        if let Some(row) = state.consumers.row(&claimant.consumer) {
+    let claimants = consumers::keep_last_per_key(&claim.claimants, |one| &one.consumer);
+    let claimants = claimants.into_iter().map(|one| &one.consumer);
+    for consumer in claimants.chain(ended) {
+        if let Some(row) = state.consumers.row(consumer) {
             let account = (&row.project, row.consumer_type.as_ref());
             add(&mut usages, account, row.allocations.iter().copied());
         }

@@ -4,16 +4,18 @@ use std::cmp::Reverse;
 
 use super::ceilings::Ceilings;
 use super::groups::Groups;
-use super::{Decide, Decision, claims, consumers};
+use super::holds::HoldUpdate;
+use super::{Decide, Decision, claims, consumers, holds};
 use crate::command::{Claim, Claimant, ConsumerAllocations, ConsumerGeneration, ProviderAmounts};
 use crate::outcome::{Refusal, RefusedChoice, Reply, Shortage};
 use crate::state::State;
 use crate::state::change::Changes;
-use crate::types::Timestamp;
+use crate::types::{Hold, Timestamp};
 
 /// Checks the generations of all claimants, then each choice in turn: the groups, the ceilings, and
 /// then what `POST /allocations` checks. A refusal changes nothing, so that unlike there, new
-/// consumers are not created if a provider is unknown.
+/// consumers are not created if a provider is unknown. The holds that are kept for the claimants
+/// end with the claim.
 impl Decide for Claim {
     fn decide(&self, state: &State, at: Timestamp) -> Decision {
         if let Some(choice) = self.held_choice(state) {
@@ -23,14 +25,15 @@ impl Decide for Claim {
         for claimant in &self.claimants {
             consumers::check_generation(state, &claimant.consumer, claimant.generation)?;
         }
+        let holds = self.hold_update(state, at)?;
         let conditions = Conditions {
-            groups: Groups::new(state, self),
-            ceilings: Ceilings::new(state, self),
+            groups: Groups::new(state, self, &holds.ended),
+            ceilings: Ceilings::new(state, self, &holds.ended),
         };
         let mut refused = Vec::new();
         for (choice, allocations) in (0..).zip(&self.choices) {
             let allocations = self.allocations(allocations);
-            match conditions.claim(state, at, &allocations) {
+            match conditions.claim(state, at, &allocations, &holds) {
                 Ok(changes) => {
                     let repeated = false;
                     return Ok((Reply::Claimed { choice, repeated }, changes));
@@ -47,11 +50,41 @@ impl Decide for Claim {
 }
 
 impl Claim {
-    /// The choice that the claimants already hold, if all of them are sent as new.
+    /// The holds that the claim ends, and the one that it makes.
+    ///
+    /// # Errors
+    /// The hold would replace one with a due time by another kind, or a consumer would have too
+    /// many holds.
+    fn hold_update(&self, state: &State, at: Timestamp) -> Result<HoldUpdate, Refusal> {
+        let claimants = self.claimants.iter().map(|one| &one.consumer);
+        let hold = self.hold.as_ref().map(|new| {
+            Box::new(Hold {
+                kept_for: new.kept_for.clone(),
+                end: new.term.from_now(at),
+            })
+        });
+        if let Some(hold) = &hold {
+            for claimant in claimants.clone() {
+                holds::check_end(state, claimant, hold.end)?;
+            }
+            holds::check_count(state, hold, self.claimants.len())?;
+        }
+        Ok(HoldUpdate::giving(
+            state,
+            claimants.clone(),
+            claimants,
+            hold,
+        ))
+    }
+
+    /// The choice that the claimants already hold, if all of them are sent as new and have a hold
+    /// for the same consumers as the claim, or none.
     fn held_choice(&self, state: &State) -> Option<u32> {
+        let kept_for = self.hold.as_ref().map(|hold| &hold.kept_for);
         let exists_as_new = |claimant: &Claimant| {
+            let row = state.consumers.row(&claimant.consumer);
             claimant.generation == ConsumerGeneration::New
-                && state.consumers.row(&claimant.consumer).is_some()
+                && row.is_some_and(|row| row.hold.as_ref().map(|hold| &hold.kept_for) == kept_for)
         };
         if !self.claimants.iter().all(exists_as_new) {
             return None;
@@ -59,7 +92,7 @@ impl Claim {
         let is_held = |choice: &Vec<Vec<ProviderAmounts>>| {
             let allocations = self.allocations(choice);
             let mut allocations = allocations.iter();
-            allocations.all(|consumer| consumers::holds(state, consumer))
+            allocations.all(|consumer| consumers::has_as_requested(state, consumer))
         };
         let held = (0..).zip(&self.choices).find(|(_, choice)| is_held(choice));
         held.map(|(index, _)| index)
@@ -93,6 +126,7 @@ impl Conditions<'_> {
         state: &State,
         at: Timestamp,
         allocations: &[ConsumerAllocations],
+        holds: &HoldUpdate,
     ) -> Result<Changes, (Refusal, Option<Shortage>)> {
         let alone = |refusal| (refusal, None::<Shortage>);
         let inspected = consumers::inspect(state, at, allocations);
@@ -100,11 +134,11 @@ impl Conditions<'_> {
         self.groups.check(state, &inspected).map_err(alone)?;
         self.ceilings.check(state, &inspected).map_err(alone)?;
         let mut changes = Changes::new();
-        let claimed = claims::claim(state, at, &inspected, &mut changes);
+        let claimed = claims::claim(state, at, &inspected, holds, &mut changes);
         claimed.map_err(|refusal| {
             let shortage = match &refusal {
                 Refusal::AllocationCapacity(provider, resource_class) => {
-                    claims::shortage(state, &inspected, *provider, resource_class)
+                    claims::shortage(state, &inspected, holds, *provider, resource_class)
                 }
                 _ => None,
             };

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::consumers::{self, Claim, Inspected};
 use super::ensure;
+use super::holds::{HoldUpdate, WrittenHold};
 use super::providers::ExistingProvider;
 use crate::outcome::{Refusal, Shortage};
 use crate::state::State;
@@ -23,6 +24,7 @@ pub(super) fn claim(
     state: &State,
     at: Timestamp,
     inspected: &Inspected<'_>,
+    holds: &HoldUpdate,
     changes: &mut Changes,
 ) -> Result<(), Refusal> {
     if let Some(refusal) = &inspected.unknown_class {
@@ -31,8 +33,9 @@ pub(super) fn claim(
     let claims = &inspected.claims;
     let providers: BTreeSet<_> = claims.iter().map(|claim| claim.provider).collect();
     check_inventories(state, claims, &providers)?;
-    check_amounts(state, claims, &freed(state, inspected))?;
-    put_consumers(state, at, inspected, changes);
+    check_amounts(state, claims, &freed(state, inspected, holds))?;
+    holds.end(changes);
+    put_consumers(state, at, inspected, holds, changes);
     for provider in providers {
         let place = state.place_by_id(provider).expect(FOUND);
         changes.push(ExistingProvider::new(state, place).bump(at));
@@ -72,14 +75,15 @@ fn check_inventories(
     })
 }
 
-/// The current allocations of the request's consumers, which are released first.
-fn freed(state: &State, inspected: &Inspected<'_>) -> Units {
+/// The current allocations of the request's consumers and of the holds that it ends, which are
+/// released first.
+fn freed(state: &State, inspected: &Inspected<'_>, holds: &HoldUpdate) -> Units {
     let mut freed = Units::new();
-    for (index, consumer) in inspected.consumers.iter().enumerate() {
-        if claims_of(&inspected.claims, index).is_empty() {
-            continue;
-        }
-        let held = state.consumers.row(&consumer.consumer);
+    let consumers = inspected.consumers.iter().enumerate();
+    let replaced = consumers.filter(|(index, _)| !claims_of(&inspected.claims, *index).is_empty());
+    let replaced = replaced.map(|(_, consumer)| &consumer.consumer);
+    for consumer in replaced.chain(&holds.ended) {
+        let held = state.consumers.row(consumer);
         for amount in held.into_iter().flat_map(|row| &row.allocations) {
             let key = (amount.provider, amount.class);
             *freed.entry(key).or_default() += amount.units;
@@ -126,13 +130,17 @@ fn check_amounts(state: &State, claims: &[Claim], freed: &Units) -> Result<(), R
 pub(super) fn shortage(
     state: &State,
     inspected: &Inspected<'_>,
+    holds: &HoldUpdate,
     provider: ProviderUuid,
     resource_class: &ResourceClassName,
 ) -> Option<Shortage> {
     let node = state.node(state.place(&provider)?);
     let stock = node.stock(state.resource_class_id(resource_class)?)?;
     let key = (node.id, stock.class);
-    let freed = freed(state, inspected).get(&key).copied().unwrap_or(0);
+    let freed = freed(state, inspected, holds)
+        .get(&key)
+        .copied()
+        .unwrap_or(0);
     let of_stock = |claim: &&Claim| (claim.provider, claim.class) == key;
     let claims = inspected.claims.iter().filter(of_stock);
     Some(Shortage {
@@ -145,7 +153,13 @@ pub(super) fn shortage(
 
 /// Increments the generation of each consumer with claims, or deletes the consumer if no
 /// allocations remain. A consumer without claims keeps its generation, and is created if it is new.
-fn put_consumers(state: &State, at: Timestamp, inspected: &Inspected<'_>, changes: &mut Changes) {
+fn put_consumers(
+    state: &State,
+    at: Timestamp,
+    inspected: &Inspected<'_>,
+    holds: &HoldUpdate,
+    changes: &mut Changes,
+) {
     for (index, consumer) in inspected.consumers.iter().enumerate() {
         let name = &consumer.consumer;
         let old = state.consumers.row(name);
@@ -156,6 +170,9 @@ fn put_consumers(state: &State, at: Timestamp, inspected: &Inspected<'_>, change
             row.updated_at = at;
             let held = mine.iter().filter(|claim| claim.amount > 0);
             row.allocations = held.map(Claim::held).collect();
+            if let WrittenHold::Set(hold) = &holds.written {
+                row.hold.clone_from(hold);
+            }
             if row.allocations.is_empty() {
                 if old.is_some() {
                     changes.push(Change::Delete(RowKey::Consumer(name.clone())));

@@ -141,8 +141,8 @@ pub(super) fn new_type<'a>(
     }
 }
 
-/// The new row of a consumer, but with its current allocations and generation (no allocations and 0
-/// for a new consumer).
+/// The new row of a consumer, but with its current allocations, hold and generation (none and 0 for
+/// a new consumer).
 pub(super) fn row(state: &State, consumer: &ConsumerAllocations, at: Timestamp) -> ConsumerRow {
     let old = state.consumers.row(&consumer.consumer);
     ConsumerRow {
@@ -152,11 +152,12 @@ pub(super) fn row(state: &State, consumer: &ConsumerAllocations, at: Timestamp) 
         consumer_type: new_type(state, consumer).cloned(),
         allocations: old.map(|old| old.allocations.clone()).unwrap_or_default(),
         updated_at: old.map_or(at, |old| old.updated_at),
+        hold: old.and_then(|old| old.hold.clone()),
     }
 }
 
-/// Whether a consumer is as this request leaves it: the requested owner, type and allocations, and
-/// the generation after the one that the request expects.
+/// Whether a consumer is as this request leaves it: the requested owner, type and allocations, no
+/// hold, and the generation after the one that the request expects.
 pub(super) fn is_as_requested(state: &State, consumer: &ConsumerAllocations) -> bool {
     let expected = match consumer.generation {
         ConsumerGeneration::Unchecked => return false,
@@ -164,14 +165,18 @@ pub(super) fn is_as_requested(state: &State, consumer: &ConsumerAllocations) -> 
         ConsumerGeneration::Expect(generation) => generation,
     };
     match state.consumers.row(&consumer.consumer) {
-        Some(current) => current.generation == expected.next() && holds(state, consumer),
+        Some(current) => {
+            current.generation == expected.next()
+                && current.hold.is_none()
+                && has_as_requested(state, consumer)
+        }
         // A request without allocations deletes its consumer.
         None => consumer.allocations.is_empty(),
     }
 }
 
-/// Whether a consumer has the requested owner, type and allocations.
-pub(super) fn holds(state: &State, consumer: &ConsumerAllocations) -> bool {
+/// Whether a consumer has the requested owner, type and allocations, as a hold or not.
+pub(super) fn has_as_requested(state: &State, consumer: &ConsumerAllocations) -> bool {
     let Some(current) = state.consumers.row(&consumer.consumer) else {
         return false;
     };

@@ -55,7 +55,14 @@ impl Steps<'_> {
 
     fn claim(&mut self, consumer: &ConsumerAllocations) -> Option<()> {
         self.allocations(&consumer.allocations)?;
-        self.give_back(&consumer.consumer)
+        self.replaced(&consumer.consumer)
+    }
+
+    /// Counts the current allocations of a consumer and the holds that are kept for it, which end.
+    fn replaced(&mut self, consumer: &ConsumerUuid) -> Option<()> {
+        self.give_back(consumer)?;
+        let mut ended = self.state.consumers.holds().for_consumer(consumer);
+        ended.try_for_each(|holder| self.give_back(holder))
     }
 
     fn allocations(&mut self, allocations: &[ProviderAmounts]) -> Option<()> {
@@ -69,8 +76,10 @@ impl Steps<'_> {
     /// Counts the amounts of all choices, but the trees of only one choice, whichever has most.
     fn choices(&mut self, claim: &Claim) -> Option<()> {
         for claimant in &claim.claimants {
-            self.give_back(&claimant.consumer)?;
+            self.replaced(&claimant.consumer)?;
         }
+        let kept_for = claim.hold.as_ref().map_or(0, |hold| hold.kept_for.len());
+        self.take(kept_for * claim.claimants.len())?;
         claim
             .ceilings
             .iter()
@@ -116,7 +125,8 @@ impl Steps<'_> {
         let Some(row) = self.state.consumers.row(consumer) else {
             return Some(());
         };
-        self.take(row.allocations.iter().len())?;
+        let kept_for = row.hold.as_ref().map_or(0, |hold| hold.kept_for.len());
+        self.take(row.allocations.iter().len() + kept_for)?;
         let mut providers = row.allocations.by_provider();
         providers.try_for_each(|(provider, _)| self.tree(self.state.place_by_id(provider)))
     }

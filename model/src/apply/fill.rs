@@ -189,6 +189,7 @@ fn put_consumer(state: &State, new: &FilledConsumer, changes: &mut Changes) -> R
         consumer_type: new.consumer_type.clone(),
         allocations: held.into_iter().collect(),
         updated_at: new.updated_at,
+        hold: new.hold.clone(),
     };
     changes.push(Change::PutConsumer(new.uuid.clone(), row));
     Ok(())

@@ -8,6 +8,7 @@ use crate::command::{Claim, Group, GroupRule};
 use crate::outcome::Refusal;
 use crate::state::State;
 use crate::state::tree::TreeNumber;
+use crate::types::ConsumerUuid;
 
 /// The groups of a claim with the trees of their other members.
 pub(super) struct Groups<'a>(Vec<Placed<'a>>);
@@ -24,14 +25,16 @@ struct Placed<'a> {
 }
 
 impl<'a> Groups<'a> {
-    pub(super) fn new(state: &State, claim: &'a Claim) -> Self {
+    /// Counts the members before the claim, which ends the holds of the consumers `ended`.
+    pub(super) fn new(state: &State, claim: &'a Claim, ended: &BTreeSet<ConsumerUuid>) -> Self {
         let claimants: BTreeSet<_> = claim.claimants.iter().map(|one| &one.consumer).collect();
         let has_claimant = |(_, group): &(u32, &Group)| {
             let mut claimants = claimants.iter();
             claimants.any(|consumer| group.members.contains(*consumer))
         };
         let placed = |(index, group): (u32, &'a Group)| {
-            let others = group.members.iter().filter(|one| !claimants.contains(one));
+            let others = group.members.iter();
+            let others = others.filter(|one| !claimants.contains(one) && !ended.contains(*one));
             Placed {
                 index,
                 group,

@@ -13,6 +13,7 @@ mod cost;
 mod draft;
 mod fill;
 mod groups;
+mod holds;
 mod inventories;
 mod names;
 mod nodes;

@@ -1,6 +1,7 @@
 //! `POST /reshaper`, which moves inventories together with their allocations.
 
 use super::draft::Draft;
+use super::holds::HoldUpdate;
 use super::inventories;
 use super::providers::ExistingProvider;
 use super::{Decide, Decision, claims, consumers};
@@ -14,7 +15,7 @@ use crate::types::Timestamp;
 ///
 /// The internal steps are the same as upstream's, and each step increments generations: first every
 /// provider gets the new inventories next to the old ones, then the allocations move, then the old
-/// inventories are deleted. Reserved amounts are not checked.
+/// inventories are deleted. Reserved amounts are not checked. Holds remain as they are.
 impl Decide for Reshape {
     fn decide(&self, state: &State, at: Timestamp) -> Decision {
         let providers = inspect_inventories(state, &self.inventories)?;
@@ -34,7 +35,8 @@ impl Decide for Reshape {
             }
             final_stocks.push((*id, stocks));
         }
-        draft.step(|state, changes| claims::claim(state, at, &request, changes))?;
+        let holds = HoldUpdate::default();
+        draft.step(|state, changes| claims::claim(state, at, &request, &holds, changes))?;
         for (id, stocks) in &final_stocks {
             draft.step(|state, changes| {
                 inventories::replace(&found(state, *id), stocks, at, changes)

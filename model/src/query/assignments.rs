@@ -43,7 +43,7 @@ pub struct Assignments {
 
 impl State {
     /// Searches for candidates of `request` for the claimants of a claim, whose current allocations
-    /// count as free. With several claimants, each takes the best candidate that remains after
+    /// count as free, as do the holds that are kept for them. With several claimants, each takes the best candidate that remains after
     /// those before it. The candidates keep the groups of the claim; if there are none, they
     /// ignore the groups, so that the claim is refused because of them. The trees that a group
     /// excludes are left out with their sharing providers, although these do not count. `seed`
@@ -66,10 +66,14 @@ impl State {
             found: Assignments::default(),
         };
         search.request.seed = Some(seed);
-        let held = claim.claimants.iter().map(|claimant| &claimant.consumer);
-        let held = held.filter(|consumer| self.consumers.row(consumer).is_some());
-        let state = self.without(held);
-        let placed = Placed::before(self, claim);
+        let claimants = claim.claimants.iter().map(|claimant| &claimant.consumer);
+        let held = claimants
+            .clone()
+            .filter(|consumer| self.consumers.row(consumer).is_some());
+        let ended = claimants.flat_map(|consumer| self.consumers.holds().for_consumer(consumer));
+        let released: BTreeSet<_> = held.chain(ended).collect();
+        let placed = Placed::before(self, claim, &released);
+        let state = self.without(released.into_iter());
         let [first, others @ ..] = &claim.claimants[..] else {
             return Ok(search.found);
         };
@@ -129,12 +133,12 @@ impl State {
 struct Placed<'a>(Vec<(&'a Group, BTreeMap<TreeNumber, u32>)>);
 
 impl<'a> Placed<'a> {
-    /// The members that are not claimants.
-    fn before(state: &State, claim: &'a Claim) -> Self {
-        let claimants: BTreeSet<_> = claim.claimants.iter().map(|one| &one.consumer).collect();
+    /// The members that the claim does not release: it releases what claimants have, and the holds
+    /// that are kept for them.
+    fn before(state: &State, claim: &'a Claim, released: &BTreeSet<&ConsumerUuid>) -> Self {
         let counted = claim.groups.iter().map(|group| {
             let mut members = BTreeMap::new();
-            let others = group.members.iter().filter(|one| !claimants.contains(one));
+            let others = group.members.iter().filter(|one| !released.contains(one));
             for tree in others.flat_map(|member| state.trees_of_consumer(member)) {
                 *members.entry(tree).or_default() += 1;
             }

@@ -7,7 +7,7 @@ use crate::state::State;
 use crate::state::change::{Amount, ConsumerRow, ProviderId};
 use crate::state::tree::NodePlace;
 use crate::types::{
-    ConsumerTypeName, ConsumerUuid, Generation, ProjectId, ProviderUuid, ResourceClassName,
+    ConsumerTypeName, ConsumerUuid, Generation, Hold, ProjectId, ProviderUuid, ResourceClassName,
     Timestamp, UserId,
 };
 
@@ -28,6 +28,8 @@ pub struct ConsumerFilter {
     pub updated_until: Option<Timestamp>,
     /// Consumers with allocations in more than one tree.
     pub several_trees: bool,
+    /// Consumers whose allocations are a hold.
+    pub held: bool,
 }
 
 /// One page of consumers.
@@ -59,6 +61,8 @@ pub struct ListedConsumer {
     pub trees: usize,
     /// One entry per provider, in the order of the providers' creation.
     pub allocations: Vec<ListedAllocation>,
+    /// The hold, if the allocations are one.
+    pub hold: Option<Hold>,
 }
 
 /// The allocation of a consumer on one provider.
@@ -105,10 +109,16 @@ impl State {
                 && filter.updated_until.is_none_or(|at| row.updated_at <= at)
                 && (class.is_none() || row.allocations.iter().any(is_asked))
                 && (!filter.several_trees || self.trees_of(row) > 1)
+                && (!filter.held || row.hold.is_some())
         };
         let mut page = ConsumerPage::default();
         let mut walked = 0;
-        let mut rows = self.consumers.rows_after(provider, after).peekable();
+        let rows = if filter.held && provider.is_none() {
+            self.consumers.holds_after(after)
+        } else {
+            self.consumers.rows_after(provider, after)
+        };
+        let mut rows = rows.peekable();
         while let Some((uuid, row)) = rows.next() {
             walked += 1 + row.allocations.iter().len();
             if passes(row) {
@@ -144,6 +154,7 @@ impl State {
             updated_at: row.updated_at,
             trees: self.trees_of(row),
             allocations: row.allocations.by_provider().map(allocation).collect(),
+            hold: row.hold.as_deref().cloned(),
         }
     }
 

@@ -7,6 +7,7 @@ pub mod candidates;
 pub mod capacity;
 pub mod consumers;
 pub mod explain;
+pub mod holds;
 pub mod inventories;
 pub mod pieces;
 pub mod preemption;
@@ -34,6 +35,9 @@ use crate::types::{
 
 /// The trait that marks a sharing provider.
 const SHARING_TRAIT: &str = "MISC_SHARES_VIA_AGGREGATE";
+
+/// Maximum number of consumers in trees that are emptied, or in which room is made.
+pub const CONSUMERS_MAX: usize = 10_000;
 
 /// A request refers to an unknown resource class or trait.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -92,12 +96,9 @@ impl State {
         Cow::Owned(state)
     }
 
-    /// The consumers with allocations in these trees; `None` if there are more than `most`.
-    fn consumers_in(
-        &self,
-        trees: &TreeSet,
-        most: usize,
-    ) -> Option<Vec<(&ConsumerUuid, &ConsumerRow)>> {
+    /// The consumers with allocations in these trees; `None` if there are more than
+    /// [`CONSUMERS_MAX`].
+    fn consumers_in(&self, trees: &TreeSet) -> Option<Vec<(&ConsumerUuid, &ConsumerRow)>> {
         let trees = trees
             .iter()
             .filter_map(|number| self.tree(TreeNumber(number)));
@@ -105,7 +106,7 @@ impl State {
         for node in trees.flat_map(|tree| &tree.nodes) {
             for consumer in self.consumers.holders(node.id) {
                 holders.insert(consumer);
-                if holders.len() > most {
+                if holders.len() > CONSUMERS_MAX {
                     return None;
                 }
             }

@@ -129,6 +129,7 @@ impl State {
             consumer_type: row.consumer_type.clone(),
             allocations,
             updated_at: row.updated_at,
+            hold: row.hold.clone(),
         })
     }
 }

@@ -12,9 +12,6 @@ use crate::state::tree::TreeNumber;
 use crate::state::tree_set::TreeSet;
 use crate::types::{ConsumerTypeName, ConsumerUuid, ProjectId};
 
-/// Maximum number of consumers in a tree; a tree with more is not searched.
-pub const CONSUMERS_MAX: usize = 10_000;
-
 /// The consumers that may end.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Preemptible {
@@ -87,7 +84,7 @@ impl State {
         }
         for (number, _) in self.trees().filter(|(number, _)| request.permits(*number)) {
             let tree = TreeSet::from_iter([number.0]);
-            let Some(all) = self.consumers_in(&tree, CONSUMERS_MAX) else {
+            let Some(all) = self.consumers_in(&tree) else {
                 complete = false;
                 continue;
             };

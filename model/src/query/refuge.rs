@@ -27,8 +27,6 @@ use crate::types::{
 
 /// The consumer type of the source of a move in progress, which Nova removes by itself.
 const MIGRATION: &str = "MIGRATION";
-/// Maximum number of consumers in the trees to empty.
-pub const CONSUMERS_MAX: usize = 10_000;
 /// Maximum number of explanations.
 const EXPLAINED_MAX: usize = 20;
 /// Maximum number of trees in a list.
@@ -63,6 +61,8 @@ pub struct Refuge {
     pub consumers: usize,
     /// Number of consumers of the type `MIGRATION`, which are not moved.
     pub migrations: usize,
+    /// Number of consumers with holds, which are not moved.
+    pub holds: usize,
     /// Moves that are possible in this order.
     pub moves: Vec<Move>,
     /// Consumers without room, the largest first.
@@ -134,7 +134,7 @@ pub struct StuckTree {
 pub enum RefugeError {
     /// A provider does not exist.
     UnknownProvider(ProviderUuid),
-    /// The trees have more than [`CONSUMERS_MAX`] consumers.
+    /// The trees have more than [`CONSUMERS_MAX`](super::CONSUMERS_MAX) consumers.
     TooManyConsumers,
     /// A trait does not exist.
     UnknownName(UnknownName),
@@ -145,6 +145,8 @@ struct Guests<'a> {
     list: Vec<Guest<'a>>,
     /// Number of migrations, which are not moved.
     migrations: usize,
+    /// Number of holds, which are not moved.
+    holds: usize,
 }
 
 impl Guests<'_> {
@@ -251,6 +253,7 @@ impl State {
         let mut refuge = Refuge {
             consumers: guests.list.len(),
             migrations: guests.migrations,
+            holds: guests.holds,
             complete: true,
             ..Refuge::default()
         };
@@ -370,15 +373,17 @@ impl State {
 
     /// The consumers of these trees; `None` if there are too many.
     fn guests(&self, emptied: &TreeSet, elsewhere: &CandidateRequest) -> Option<Guests<'_>> {
-        let mut migrations = 0;
+        let (mut migrations, mut holds) = (0, 0);
         let mut list = Vec::new();
-        for (consumer, row) in self.consumers_in(emptied, CONSUMERS_MAX)? {
+        for (consumer, row) in self.consumers_in(emptied)? {
             let is_migration = row
                 .consumer_type
                 .as_ref()
                 .is_some_and(|one| one.as_str() == MIGRATION);
             if is_migration {
                 migrations += 1;
+            } else if row.hold.is_some() {
+                holds += 1;
             } else {
                 list.push(self.guest(consumer, row, emptied, elsewhere));
             }
@@ -387,7 +392,11 @@ impl State {
             let by_share = other.share.total_cmp(&one.share);
             by_share.then_with(|| one.consumer.cmp(other.consumer))
         });
-        Some(Guests { list, migrations })
+        Some(Guests {
+            list,
+            migrations,
+            holds,
+        })
     }
 
     fn guest<'a>(

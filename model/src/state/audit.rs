@@ -164,6 +164,7 @@ mod tests {
             consumer_type: None,
             allocations: amounts.iter().map(amount).collect(),
             updated_at: Timestamp(0),
+            hold: None,
         };
         Change::PutConsumer(ConsumerUuid::from(name.to_owned()), row)
     }

@@ -12,7 +12,7 @@ pub use super::ids::{ProviderId, ResourceClassId, TraitId};
 use crate::level::Level;
 use crate::outcome::Outcome;
 use crate::types::{
-    AggregateUuid, ConsumerTypeName, ConsumerUuid, Generation, Inventory, PartitionId,
+    AggregateUuid, ConsumerTypeName, ConsumerUuid, Generation, Hold, Inventory, PartitionId,
     PartitionName, ProjectId, ProviderName, ProviderUuid, ResourceClassName, Routes, Timestamp,
     TraitName, UserId,
 };
@@ -158,6 +158,9 @@ pub struct ConsumerRow {
     pub allocations: Amounts,
     /// Time of the last write to the allocations.
     pub updated_at: Timestamp,
+    /// Makes the allocations a hold.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hold: Option<Box<Hold>>,
 }
 
 /// The write progress of a node. Outcomes that a retry may still request are separate rows.

@@ -7,10 +7,11 @@ use imbl::{OrdMap, OrdSet};
 
 use super::change::{ConsumerRow, ProviderId};
 use super::dense::dense;
+use super::holds::Holds;
 use super::usage_sums::UsageSums;
 use crate::types::ConsumerUuid;
 
-/// The table of consumers. Holders and sums are derived from the rows.
+/// The table of consumers. Holders, holds and sums are derived from the rows.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Consumers {
     rows: OrdMap<ConsumerUuid, Arc<ConsumerRow>>,
@@ -18,6 +19,7 @@ pub(crate) struct Consumers {
     /// separate sets would be mostly empty.
     holders: OrdSet<(ProviderId, ConsumerUuid)>,
     sums: UsageSums,
+    holds: Holds,
 }
 
 impl Consumers {
@@ -28,10 +30,15 @@ impl Consumers {
         sums: UsageSums,
     ) -> Self {
         holders.sort_unstable();
+        let mut holds = Holds::default();
+        for (consumer, row) in &rows {
+            row.hold.iter().for_each(|hold| holds.add(consumer, hold));
+        }
         Self {
             rows: dense(rows).collect(),
             holders: dense(holders).collect(),
             sums,
+            holds,
         }
     }
 
@@ -60,12 +67,27 @@ impl Consumers {
         Box::new(holders.map(move |consumer| (consumer, row(consumer))))
     }
 
+    /// The consumers that have holds and whose UUID is greater than `after`.
+    pub(crate) fn holds_after(
+        &self,
+        after: Option<&ConsumerUuid>,
+    ) -> Box<dyn Iterator<Item = (&ConsumerUuid, &ConsumerRow)> + '_> {
+        let after = after.cloned().unwrap_or_else(ConsumerUuid::first);
+        let row = |consumer| &**self.row(consumer).expect("a hold has a consumer row");
+        let holders = self.holds.holders_after(after);
+        Box::new(holders.map(move |consumer| (consumer, row(consumer))))
+    }
+
     pub(crate) fn len(&self) -> usize {
         self.rows.len()
     }
 
     pub(crate) fn sums(&self) -> &UsageSums {
         &self.sums
+    }
+
+    pub(crate) fn holds(&self) -> &Holds {
+        &self.holds
     }
 
     /// Whether any consumer has allocations.
@@ -99,11 +121,17 @@ impl Consumers {
         let old = self.rows.insert(consumer.clone(), Arc::clone(&row));
         if let Some(old) = &old {
             self.sums.remove(old);
+            if let Some(hold) = &old.hold {
+                self.holds.remove(consumer, hold);
+            }
             for (provider, _) in old.allocations.by_provider() {
                 if row.allocations.on_provider(provider).is_empty() {
                     self.remove_holder(provider, consumer);
                 }
             }
+        }
+        if let Some(hold) = &row.hold {
+            self.holds.add(consumer, hold);
         }
         for (provider, _) in row.allocations.by_provider() {
             let held = |old: &Arc<ConsumerRow>| !old.allocations.on_provider(provider).is_empty();
@@ -120,6 +148,9 @@ impl Consumers {
             .remove(consumer)
             .expect("a deleted consumer exists");
         self.sums.remove(&old);
+        if let Some(hold) = &old.hold {
+            self.holds.remove(consumer, hold);
+        }
         for (provider, _) in old.allocations.by_provider() {
             self.remove_holder(provider, consumer);
         }

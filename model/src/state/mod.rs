@@ -8,6 +8,7 @@ mod commit;
 mod consumers;
 mod dense;
 mod digest;
+mod holds;
 mod ids;
 pub mod indexes;
 mod loading;

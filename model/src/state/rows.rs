@@ -137,7 +137,7 @@ impl State {
             (self.traits == again.traits, "traits and their use counts"),
             (
                 self.consumers == again.consumers,
-                "consumers, the consumers of each provider and the usage sums",
+                "consumers, the consumers of each provider, holds and the usage sums",
             ),
             (self.sessions == again.sessions, "sessions"),
             (self.counters == again.counters, "the next ids"),

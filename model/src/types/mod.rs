@@ -2,6 +2,7 @@
 
 mod consumer_uuid;
 mod given;
+mod hold;
 mod ids;
 mod inventory;
 mod names;
@@ -10,6 +11,7 @@ mod route;
 
 pub use consumer_uuid::ConsumerUuid;
 pub use given::Given;
+pub use hold::{Hold, HoldEnd, HoldTerm};
 pub use ids::{
     AggregateUuid, Generation, NotCanonical, ProjectId, ProviderUuid, Timestamp, UserId, WriteId,
 };

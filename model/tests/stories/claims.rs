@@ -39,6 +39,7 @@ fn claim<const N: usize>(choices: impl IntoIterator<Item = [Wanted; N]>) -> Clai
             .collect(),
         ceilings: Vec::new(),
         groups: Vec::new(),
+        hold: None,
     }
 }
 
@@ -47,11 +48,11 @@ fn vcpus(name: &str, host: &str, amount: u64) -> Wanted {
 }
 
 /// A claim of one consumer, which takes the processors of the first of these hosts with room.
-fn first_of(name: &str, hosts: &[&str], amount: u64) -> Claim {
+pub(crate) fn first_of(name: &str, hosts: &[&str], amount: u64) -> Claim {
     claim(hosts.iter().map(|host| [vcpus(name, host, amount)]))
 }
 
-fn ceiling(projects: &[&str], of: Counted, limit: u64) -> Ceiling {
+pub(crate) fn ceiling(projects: &[&str], of: Counted, limit: u64) -> Ceiling {
     Ceiling {
         projects: projects.iter().map(|name| ProjectId::from(*name)).collect(),
         types: None,
@@ -60,20 +61,20 @@ fn ceiling(projects: &[&str], of: Counted, limit: u64) -> Ceiling {
     }
 }
 
-fn processors() -> Counted {
+pub(crate) fn processors() -> Counted {
     Counted::Units(asked("VCPU"))
 }
 
-fn group(members: &[&str], rule: GroupRule) -> Group {
+pub(crate) fn group(members: &[&str], rule: GroupRule) -> Group {
     Group {
         members: members.iter().map(|name| consumer(name)).collect(),
         rule,
     }
 }
 
-const APART: GroupRule = GroupRule::Apart { most: 1 };
+pub(crate) const APART: GroupRule = GroupRule::Apart { most: 1 };
 
-trait Conditions {
+pub(crate) trait Conditions {
     fn below(self, ceiling: Ceiling) -> Self;
     fn with(self, group: Group) -> Self;
 }
@@ -92,7 +93,7 @@ impl Conditions for Claim {
 
 impl Cloud {
     /// Index of the choice that is claimed now.
-    fn claimed(&mut self, claim: Claim) -> u32 {
+    pub(crate) fn claimed(&mut self, claim: Claim) -> u32 {
         match self.done(Command::Claim(claim)) {
             Reply::Claimed {
                 choice,
@@ -103,7 +104,7 @@ impl Cloud {
     }
 
     /// Index of the choice that was claimed before.
-    fn repeated(&mut self, claim: Claim) -> u32 {
+    pub(crate) fn repeated(&mut self, claim: Claim) -> u32 {
         let before = self.digest();
         match self.done(Command::Claim(claim)) {
             Reply::Claimed {
@@ -118,7 +119,7 @@ impl Cloud {
     }
 
     /// Why a claim is refused, which changes nothing.
-    fn denied(&mut self, claim: Claim) -> Refusal {
+    pub(crate) fn denied(&mut self, claim: Claim) -> Refusal {
         let before = self.digest();
         let refusal = self.refused(Command::Claim(claim));
         assert_eq!(self.digest(), before);

@@ -88,6 +88,16 @@ impl Cloud {
         outcome
     }
 
+    /// Lets time pass.
+    pub(crate) fn wait(&mut self, seconds: i64) {
+        self.now += seconds * 1_000_000;
+    }
+
+    /// The timestamp of the last command.
+    pub(crate) fn now(&self) -> Timestamp {
+        Timestamp(self.now)
+    }
+
     pub(crate) fn done(&mut self, command: Command) -> Reply {
         match self.try_request(None, command.clone()) {
             Outcome::Done(reply) => reply,

@@ -6,6 +6,7 @@ mod claims;
 mod cloud;
 mod consumers;
 mod content;
+mod holds;
 mod inventories;
 mod joins;
 mod level;

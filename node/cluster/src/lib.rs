@@ -35,6 +35,7 @@
 //!   as the leader, hands over to a voter that is not drained.
 //! - `watch` in `write/own_past.rs`, every second until known: determines whether the data
 //!   directory is an older copy, and records this start in the cluster.
+//! - `watch` in `upkeep/leases.rs`, every second: as the leader, ends holds whose leases are over.
 //! - `measure` in `leadership/round_trips.rs`, every 2 s: pings the voters to measure round trips
 //!   and clocks.
 //! - `run` in `members/replacement.rs`, every second: as the leader, carries out replacements of

@@ -33,8 +33,8 @@ pub(super) const UPSTREAM: &str = "placement:";
 /// Prefix of the names of the rules for this service's own operations.
 const OWN: &str = "placementd:";
 
-/// End of the names of the rules for this service's own operations that write.
-const WRITES: &str = ":create";
+/// Ends of the names of the rules for this service's own operations that write.
+const WRITES: [&str; 2] = [":create", ":update"];
 
 /// Prefixes of the names of operations' rules.
 pub(super) const OPERATIONS: [&str; 2] = [UPSTREAM, OWN];
@@ -60,7 +60,7 @@ fn is_own_read(operation: &str) -> bool {
 
 /// Whether the rule guards one of this service's own operations that change the state.
 pub fn is_own_write(operation: &str) -> bool {
-    operation.starts_with(OWN) && operation.ends_with(WRITES)
+    operation.starts_with(OWN) && WRITES.iter().any(|end| operation.ends_with(end))
 }
 
 /// The text of the default rule of an operation.

@@ -265,6 +265,10 @@ catalog! {
     CONSUMERS = "placement_consumers" Gauge None ["partition", "type"]
         "Consumers with allocations, by consumer type; the 64 types with most consumers, and the \
         sum of the others as other";
+    HOLDS = "placement_holds" Gauge None ["partition"]
+        "Holds: allocations kept for other consumers or for a limited time";
+    HOLDS_OVERDUE = "placement_holds_overdue" Gauge None ["partition"]
+        "Holds whose due time has passed; they do not end by themselves";
     FITS = "placement_fits" Gauge None ["partition", "name"]
         "How often a named query of [[fits]] fits, at most 10000; on the leader only, up to 5 minutes \
         old, absent if counting takes too long";

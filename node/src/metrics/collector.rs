@@ -10,7 +10,9 @@ use openraft::ServerState;
 use placement_base::{runtime, world};
 use placement_model::cluster::Cluster;
 use placement_model::query::capacity::CapacitySums;
+use placement_model::query::holds::HoldCounts;
 use placement_model::state::Sizes;
+use placement_model::types::Timestamp;
 use placement_raft_store::{DatabaseNumbers, LogId, StoreMetrics, Views};
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{
@@ -251,7 +253,8 @@ impl Collector for Scrape {
         out.process_metrics(&self.metrics)?;
         out.put(&MEMBER, u64::from(self.running.is_some()))?;
         if let Some(running) = &self.running {
-            out.member_metrics(running)?;
+            let clock = &self.metrics.sources.partitions.default().api().clock;
+            out.member_metrics(running, world::micros(clock.now()))?;
         }
         if let Some(disk) = &self.disk {
             out.disk(disk)?;
@@ -422,8 +425,8 @@ impl MetricsEncoder<'_> {
         self.put(&ROCKSDB_BLOCK_CACHE, log.block_cache_bytes)
     }
 
-    /// Metrics of a member of a cluster.
-    fn member_metrics(&mut self, running: &Running) -> Result<(), Error> {
+    /// Metrics of a member of a cluster at the time `at` of its clock.
+    fn member_metrics(&mut self, running: &Running, at: Timestamp) -> Result<(), Error> {
         let (replica, peers, kept) = (&running.replica, &running.peers, &running.kept);
         let ways = peers.round_trips.all().into_iter();
         let means = ways.map(|(peer, way)| (peer, way.mean.as_secs_f64()));
@@ -468,7 +471,7 @@ impl MetricsEncoder<'_> {
             (&BACKUP_COPIED, numbers.copied.unwrap_or(0)),
             (&BACKUP_COPY_FAILURES, numbers.copy_failures),
         ])?;
-        self.model(replica)
+        self.model(replica, at)
     }
 
     fn raft(&mut self, replica: &Replica) -> Result<(), Error> {
@@ -523,20 +526,25 @@ impl MetricsEncoder<'_> {
         self.put_counted(&APPLY_DURATION, &counters.apply)
     }
 
-    fn model(&mut self, replica: &Replica) -> Result<(), Error> {
+    /// Numbers of objects in each partition. A hold is overdue if it was due before `at`.
+    fn model(&mut self, replica: &Replica, at: Timestamp) -> Result<(), Error> {
         let cluster = &replica.views.current().cluster;
         let all = holdings::partitions(cluster);
-        let sizes: Vec<_> = all.map(|(name, state)| (name, state.sizes())).collect();
-        type Size = fn(&Sizes) -> usize;
-        let columns: [(&Metric, Size); 5] = [
-            (&PARTITION_TREES, |of| of.trees),
-            (&PARTITION_PROVIDERS, |of| of.providers),
-            (&PARTITION_CONSUMERS, |of| of.consumers),
-            (&PARTITION_RESOURCE_CLASSES, |of| of.resource_classes),
-            (&PARTITION_TRAITS, |of| of.traits),
+        let counts: Vec<_> = all
+            .map(|(name, state)| (name, (state.sizes(), state.hold_counts(at))))
+            .collect();
+        type Count = fn(&(Sizes, HoldCounts)) -> usize;
+        let columns: [(&Metric, Count); 7] = [
+            (&PARTITION_TREES, |(of, _)| of.trees),
+            (&PARTITION_PROVIDERS, |(of, _)| of.providers),
+            (&PARTITION_CONSUMERS, |(of, _)| of.consumers),
+            (&PARTITION_RESOURCE_CLASSES, |(of, _)| of.resource_classes),
+            (&PARTITION_TRAITS, |(of, _)| of.traits),
+            (&HOLDS, |(_, of)| of.holds),
+            (&HOLDS_OVERDUE, |(_, of)| of.overdue),
         ];
         for (metric, of) in columns {
-            let series = sizes.iter().map(|(name, sizes)| (*name, of(sizes) as u64));
+            let series = counts.iter().map(|(name, all)| (*name, of(all) as u64));
             self.put_each(metric, series)?;
         }
         Ok(())

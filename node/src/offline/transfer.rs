@@ -8,6 +8,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use anyhow::{Context, anyhow, bail, ensure};
+use placement_model::types::Timestamp;
 use placement_raft_store::{Backup, RestoreError, Until, imported, write_backup};
 use placement_transfer::{Dialect, Export};
 use placement_words::inert_lines;
@@ -59,6 +60,12 @@ pub(crate) fn export(
             others.collect::<Vec<_>>().join(" ")
         );
     };
+    let holds = state.hold_counts(Timestamp::default()).holds;
+    if holds > 0 {
+        eprintln!(
+            "placementd: warning: the database has no holds, so {holds} are written as ordinary consumers"
+        );
+    }
     let Export { notes, .. } = match out {
         None => {
             let mut target = BufWriter::new(io::stdout().lock());

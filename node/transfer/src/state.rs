@@ -93,6 +93,7 @@ fn put_consumers(rows: &Rows, ids: &Ids, changes: &mut Vec<Change>) {
             consumer_type: kind.map(|name| name.parse().expect("names were checked")),
             allocations: amounts.collect(),
             updated_at: it.modified(),
+            hold: None,
         };
         changes.push(Change::PutConsumer(it.uuid.as_str().into(), row));
     }

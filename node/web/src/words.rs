@@ -13,6 +13,9 @@ const TEXT_MAX: usize = 300;
 /// Maximum number of shown list elements.
 const LIST_MAX: usize = 12;
 
+/// The same phrases as in `placementctl explain`.
+pub(crate) const WORDS: Words = Words(text);
+
 /// A value on one line, truncated if long.
 pub(crate) fn word(value: impl Serialize) -> String {
     let value = serde_json::to_value(value).unwrap_or_default();

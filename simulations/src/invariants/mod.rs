@@ -18,6 +18,7 @@ pub mod equal_digest;
 pub mod first_choice_wins;
 pub mod generations_rise;
 pub mod groups_hold;
+pub mod hold_goes_with_its_claim;
 pub mod indexes_agree;
 pub mod leader_completeness;
 pub mod leader_settles;
@@ -30,6 +31,7 @@ pub mod no_503_without_a_fault;
 pub mod no_ceiling_is_passed;
 pub mod no_event_is_repeated;
 pub mod no_event_is_skipped;
+pub mod no_lease_ends_early;
 pub mod no_over_allocation;
 pub mod one_command_per_write_id;
 pub mod one_committed_leader_per_term;
@@ -175,8 +177,10 @@ pub fn all() -> Vec<Box<dyn Invariant + Send>> {
         Box::<decided_claims::EachClaim<first_choice_wins::FirstChoiceWins>>::default(),
         Box::<generations_rise::GenerationsRise>::default(),
         Box::<decided_claims::EachClaim<groups_hold::GroupsHold>>::default(),
+        Box::<hold_goes_with_its_claim::HoldGoesWithItsClaim>::default(),
         Box::<indexes_agree::IndexesAgree>::default(),
         Box::<decided_claims::EachClaim<no_ceiling_is_passed::NoCeilingIsPassed>>::default(),
+        Box::<no_lease_ends_early::NoLeaseEndsEarly>::default(),
         Box::<no_over_allocation::NoOverAllocation>::default(),
         Box::<one_command_per_write_id::OneCommandPerWriteId>::default(),
         Box::<refusals_change_nothing::RefusalsChangeNothing>::default(),

@@ -168,10 +168,23 @@ pub(super) fn choices(seed: Seed) -> (Parameters, Vec<Planned>) {
         providers: 3,
         total: 6,
         choices_percent: 90,
+        holds_percent: 0,
         writes_percent: 80,
         pause_max: Duration::from_millis(20),
         sync_max: Duration::from_millis(5),
         ..several(seed)
+    };
+    (parameters, Vec::new())
+}
+
+/// Most claims make short holds for other consumers; there are no faults.
+pub(super) fn holds(seed: Seed) -> (Parameters, Vec<Planned>) {
+    let parameters = Parameters {
+        holds_percent: 70,
+        consumers: 12,
+        total: 12,
+        pause_max: Duration::from_millis(50),
+        ..choices(seed).0
     };
     (parameters, Vec::new())
 }

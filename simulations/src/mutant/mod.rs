@@ -18,12 +18,13 @@ use crate::faults::{Planned, drawn};
 use crate::invariants::{
     applied_never_falls, as_of_is_what_it_was, carried_out_once, claim_is_whole, commit_immutable,
     commit_on_a_quorum, committed_stays, equal_digest, first_choice_wins, from_history,
-    generations_rise, groups_hold, indexes_agree, leader_completeness, leader_settles, liveness,
-    log_is_kept, log_matching, members_change_as_ordered, no_503_without_a_fault,
-    no_ceiling_is_passed, no_event_is_repeated, no_event_is_skipped, no_over_allocation,
-    one_command_per_write_id, one_committed_leader_per_term, one_start_per_leader, own_vote,
-    progress_is_the_truth, refusals_change_nothing, repeated_is_once, restored_is_another,
-    staleness, stamps_rise, usages_are_sums, votes_are_kept, votes_rise, well_formed_trees,
+    generations_rise, groups_hold, hold_goes_with_its_claim, indexes_agree, leader_completeness,
+    leader_settles, liveness, log_is_kept, log_matching, members_change_as_ordered,
+    no_503_without_a_fault, no_ceiling_is_passed, no_event_is_repeated, no_event_is_skipped,
+    no_lease_ends_early, no_over_allocation, one_command_per_write_id,
+    one_committed_leader_per_term, one_start_per_leader, own_vote, progress_is_the_truth,
+    refusals_change_nothing, repeated_is_once, restored_is_another, staleness, stamps_rise,
+    usages_are_sums, votes_are_kept, votes_rise, well_formed_trees,
 };
 use crate::parameters::IN_THE_NEIGHBOUR;
 use crate::parameters::Parameters;
@@ -229,6 +230,16 @@ mutants! {
     RepetitionTakesTheNext, "repetition-takes-the-next", repeated_is_once::NAME;
     /// The members of a group count as apart if they are on different providers of a tree.
     ApartByProvider, "apart-by-provider", groups_hold::NAME;
+    /// A lease ends a second before its time.
+    LeaseEndsEarly, "lease-ends-early", no_lease_ends_early::NAME;
+    /// A hold with a due time becomes a lease.
+    DueBecomesALease, "due-becomes-a-lease", no_lease_ends_early::NAME;
+    /// A claim ends the hold of another consumer, too.
+    HoldOfAnotherEnds, "hold-of-another-ends", hold_goes_with_its_claim::NAME;
+    /// A claim does not end the holds that are kept for it.
+    HoldStays, "hold-stays", hold_goes_with_its_claim::NAME;
+    /// No leader ends leases.
+    LeasesStay, "leases-stay", liveness::NAME;
 }
 
 impl Mutant {
@@ -338,6 +349,11 @@ impl Mutant {
             | Mutant::RefusedClaimLeavesARow
             | Mutant::RepetitionTakesTheNext
             | Mutant::ApartByProvider => courses::choices(seed),
+            Mutant::LeaseEndsEarly
+            | Mutant::DueBecomesALease
+            | Mutant::HoldOfAnotherEnds
+            | Mutant::HoldStays
+            | Mutant::LeasesStay => courses::holds(seed),
             Mutant::TailReadTwice => courses::ledgers(courses::each_is_killed(seed), 1 << 20),
             _ => drawn(seed),
         }

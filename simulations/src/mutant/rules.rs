@@ -243,6 +243,7 @@ fn row_left(index: u64, cluster: &Cluster, stamped: &Stamped) -> (Outcome, Clust
             consumer_type: None,
             allocations: Amounts::default(),
             updated_at: stamped.at,
+            hold: None,
         };
         let put = Change::PutConsumer(first.consumer.clone(), row);
         changes.push((stamped.partition, vec![put]));

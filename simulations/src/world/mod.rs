@@ -251,6 +251,8 @@ impl World {
         self.shared.phase.set(Phase::Answered);
         let stopped = |world: &Self| world.shared.content.get() == 2 * clients;
         self.steps(recovery, "not every request was answered", stopped)?;
+        let ended = |world: &Self| !world.up().any(|host| host.has_leases_that_are_over());
+        self.steps(recovery, "not every lease that is over has ended", ended)?;
         let clouds = self.shared.parameters.clouds;
         let questions = [Some(clouds.partition()), clouds.neighbour()].map(|cloud| {
             let (log, names) = (&self.ledger.lock().log, &self.shared.names);
@@ -401,14 +403,18 @@ impl World {
         }
     }
 
-    /// Whether all running members have the same applied index and the same state.
-    fn converged(&self) -> bool {
-        let mut applied = self
-            .hosts
-            .iter()
+    /// The running members.
+    fn up(&self) -> impl Iterator<Item = &Rc<Host>> {
+        let hosts = self.hosts.iter();
+        hosts
             .filter(|(node, _)| !self.down.contains_key(node))
             .filter(|(node, _)| !self.outside.contains(node) && !self.away.contains(node))
-            .map(|(_, host)| host.applied());
+            .map(|(_, host)| host)
+    }
+
+    /// Whether all running members have the same applied index and the same state.
+    fn converged(&self) -> bool {
+        let mut applied = self.up().map(|host| host.applied());
         let first = applied.next().flatten();
         first.is_some() && applied.all(|one| one == first)
     }

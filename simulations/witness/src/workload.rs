@@ -7,14 +7,14 @@ use placement_model::command::{
     CapacityRule, Ceiling, Claim, Claimant, Command, ConsumerAllocations, ConsumerGeneration,
     ConsumerTypeUpdate, Counted, CreateInventory, CreateProvider, CreateResourceClass,
     DeleteAllocations, DeleteInventories, DeleteInventory, DeleteProvider, DeleteProviderTraits,
-    DeleteResourceClass, DeleteTrait, EnsureResourceClass, EnsureTrait, Group, GroupRule,
-    ParentUpdate, ProviderAmounts, RenameResourceClass, ReplaceAllocations, ReplaceInventories,
-    ReplaceProviderAggregates, ReplaceProviderTraits, Reshape, ReshapedInventories,
-    UpdateInventory, UpdateProvider,
+    DeleteResourceClass, DeleteTrait, EnsureResourceClass, EnsureTrait, Group, GroupRule, NewHold,
+    ParentUpdate, ProviderAmounts, RenameResourceClass, RenewHold, ReplaceAllocations,
+    ReplaceInventories, ReplaceProviderAggregates, ReplaceProviderTraits, Reshape,
+    ReshapedInventories, UpdateInventory, UpdateProvider,
 };
 use placement_model::types::{
-    AggregateUuid, ConsumerUuid, Generation, Given, Inventory, ProviderName, ProviderUuid,
-    ResourceClassName, TraitName,
+    AggregateUuid, ConsumerUuid, Generation, Given, HoldTerm, Inventory, ProviderName,
+    ProviderUuid, ResourceClassName, Timestamp, TraitName,
 };
 use rand::Rng;
 use rand::rngs::SmallRng;
@@ -46,6 +46,8 @@ const NO_ONE: &str = "00000000-0000-0000-0000-000000000000";
 pub(crate) const NEWEST: u8 = 39;
 /// Number of providers that clients create and delete.
 const FIELD: usize = 6;
+/// Number of consumers of holds.
+const HOLDERS: usize = 4;
 /// Percentage of generation-checked writes that are preceded by a read.
 const LOOKS_PERCENT: u32 = 70;
 
@@ -67,6 +69,9 @@ pub struct Choices {
     /// Percentage of claims of one consumer that are replaced by claims with several choices.
     /// Upstream does not have these.
     pub choices_percent: u32,
+    /// Percentage of claims with several choices that make a hold, and of releases that instead
+    /// change the end of one.
+    pub holds_percent: u32,
 }
 
 /// The few names that the clients of a run contend for.
@@ -78,6 +83,8 @@ pub struct Names {
     pub field: Vec<Uuid>,
     /// UUIDs of the consumers.
     pub consumers: Vec<Uuid>,
+    /// UUIDs of the consumers of holds.
+    pub holders: Vec<Uuid>,
     /// Names of the projects.
     pub projects: Vec<String>,
     /// Aggregates that providers are members of.
@@ -96,8 +103,14 @@ impl Names {
             field: some(FIELD),
             aggregates: some(2).iter().map(ToString::to_string).collect(),
             projects: vec!["red".to_owned(), "blue".to_owned()],
+            holders: some_holders(choices.seed),
         }
     }
+}
+
+fn some_holders(seed: Seed) -> Vec<Uuid> {
+    let random = &mut seed.stream("holders");
+    (0..HOLDERS).map(|_| uuid_from(random)).collect()
 }
 
 /// A kind of write.
@@ -185,6 +198,9 @@ pub struct Workload {
     equal_percent: u32,
     repeated_percent: u32,
     choices_percent: u32,
+    holds_percent: u32,
+    /// Random stream of the holds.
+    holds: SmallRng,
     /// The last claim with several choices, which the client may send again.
     last_choices: Option<Write>,
     /// Random stream of the repetitions.
@@ -204,6 +220,8 @@ impl Workload {
             equal_percent: choices.equal_percent,
             repeated_percent: choices.repeated_percent,
             choices_percent: choices.choices_percent,
+            holds_percent: choices.holds_percent,
+            holds: choices.seed.stream(&format!("holds {number}")),
             last_choices: None,
             repeats: choices.seed.stream(&format!("repeats {number}")),
             ids: choices.seed.stream(&format!("request ids {number}")),
@@ -427,6 +445,17 @@ impl Workload {
             Kind::Claims => {
                 let most = names.consumers.len().min(3);
                 return Some(self.claims(most, names, beliefs));
+            }
+            Kind::Release if self.is_about_holds() => {
+                let holder = names.holders.choose(&mut self.holds)?.to_string();
+                let consumer = ConsumerUuid::from(holder);
+                let command = if self.holds.random_range(0..4) == 0 {
+                    Command::DeleteAllocations(DeleteAllocations { consumer })
+                } else {
+                    let term = self.hold_term();
+                    Command::RenewHold(RenewHold { consumer, term })
+                };
+                (command, NEWEST)
             }
             Kind::Release => {
                 let consumer = ConsumerUuid::from(self.one(&names.consumers).to_string());
@@ -680,15 +709,59 @@ impl Workload {
             consumer_type: one.consumer_type,
             generation: one.generation,
         };
-        let command = Command::Claim(Claim {
+        let mut claim = Claim {
             claimants: consumers.into_iter().map(claimant).collect(),
             choices,
             ceilings,
             groups,
-        });
+            hold: None,
+        };
+        if self.is_about_holds() {
+            self.make_hold(&mut claim, names, beliefs);
+        }
+        let command = Command::Claim(claim);
         let write = self.identified(command, minor);
         self.last_choices = Some(write.clone());
         write
+    }
+
+    fn is_about_holds(&mut self) -> bool {
+        self.holds_percent > 0 && self.holds.random_range(0..100) < self.holds_percent
+    }
+
+    /// Turns a claim into one of a hold for up to two consumers, or into one that confirms a hold.
+    fn make_hold(&mut self, claim: &mut Claim, names: &Names, beliefs: &Beliefs) {
+        let count = claim.claimants.len();
+        let holders = names.holders.choose_multiple(&mut self.holds, count);
+        // A request has its consumers in this order.
+        let holders: BTreeSet<Uuid> = holders.copied().collect();
+        for (claimant, holder) in claim.claimants.iter_mut().zip(holders) {
+            claimant.consumer = ConsumerUuid::from(holder.to_string());
+            let generation = beliefs.consumer(holder).map(Generation);
+            claimant.generation =
+                generation.map_or(ConsumerGeneration::New, ConsumerGeneration::Expect);
+        }
+        if self.holds.random_range(0..5) > 0 {
+            let count = self.holds.random_range(0..=2);
+            let kept_for = names.consumers.choose_multiple(&mut self.holds, count);
+            claim.hold = Some(NewHold {
+                kept_for: kept_for
+                    .map(|uuid| ConsumerUuid::from(uuid.to_string()))
+                    .collect(),
+                term: self.hold_term(),
+            });
+        }
+    }
+
+    /// Mostly a short lease.
+    fn hold_term(&mut self) -> HoldTerm {
+        match self.holds.random_range(0..6) {
+            0 => HoldTerm::Due(Timestamp(1_900_000_000_000_000)),
+            1 => HoldTerm::Open,
+            seconds => HoldTerm::Lease {
+                seconds: seconds - 1,
+            },
+        }
     }
 
     fn ceiling(&mut self, names: &Names) -> Ceiling {

@@ -12,6 +12,7 @@ mod explain;
 mod failover;
 mod json_writer;
 mod learners;
+mod leases;
 mod load;
 mod process_group;
 mod regions;

@@ -15,7 +15,9 @@ use crate::load::{
     Asking, Load, Request, Sample, WARM_UP_S, claims, measured, one_claims, reads, writes,
 };
 use crate::upstream::Upstream;
-use crate::{contention, cores, events, explain, json_writer, ms, pids, progress, start, urls};
+use crate::{
+    contention, cores, events, explain, json_writer, leases, ms, pids, progress, start, urls,
+};
 
 /// Upstream answers few requests per second.
 const UPSTREAM_SECONDS_MIN: u64 = 5;
@@ -74,6 +76,8 @@ enum Row {
     Contention,
     /// Reads, ten candidates and writes, compared with upstream.
     Upstream,
+    /// Writes while 100,000 leases of holds end, compared with writes alone.
+    Leases,
     /// Writes with snapshots, compared with writes without.
     Snapshots,
     /// Explanations, the capacity and one tree, and the effect of endless explanations on other
@@ -161,6 +165,9 @@ pub(crate) async fn run(options: &Options) -> anyhow::Result<()> {
         let hosts = *options.hosts.last().context("--hosts")?;
         if is_wanted(Row::Contention) {
             contention::measure(options.seconds, &mut bars).await?;
+        }
+        if is_wanted(Row::Leases) {
+            leases::measure(options.seconds, &mut bars).await?;
         }
         if is_wanted(Row::Explain) {
             explain::measure(hosts, options.seconds, &mut bars).await?;

@@ -6,20 +6,24 @@ from placements import Ours
 from processes import Failed
 from report import Row
 
-from . import (boots, cell_down, groups, heal, last_slots, leader_loss, moves, moving, multi_create, nested, quota_race,
-               reservation, smoke)
+from . import (boots, cell_down, emptying, groups, heal, last_slots, leader_loss, moves, moving, multi_create, nested,
+               quota_race, reservation, reserved, smoke)
 
 ALL = {'smoke': smoke, 'boots': boots, 'multi-create': multi_create, 'last-slots': last_slots,
-       'leader-loss': leader_loss, 'moves': moves,
+       'leader-loss': leader_loss, 'moves': moves, 'emptying': emptying,
        'groups': groups, 'nested': nested, 'quota-race': quota_race, 'heal': heal,
-       'reservation': reservation, 'cell-down': cell_down, 'moving': moving}
+       'reservation': reservation, 'reserved': reserved, 'cell-down': cell_down, 'moving': moving}
 # Scenarios that begin and end on placementd.
 OURS = ('moving',)
+# Scenarios for placementd, with Nova's scheduler and with claims.
+PLACEMENTD = ('emptying', 'reserved')
 
 
 def run(name, cloud, rows):
     """Runs a scenario, and adds its rows. Runs it once more if the database of Nova crashed."""
     if name in OURS and cloud.placement.name != Ours.name:
+        return
+    if name in PLACEMENTD and not isinstance(cloud.placement, Ours):
         return
     first = len(rows)
     if attempt(name, cloud, rows):

@@ -1,9 +1,10 @@
-//! Alerts about requests, capacity, policy, audit, backups and their copies.
+//! Alerts about requests, capacity, holds, policy, audit, backups and their copies.
 
 use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
 
+use placement_client::holds::HoldTerm;
 use placement_client::{ApiRequest, Claim, Inventory};
 use placement_tests::cluster::Cluster;
 use placement_tests::host;
@@ -68,6 +69,7 @@ impl Stage {
             self.requests(&story),
             self.full_class(&story),
             self.class_that_ends(&story),
+            self.overdue_hold(&story),
         );
         // Last, since this alert needs a limit that leaves no descriptors for connections.
         descriptors(&story, pid).await;
@@ -190,6 +192,26 @@ impl Stage {
         client.replace_inventories(more, 0, offer).await.unwrap();
         story.ended(&["PlacementCapacityEnds"]).await;
         story.ended(&["PlacementHostLossNotSurvivable"]).await;
+    }
+
+    async fn overdue_hold(&self, story: &Story<'_>) {
+        let client = self.cluster.client();
+        let provider = host::create(&client, "held").await;
+        // More than enough, also for the consumers of other stories.
+        let offer = [("VCPU", Inventory::with_total(1_000_000_000))];
+        client
+            .replace_inventories(provider, 0, offer)
+            .await
+            .unwrap();
+        let holder = host::hold(&client, provider, host::PAST_DUE).await;
+        story.fires(&["PlacementHoldOverdue"]).await;
+        let term = HoldTerm {
+            due: Some(host::FUTURE_DUE.to_owned()),
+            ..HoldTerm::default()
+        };
+        let renew = ApiRequest::put(&format!("/placementd/v1/holds/{holder}"));
+        client.call(renew.json(&term)).await.unwrap();
+        story.ended(&["PlacementHoldOverdue"]).await;
     }
 }
 

@@ -1,6 +1,7 @@
 use std::slice::from_ref;
 
 use placement_wire::Capacity;
+use placement_wire::holds::Hold;
 use placement_wire::trees::{TreeInventory, TreeProvider};
 
 use super::*;
@@ -9,7 +10,12 @@ use crate::nova::{Migrations, Servers};
 const NOW: &str = "2026-11-26T20:00:00Z";
 
 /// A consumer with one VCPU on each of these hosts.
-fn consumer(id: u128, kind: Option<&str>, at: &str, hosts: &[&str]) -> Consumer<'static> {
+pub(crate) fn consumer(
+    id: u128,
+    kind: Option<&str>,
+    at: &str,
+    hosts: &[&str],
+) -> Consumer<'static> {
     let host = |name: &str| NamedProvider {
         uuid: Uuid::from_u128(name.len() as u128).to_string().into(),
         name: name.to_owned().into(),
@@ -28,6 +34,7 @@ fn consumer(id: u128, kind: Option<&str>, at: &str, hosts: &[&str]) -> Consumer<
         updated_at: Some(at.to_owned().into()),
         trees: hosts.len() as u64,
         allocations: hosts.iter().map(held).collect(),
+        hold: None,
     }
 }
 
@@ -36,7 +43,7 @@ fn instance(id: u128, hosts: &[&str]) -> Consumer<'static> {
 }
 
 /// A list of servers on this host, and of servers in a cell that is down.
-fn servers(ids: &[u128], host: &str, down: &[u128]) -> Option<Servers> {
+pub(crate) fn servers(ids: &[u128], host: &str, down: &[u128]) -> Option<Servers> {
     let up = ids
         .iter()
         .map(|id| json!({"ID": Uuid::from_u128(*id), "Host": host}));
@@ -48,16 +55,22 @@ fn servers(ids: &[u128], host: &str, down: &[u128]) -> Option<Servers> {
 }
 
 /// A migration of a server in the format of Nova's list.
-fn moved(id: u128, server: u128, kind: &str, status: &str, [from, to]: [&str; 2]) -> Value {
+pub(crate) fn moved(
+    id: u128,
+    server: u128,
+    kind: &str,
+    status: &str,
+    [from, to]: [&str; 2],
+) -> Value {
     json!({"UUID": Uuid::from_u128(id), "Server UUID": Uuid::from_u128(server), "Type": kind, "Status": status,
            "Source Node": from, "Dest Node": to})
 }
 
-fn migrations(all: &[Value]) -> Option<Migrations> {
+pub(crate) fn migrations(all: &[Value]) -> Option<Migrations> {
     Some(Migrations::parse(json!(all).to_string().as_bytes()).unwrap())
 }
 
-fn by(servers: Option<Servers>, migrations: Option<Migrations>) -> Nova {
+pub(crate) fn by(servers: Option<Servers>, migrations: Option<Migrations>) -> Nova {
     Nova {
         servers,
         migrations,
@@ -106,7 +119,7 @@ fn untyped_consumers_get_the_type_of_the_list_that_contains_them() {
     let expected = [("old_migration", "2"), ("orphan", "3"), ("doubled", "5")];
     assert_eq!(found(&audit), expected);
     assert_eq!(audit.planned.len(), 2);
-    assert_eq!(audit.planned[0].r#type, None);
+    assert_eq!(audit.planned[0].of.r#type, None);
     let reason = &audit.planned[0].reason;
     assert!(reason.contains("no type"), "{reason}");
 
@@ -128,6 +141,23 @@ fn untyped_consumers_get_the_type_of_the_list_that_contains_them() {
     let audit = judged(all(), &by(servers(&[], "", &[]), moving()));
     assert!(found(&audit).contains(&("orphan", "3")));
     assert!(audit.is_incomplete && audit.planned.is_empty());
+}
+
+#[test]
+fn holds_are_no_orphans() {
+    let hold = Consumer {
+        hold: Some(Hold::default()),
+        ..instance(9, &["a"])
+    };
+    let audit = judged(
+        vec![instance(1, &["a"]), hold],
+        &by(servers(&[1], "a", &[]), None),
+    );
+    assert_eq!(found(&audit), []);
+    let [note] = &audit.notes[..] else {
+        panic!("{:?}", audit.notes);
+    };
+    assert!(note.starts_with("skipped 1 holds"), "{note}");
 }
 
 #[test]
@@ -206,7 +236,7 @@ fn only_allocations_on_the_wrong_host_are_planned_for_a_doubled_instance() {
     };
     let [first, second, storage] =
         ["a", "bb", "storage"].map(|name| Uuid::from_u128(name.len() as u128));
-    let all: Vec<Uuid> = line.allocations.keys().copied().collect();
+    let all: Vec<Uuid> = line.of.allocations.keys().copied().collect();
     let kept: Vec<Uuid> = line.keeps.keys().copied().collect();
     assert_eq!(all, [first, second, storage]);
     assert_eq!(kept, [second, storage]);
@@ -256,7 +286,7 @@ fn shared_storage_does_not_count_as_a_host_of_a_down_cell() {
     let orphans = [("orphan", "2"), ("orphan", "3"), ("orphan", "4")];
     assert_eq!(found(&audit), orphans);
     assert_eq!(audit.planned.len(), 1);
-    assert_eq!(audit.planned[0].consumer, Uuid::from_u128(2));
+    assert_eq!(audit.planned[0].of.consumer, Uuid::from_u128(2));
 }
 
 #[test]
@@ -331,7 +361,7 @@ fn consumers_that_may_belong_to_a_down_cell_are_not_planned() {
     let audit = judged(all, &by(servers(&[1], "a", &[3]), None));
     assert_eq!(found(&audit), [("orphan", "2"), ("orphan", "4")]);
     assert_eq!(audit.planned.len(), 1);
-    assert_eq!(audit.planned[0].consumer, Uuid::from_u128(2));
+    assert_eq!(audit.planned[0].of.consumer, Uuid::from_u128(2));
     assert!(audit.is_incomplete && audit.notes[0].contains("a cell is down"));
 }
 

@@ -139,6 +139,35 @@ fn a_host_requested_by_name_is_the_cause() {
 }
 
 #[test]
+fn the_hold_of_a_consumer_is_named() {
+    let mut answer = answer();
+    answer["funnel"][0] =
+        json!({"atom": "in_tree", "group": "", "provider": "3", "left": 1, "gone": 5011});
+    for (hold, words) in [
+        (json!({"for": []}), " (held)"),
+        (json!({"for": ["d"]}), " (held for d)"),
+        (
+            json!({"for": [], "lease_until": "2026-11-26T21:00:00Z"}),
+            " (held until 2026-11-26T21:00:00Z)",
+        ),
+        (
+            json!({"for": ["d", "e", "f"], "due": "2026-12-24T06:00:00Z"}),
+            " (held for d and 2 more, due 2026-12-24T06:00:00Z)",
+        ),
+    ] {
+        answer["nearest"][0]["holders"][0]["hold"] = hold;
+        let text = explained(&read(&answer), false);
+        let line = format!(" of project p since 2026-11-26T20:00:00Z{words}\n");
+        assert!(text.contains(&line), "{line:?} is not in {text}");
+        let cause = cause(&answer);
+        assert!(
+            cause.ends_with(&format!("; held by c{words}")),
+            "{words:?} does not end {cause}"
+        );
+    }
+}
+
+#[test]
 fn a_trait_on_another_provider_is_named() {
     let mut answer = answer();
     let (root, device) = (

@@ -12,6 +12,7 @@ use placement_model::types::{
     ConsumerUuid, Generation, Given, ProviderUuid, ResourceClassName, Timestamp,
 };
 
+use super::holds::HoldUpdate;
 use super::inventories::{exact_capacity, permits};
 use super::{ApplyResult, Naive, NaiveConsumer, refuse_if};
 
@@ -22,6 +23,7 @@ impl Naive {
         at: Timestamp,
         inventories: &[ReshapedInventories],
         consumers: &[ConsumerAllocations],
+        update: &HoldUpdate,
     ) -> Outcome {
         for reshaped in inventories {
             let Some(provider) = self.given(&reshaped.provider) else {
@@ -45,7 +47,7 @@ impl Naive {
                 return Outcome::Refused(Refusal::AllocationProviderNotFound(given));
             }
         }
-        match made.reshape(at, inventories, consumers) {
+        match made.reshape(at, inventories, consumers, update) {
             Ok(()) => {
                 *self = made;
                 Outcome::Done(Reply::Done)
@@ -89,6 +91,7 @@ impl Naive {
                     ConsumerTypeUpdate::Set(name) => Some(name.clone()),
                 },
                 updated: at,
+                hold: None,
             };
             self.consumers.insert(wanted.consumer.clone(), consumer);
         }
@@ -100,6 +103,7 @@ impl Naive {
         at: Timestamp,
         inventories: &[ReshapedInventories],
         consumers: &[ConsumerAllocations],
+        update: &HoldUpdate,
     ) -> Result<(), Refusal> {
         for wanted in consumers {
             let consumer = self.consumers.get_mut(&wanted.consumer).unwrap();
@@ -119,7 +123,7 @@ impl Naive {
                 self.bump(at, &provider);
             }
         }
-        self.replace_allocations(at, consumers)?;
+        self.replace_allocations(at, consumers, update)?;
         for reshaped in inventories {
             let provider = self.given(&reshaped.provider).unwrap();
             self.set_inventories(at, &provider, &reshaped.inventories)?;
@@ -131,6 +135,7 @@ impl Naive {
         &mut self,
         at: Timestamp,
         consumers: &[ConsumerAllocations],
+        update: &HoldUpdate,
     ) -> Result<(), Refusal> {
         let mut lines = Vec::new();
         for wanted in consumers {
@@ -166,6 +171,7 @@ impl Naive {
             self.allocations
                 .retain(|(holder, _, _), _| holder != consumer);
         }
+        self.end_holds(&update.ended);
         self.check(&before, &lines)?;
         let mut providers = BTreeSet::new();
         let mut named = BTreeSet::new();
@@ -184,6 +190,9 @@ impl Naive {
                 let row = self.consumers.get_mut(&consumer).unwrap();
                 row.generation.0 += 1;
                 row.updated = at;
+                if let Some(hold) = &update.hold {
+                    row.hold = hold.clone();
+                }
             } else {
                 self.consumers.remove(&consumer);
             }

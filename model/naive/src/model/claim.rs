@@ -12,6 +12,7 @@ use placement_model::types::{
     ConsumerUuid, Generation, ProviderUuid, ResourceClassName, Timestamp,
 };
 
+use super::holds::HoldUpdate;
 use super::inventories::exact_capacity;
 use super::{ApplyResult, Naive, NaiveConsumer};
 
@@ -45,6 +46,7 @@ impl Naive {
         for claimant in &claim.claimants {
             self.check_generation(&claimant.consumer, claimant.generation)?;
         }
+        let update = self.claimed_holds(at, claim)?;
         let mut unknown = Vec::new();
         let (mut of_groups, mut of_ceilings) = (Vec::new(), Vec::new());
         let mut without_room = Vec::new();
@@ -55,13 +57,13 @@ impl Naive {
                 unknown.push((choice, refusal, None));
                 continue;
             }
-            let after = self.unchecked(at, consumers);
+            let after = self.unchecked(at, consumers, &update);
             if let Some(refusal) = broken_group(claim, &after) {
                 of_groups.push((choice, refusal, None));
             } else if let Some(refusal) = self.passed_ceiling(claim, &after) {
                 of_ceilings.push((choice, refusal, None));
             } else {
-                match self.with_room(at, consumers) {
+                match self.with_room(at, consumers, &update) {
                     Ok(after) => {
                         *self = after;
                         let repeated = false;
@@ -96,6 +98,13 @@ impl Naive {
         let is_new = |generation| generation == ConsumerGeneration::New;
         if !claim.claimants.iter().all(|one| is_new(one.generation)) {
             return None;
+        }
+        let kept_for = claim.hold.as_ref().map(|hold| &hold.kept_for);
+        for claimant in &claim.claimants {
+            let hold = self.consumers.get(&claimant.consumer)?.hold.as_ref();
+            if hold.map(|hold| &hold.kept_for) != kept_for {
+                return None;
+            }
         }
         let held = (0..claim.choices.len()).find(|choice| self.holds_choice(claim, *choice));
         held.map(|choice| choice as u32)
@@ -137,8 +146,14 @@ impl Naive {
     }
 
     /// The model after a choice, if no check refused it.
-    fn unchecked(&self, at: Timestamp, consumers: &[ConsumerAllocations]) -> Self {
+    fn unchecked(
+        &self,
+        at: Timestamp,
+        consumers: &[ConsumerAllocations],
+        update: &HoldUpdate,
+    ) -> Self {
         let mut after = self.clone();
+        after.end_holds(&update.ended);
         for wanted in consumers {
             let old = self.consumers.get(&wanted.consumer);
             let consumer_type = match &wanted.consumer_type {
@@ -151,6 +166,7 @@ impl Naive {
                 user: wanted.user.clone(),
                 consumer_type,
                 updated: at,
+                hold: None,
             };
             after.consumers.insert(wanted.consumer.clone(), row);
             after
@@ -169,12 +185,17 @@ impl Naive {
         after
     }
 
-    fn with_room(&self, at: Timestamp, consumers: &[ConsumerAllocations]) -> Result<Self, Refusal> {
+    fn with_room(
+        &self,
+        at: Timestamp,
+        consumers: &[ConsumerAllocations],
+        update: &HoldUpdate,
+    ) -> Result<Self, Refusal> {
         let mut made = self.clone();
         for wanted in consumers {
             made.ensure_consumer(at, wanted, self)?;
         }
-        made.reshape(at, &[], consumers)?;
+        made.reshape(at, &[], consumers, update)?;
         Ok(made)
     }
 

@@ -87,6 +87,7 @@ impl Naive {
                     .updated_until
                     .is_none_or(|it| consumer.updated_at <= it),
                 !filter.several_trees || consumer.trees >= 2,
+                !filter.held || consumer.hold.is_some(),
             ];
             if filter.provider.is_some() || filter.class.is_some() {
                 rules.push(consumer.allocations.iter().any(holds));
@@ -120,6 +121,7 @@ impl Naive {
             user_id: consumer.user,
             generation: consumer.generation,
             updated_at: consumer.modified,
+            hold: self.consumers[uuid].hold.clone(),
         }
     }
 }

@@ -126,6 +126,7 @@ impl Naive {
             }
         }
         let consumer = NaiveConsumer {
+            hold: new.hold.as_deref().cloned(),
             generation: new.generation,
             project: new.project.clone(),
             user: new.user.clone(),

@@ -80,6 +80,7 @@ impl Naive {
                         user: row.user,
                         consumer_type: row.consumer_type,
                         updated: row.updated_at,
+                        hold: row.hold.map(|hold| *hold),
                     };
                     naive.consumers.insert(uuid, consumer);
                 }

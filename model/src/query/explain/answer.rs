@@ -6,7 +6,7 @@ use super::atoms::Atom;
 use super::kind::Kind;
 use crate::query::NamedProvider;
 use crate::types::{
-    AggregateUuid, ConsumerTypeName, ConsumerUuid, Given, Inventory, ProjectId, ProviderUuid,
+    AggregateUuid, ConsumerTypeName, ConsumerUuid, Given, Hold, Inventory, ProjectId, ProviderUuid,
     ResourceClassName, Timestamp, TraitName,
 };
 
@@ -248,6 +248,8 @@ pub struct Holder {
     pub amount: u64,
     /// Time of the last write to the allocations.
     pub since: Timestamp,
+    /// The hold, if the allocations are one.
+    pub hold: Option<Hold>,
 }
 
 impl Bound {

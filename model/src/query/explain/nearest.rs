@@ -104,6 +104,7 @@ impl<'a> Explainer<'a> {
             class: state.resource_class_name(class).clone(),
             amount: units,
             since: row.updated_at,
+            hold: row.hold.as_deref().cloned(),
         };
         holders.into_iter().map(holder).collect()
     }

@@ -93,7 +93,10 @@ fn complete(about: &mut Value, route: &Route, method: &str) {
     let reads = (method == "GET" || route.is_own()) && has_token;
     if route.is_own() {
         about["tags"] = json!(["placementd"]);
-        if about["responses"]["200"].is_null() {
+        let has_success = about["responses"]
+            .as_object()
+            .is_some_and(|all| all.keys().any(|status| status.starts_with('2')));
+        if !has_success {
             let object = json!({"application/json": {"schema": {"type": "object"}}});
             about["responses"]["200"] =
                 json!({"description": "The requested data.", "content": object});

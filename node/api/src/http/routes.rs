@@ -6,8 +6,8 @@
 use super::edge::route::{Operation, RequiredHeaders, Route, operation};
 use super::nouns::{
     aggregates, allocation_candidates, allocations, capacity, claims, consumers, events, explain,
-    fits, history, inventories, placementd, refuge, reshaper, resource_classes, resource_providers,
-    root, searches, traits, trees, usages, what_if,
+    fits, history, holds, inventories, placementd, refuge, reshaper, resource_classes,
+    resource_providers, root, searches, traits, trees, usages, what_if,
 };
 use placement_policy::{Defaults, Policy, PolicyError, PolicySettings};
 
@@ -141,6 +141,9 @@ routes! {
     }
     "/placementd/v1/history" {
         "GET" Accept "history" history::list queried_project: Some("project");
+    }
+    "/placementd/v1/holds/{consumer_uuid}" {
+        "PUT" Content "holds:update" holds::renew;
     }
     "/placementd/v1/refuge" {
         "GET" Accept "refuge" refuge::show;

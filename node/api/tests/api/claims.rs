@@ -10,11 +10,11 @@ use serde_json::{Value, json};
 use crate::cloud::{Ask, Cloud, uuid};
 use crate::explain::explained;
 
-const CLAIMS: &str = "/placementd/v1/claims";
+pub(crate) const CLAIMS: &str = "/placementd/v1/claims";
 const REQUEST: &str = "req-00000000-0000-4000-8000-0000000000aa";
 
 /// Hosts with these numbers, each with 8 processors.
-async fn hosts(numbers: impl IntoIterator<Item = u64>) -> Cloud {
+pub(crate) async fn hosts(numbers: impl IntoIterator<Item = u64>) -> Cloud {
     let cloud = Cloud::new();
     for number in numbers {
         cloud.provider(number, None).await;
@@ -33,12 +33,12 @@ fn of(project: &str, generation: Value) -> Value {
 }
 
 /// Processors of one host.
-fn on(host: u64, amount: u64) -> Value {
+pub(crate) fn on(host: u64, amount: u64) -> Value {
     json!({"allocations": {uuid(host): {"resources": {"VCPU": amount}}}})
 }
 
 /// A claim of one new consumer with these choices.
-fn one(consumer: u64, choices: impl IntoIterator<Item = Value>) -> Value {
+pub(crate) fn one(consumer: u64, choices: impl IntoIterator<Item = Value>) -> Value {
     let choices: Vec<_> = choices
         .into_iter()
         .map(|taken| json!({uuid(consumer): taken}))
@@ -47,13 +47,13 @@ fn one(consumer: u64, choices: impl IntoIterator<Item = Value>) -> Value {
 }
 
 /// A claim in which these new consumers each want a candidate.
-fn wanting(consumers: impl IntoIterator<Item = u64>, query: &str) -> Value {
+pub(crate) fn wanting(consumers: impl IntoIterator<Item = u64>, query: &str) -> Value {
     let consumers = consumers.into_iter().map(|one| (uuid(one), new()));
     let consumers: serde_json::Map<String, Value> = consumers.collect();
     json!({"consumers": consumers, "want": {"query": query}})
 }
 
-fn claim(cloud: &Cloud, body: &Value) -> Ask {
+pub(crate) fn claim(cloud: &Cloud, body: &Value) -> Ask {
     cloud.post(CLAIMS, body.clone())
 }
 
@@ -66,12 +66,12 @@ fn error<'a>(answer: &'a Value, member: &str) -> &'a Value {
     &answer["errors"][0][member]
 }
 
-async fn refused(cloud: &Cloud, body: &Value, code: &str) -> Value {
+pub(crate) async fn refused(cloud: &Cloud, body: &Value, code: &str) -> Value {
     claim(cloud, body).expect(409).await.code(code).json()
 }
 
 /// The hosts of a consumer, and its processors on each.
-async fn held(cloud: &Cloud, consumer: u64) -> Vec<(u64, u64)> {
+pub(crate) async fn held(cloud: &Cloud, consumer: u64) -> Vec<(u64, u64)> {
     let found = cloud
         .read(&format!("/allocations/{}", uuid(consumer)))
         .await;
@@ -86,7 +86,7 @@ async fn held(cloud: &Cloud, consumer: u64) -> Vec<(u64, u64)> {
     hosts
 }
 
-async fn used(cloud: &Cloud, host: u64) -> u64 {
+pub(crate) async fn used(cloud: &Cloud, host: u64) -> u64 {
     let path = format!("/resource_providers/{}/usages", uuid(host));
     cloud.read(&path).await["usages"]["VCPU"].as_u64().unwrap()
 }

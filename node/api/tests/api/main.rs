@@ -21,6 +21,7 @@ mod explain;
 mod fits;
 mod fuzz;
 mod history;
+mod holds;
 mod hostile;
 mod inventories;
 mod placementd;

@@ -8,7 +8,7 @@ use crate::cloud::{Cloud, uuid};
 
 const LIST: &str = "/placementd/v1";
 /// The rule of the only own route that writes.
-const CLAIM: &str = "placementd:claims:create";
+const WRITES: [&str; 2] = ["placementd:claims:create", "placementd:holds:update"];
 
 /// Method, path and rule of each guarded route.
 async fn guarded(cloud: &Cloud) -> Vec<[String; 3]> {
@@ -60,17 +60,18 @@ async fn own_routes_are_closed_to_members_and_open_to_readers_of_placement() {
         for [method, path, rule] in guarded(&cloud).await {
             let path = path
                 .replace("{uuid}", &uuid(1))
+                .replace("{consumer_uuid}", &uuid(1))
                 .replace("/events", "/events?follow=false");
             let ask = |roles| {
                 let ask = cloud.ask(&method, &path).token(Some("user"));
                 let ask = match method.as_str() {
-                    "POST" => ask.body(json!({})),
+                    "POST" | "PUT" => ask.body(json!({})),
                     _ => ask,
                 };
                 ask.header("x-roles", roles).send()
             };
             ask("member,reader").await.refused(403, &rule);
-            let reader = (rule != CLAIM).then_some("placement_reader");
+            let reader = (!WRITES.contains(&&*rule)).then_some("placement_reader");
             if reader.is_none() {
                 ask("placement_reader").await.refused(403, &rule);
             }

@@ -155,7 +155,10 @@ async fn own_routes_that_write_have_no_reader() {
         assert_eq!(rules[one.rule], "rule:admin_or_service_api", "{}", one.path);
         writing.push(one.rule);
     }
-    assert_eq!(writing, ["placementd:claims:create"]);
+    assert_eq!(
+        writing,
+        ["placementd:claims:create", "placementd:holds:update"]
+    );
     assert_eq!(rules["admin_or_service_api"], "role:admin or role:service");
 }
 

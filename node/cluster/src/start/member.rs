@@ -19,7 +19,7 @@ use crate::members::{autopilot, removal, replacement};
 use crate::replica::Replica;
 use crate::running::Running;
 use crate::settings::Settings;
-use crate::upkeep::{backups, disk_watch, divergence, mirror, room, snapshots, upgrade};
+use crate::upkeep::{backups, disk_watch, divergence, leases, mirror, room, snapshots, upgrade};
 use crate::write::own_past;
 use crate::write::proposals::Proposer;
 use crate::write_ids::WriteIds;
@@ -119,6 +119,7 @@ pub(super) async fn start(
     tasks.spawn(upgrade::write_standards(running.clone()));
     tasks.spawn(upgrade::raise_level(running.clone()));
     tasks.spawn(divergence::watch(running.clone()));
+    tasks.spawn(leases::watch(running.clone()));
     tasks.spawn_vital(
         "watching the room on the disks",
         room::watch(running.clone()),

@@ -4,6 +4,7 @@
 pub(crate) mod backups;
 pub(crate) mod disk_watch;
 pub(crate) mod divergence;
+pub(crate) mod leases;
 pub(crate) mod mirror;
 pub(crate) mod room;
 pub(crate) mod snapshot_intake;

@@ -2,18 +2,15 @@
 
 use maud::{Markup, html};
 use placement_wire::explain::{Explanation, Holder, NearTree};
-use placement_words::{Folded, FoldedStage, Words};
+use placement_words::{Folded, FoldedStage};
 
 use super::Content;
 use super::lists::provider;
 use crate::parts::{RowBudget, Table, cell, link, row};
-use crate::words::{cut, sentence, text, word};
+use crate::words::{WORDS, cut, sentence, word};
 
 /// Maximum number of shown entries of each part.
 const SHOWN_MAX: usize = 20;
-/// The same phrases as in `placementctl explain`.
-pub(super) const WORDS: Words = Words(text);
-
 pub(super) fn explained(of: &Content<'_>, answer: &Explanation<'_>) -> Markup {
     let mut budget = RowBudget::default();
     // The first absent name is in the first line.
@@ -103,6 +100,7 @@ fn held(of: &Content<'_>, holder: &Holder<'_>) -> Markup {
             (word(&holder.class)) ":" (holder.amount) " held by "
             (link(&of.partition.consumer_page(consumer), consumer))
             " of project " (word(&holder.project)) " since " (word(&holder.since))
+            (WORDS.hold(holder.hold.as_ref()))
         }
     }
 }

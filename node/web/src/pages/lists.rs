@@ -10,7 +10,7 @@ use serde_json::{Value, to_value};
 use super::Content;
 use super::listing::{Listing, Order, Paged};
 use crate::parts::{Table, bar, cell, link};
-use crate::words::word;
+use crate::words::{WORDS, word};
 
 /// Maximum number of allocations of a consumer, or changes of an entry, in a row.
 const SHOWN_MAX: usize = 5;
@@ -121,7 +121,10 @@ pub(super) fn consumers<'a>(of: &'a Content<'a>) -> Table<'a, Consumer<'static>>
         .column("Consumer", |one: &Consumer<'_>| {
             link(&of.partition.consumer_page(&one.uuid), &one.uuid)
         })
-        .column("Type", |one| cell(&one.r#type))
+        .column(
+            "Type",
+            |one| html! { (cell(&one.r#type)) (WORDS.hold(one.hold.as_ref())) },
+        )
         .column("Project", |one| cell(&one.project_id))
         .column("Changed", |one| cell(&one.updated_at))
         .column("Allocations", move |one| {

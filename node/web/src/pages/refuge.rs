@@ -6,12 +6,11 @@ use placement_wire::refuge::{EachRefuge, Left, Move, Refuge, StuckTree};
 use placement_words::{each_refuge, refuge};
 
 use super::Content;
-use super::explanation::WORDS;
 use super::lists::provider;
 use crate::ask::{Failure, Questions};
 use crate::frame::View;
 use crate::parts::{RowBudget, Table, cell, cut_to, form, link};
-use crate::words::{cut, sentence};
+use crate::words::{WORDS, cut, sentence};
 
 const PATH: &str = "/placementd/v1/refuge";
 

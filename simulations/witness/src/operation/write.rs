@@ -9,7 +9,7 @@ use placement_model::command::{
     Reshape, UpdateInventory, UpdateProvider,
 };
 use placement_model::types::{
-    AggregateUuid, ConsumerUuid, Given, Inventory, ProviderUuid, ResourceClassName,
+    AggregateUuid, ConsumerUuid, Given, HoldTerm, Inventory, ProviderUuid, ResourceClassName,
 };
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
@@ -187,6 +187,10 @@ impl Write {
                 let path = "/placementd/v1/claims".to_owned();
                 ("POST", path, Some(claim_body(claim)))
             }
+            Command::RenewHold(renew) => {
+                let path = format!("/placementd/v1/holds/{}", renew.consumer);
+                ("PUT", path, Some(term_body(renew.term)))
+            }
             other => unreachable!("clients cannot cause {}", other.name()),
         };
         Request {
@@ -254,6 +258,11 @@ fn claim_body(claim: &Claim) -> Value {
         "apart": [],
         "together": [],
     });
+    if let Some(hold) = &claim.hold {
+        let kept_for: Vec<_> = hold.kept_for.iter().map(ToString::to_string).collect();
+        body["hold"] = term_body(hold.term);
+        body["hold"]["for"] = json!(kept_for);
+    }
     for group in &claim.groups {
         let members: Vec<_> = group.members.iter().map(ToString::to_string).collect();
         let (list, group) = match group.rule {
@@ -264,6 +273,15 @@ fn claim_body(claim: &Claim) -> Value {
         list.push(group);
     }
     body
+}
+
+/// The end of a hold.
+fn term_body(term: HoldTerm) -> Value {
+    match term {
+        HoldTerm::Lease { seconds } => json!({ "lease_s": seconds }),
+        HoldTerm::Due(due) => json!({ "due": due.rfc3339() }),
+        HoldTerm::Open => json!({}),
+    }
 }
 
 /// The allocations of a choice, by consumer.

@@ -245,5 +245,7 @@ fn uuid(text: String) -> Option<Uuid> {
 /// Whether an entry is not a write of this partition's clients: it comes from the cluster itself,
 /// an operator or another partition.
 pub fn is_housekeeping(entry: &Stamped, partition: PartitionId) -> bool {
-    entry.partition != partition || entry.command.is_cluster_wide()
+    entry.partition != partition
+        || entry.command.is_cluster_wide()
+        || matches!(entry.command, Command::ExpireHolds(_))
 }

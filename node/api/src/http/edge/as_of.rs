@@ -58,7 +58,8 @@ pub(super) fn parse(method: &Method, headers: &HeaderMap) -> Result<Option<AsOf>
     })
 }
 
-fn parse_time(text: &str) -> Option<Timestamp> {
+/// Parses a time in RFC 3339 format.
+pub(crate) fn parse_time(text: &str) -> Option<Timestamp> {
     let time = OffsetDateTime::parse(text, &Rfc3339).ok()?;
     let micros = time.unix_timestamp_nanos().div_euclid(1_000);
     i64::try_from(micros).ok().map(Timestamp)

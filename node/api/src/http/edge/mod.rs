@@ -4,7 +4,7 @@ pub(crate) mod accept;
 pub(crate) mod admission;
 pub(crate) mod answer;
 mod answer_body;
-mod as_of;
+pub(crate) mod as_of;
 pub(crate) mod auth;
 mod body;
 pub(crate) mod budget;

@@ -120,8 +120,11 @@ pub(crate) fn is_own(path: &str) -> bool {
     path.starts_with("/placementd/")
 }
 
-/// The path of claims, the only one of this service's own routes that changes the state.
-pub(crate) const CLAIMS: &str = "/placementd/v1/claims";
+/// Whether the path is one of this service's own routes that change the state, which the rule of its
+/// operation tells, too ([`placement_policy::is_own_write`]).
+pub(crate) fn changes_state(path: &str) -> bool {
+    path == "/placementd/v1/claims" || path.starts_with("/placementd/v1/holds/")
+}
 
 impl Route {
     /// Whether this is one of this service's own routes. Their answers do not depend on the

@@ -91,6 +91,12 @@ codes! {
     /// 409: the query of a claim has too few candidates; `placementctl explain` with the request id
     /// shows why.
     pub(crate) CLAIM_NO_CANDIDATES = "placement.claim.no_candidates";
+    /// 404: the consumer has no [hold](api.md#holds), for example because its lease has ended.
+    pub(crate) NO_HOLD = "placement.hold.not_found";
+    /// 409: a hold with a due time can only get another due time: others may rely on it.
+    pub(crate) HOLD_IS_DUE = "placement.hold.is_due";
+    /// 409: more than 100 holds would be kept for a consumer.
+    pub(crate) TOO_MANY_HOLDS = "placement.hold.too_many";
     /// 410: this node no longer retains the changes since that point; `oldest` and `oldest_at` tell
     /// from which point on it retains them.
     pub(crate) EVENTS_GONE = "placement.events.gone";

@@ -3,6 +3,7 @@
 use std::fmt::Display;
 
 use http::StatusCode;
+use placement_model::types::ConsumerUuid;
 
 use super::code;
 use super::error::{ApiError, Varies, joined};
@@ -61,4 +62,12 @@ pub(crate) fn traits(names: &[impl Display]) -> ApiError {
 /// A consumer without allocations in a deletion.
 pub(super) fn allocations(consumer: impl Display) -> ApiError {
     not_found(format!("No allocations for consumer '{consumer}'"))
+}
+
+/// A consumer that has no hold, or no longer.
+pub(crate) fn hold(consumer: &ConsumerUuid) -> ApiError {
+    not_found(format!(
+        "Consumer {consumer} has no hold. If it had one, its lease or a write has ended it."
+    ))
+    .with_code(code::NO_HOLD)
 }

@@ -211,6 +211,17 @@ pub(crate) fn refused(write: WriteKind<'_>, refusal: Refusal) -> ApiError {
             root,
             members,
         } => claims::group(group, root, members),
+        Refusal::HoldNotFound(consumer) => not_found::hold(&consumer),
+        Refusal::HoldIsDue(consumer) => conflict(format!(
+            "The hold of consumer {consumer} has a due time. Give another due time, or delete its \
+             allocations."
+        ))
+        .with_code(code::HOLD_IS_DUE),
+        Refusal::TooManyHolds(consumer) => conflict(format!(
+            "More than 100 holds would be kept for consumer {consumer}. Delete the allocations of \
+             holds that are no longer needed."
+        ))
+        .with_code(code::TOO_MANY_HOLDS),
     }
 }
 

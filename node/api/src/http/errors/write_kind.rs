@@ -43,4 +43,6 @@ pub(crate) enum WriteKind<'a> {
     Reshape,
     /// A `POST` of `/placementd/v1/claims`.
     Claim,
+    /// A `PUT` of `/placementd/v1/holds/{consumer}`.
+    RenewHold,
 }

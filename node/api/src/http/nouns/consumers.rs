@@ -51,6 +51,7 @@ fn parse_filter(query: &Query, state: &State) -> Result<ConsumerFilter, ApiError
         class: class_in(query, state)?,
         updated_until: None,
         several_trees: query.last("several_trees") == Some("true"),
+        held: query.last("held") == Some("true"),
     })
 }
 
@@ -72,6 +73,7 @@ pub(super) fn consumer(listed: &ListedConsumer) -> wire::Consumer<'_> {
         updated_at: listed.updated_at.rfc3339_seconds().map(Into::into),
         trees: listed.trees as u64,
         allocations: listed.allocations.iter().map(allocation).collect(),
+        hold: listed.hold.as_ref().map(own::hold),
     }
 }
 

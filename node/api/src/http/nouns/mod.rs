@@ -27,6 +27,7 @@ pub(crate) mod events;
 pub(crate) mod explain;
 pub(crate) mod fits;
 pub(crate) mod history;
+pub(crate) mod holds;
 pub(crate) mod inventories;
 pub(crate) mod placementd;
 pub(crate) mod refuge;

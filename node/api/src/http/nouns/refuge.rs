@@ -5,9 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use placement_model::State;
+use placement_model::query::CONSUMERS_MAX;
 use placement_model::query::refuge::{
-    CONSUMERS_MAX, EachRefuge, ElsewhereRequest, Left, Move, Order, Refuge, RefugeError,
-    RefugeRequest, StuckTree,
+    EachRefuge, ElsewhereRequest, Left, Move, Order, Refuge, RefugeError, RefugeRequest, StuckTree,
 };
 use placement_model::types::{Given, ProviderUuid, ResourceClassName, TraitName};
 use placement_wire::explain::Position;
@@ -148,6 +148,7 @@ fn shown<'a>(found: &'a Refuge, with_moves: bool, position: Position<'a>) -> wir
         consumers: found.consumers as u64,
         moved: found.moves.len() as u64,
         migrations: found.migrations as u64,
+        holds: found.holds as u64,
         complete: found.complete,
         exact: found.exact,
         left: found.left.iter().map(left).collect(),

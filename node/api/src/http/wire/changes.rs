@@ -22,6 +22,7 @@ use placement_wire::events::{
 };
 use serde::Serialize;
 
+use super::own;
 use super::values::Members;
 use placement_base::backend::PlacementIndex;
 
@@ -276,6 +277,7 @@ fn consumer<'a>(consumer: &'a ConsumerUuid, row: &'a ConsumerRow) -> Item<'a> {
             project_id: row.project.as_str(),
             user_id: row.user.as_str(),
             consumer_type: consumer_type.map_or(NO_TYPE, ConsumerTypeName::as_str),
+            hold: row.hold.as_deref().map(own::hold),
         }),
         project: Some(&row.project),
     }

@@ -6,7 +6,7 @@ use placement_model::query::explain::{
 };
 use placement_wire::explain as wire;
 
-use super::own::named;
+use super::own::{self, named};
 
 /// The JSON form of an explanation.
 pub(crate) fn shown(found: &Explanation) -> wire::Explanation<'_> {
@@ -165,6 +165,7 @@ fn holder(holder: &Holder) -> wire::Holder<'_> {
         class: holder.class.as_str().into(),
         amount: holder.amount,
         since: holder.since.rfc3339_seconds().map(Into::into),
+        hold: holder.hold.as_ref().map(own::hold),
     }
 }
 

@@ -13,7 +13,7 @@ use super::want::Want;
 use crate::http::edge::claims::CHOICES_MAX;
 use crate::http::edge::request_context::RequestContext;
 use crate::http::errors::ApiError;
-use crate::http::nouns::{allocations, explain, invalid_json};
+use crate::http::nouns::{allocations, explain, holds, invalid_json};
 use crate::http::wire::json::Json;
 
 /// Maximum number of ceilings.
@@ -48,11 +48,16 @@ pub(super) fn claim(
     };
     let ceilings = body.member("ceilings").items();
     at_most("ceilings", ceilings.len(), CEILINGS_MAX)?;
+    let is_claimant = |name: &str| consumers.get(name).is_some();
     let claim = Claim {
         claimants,
         choices,
         ceilings: ceilings.iter().map(ceiling).collect::<Result<_, _>>()?,
         groups: groups(body)?,
+        hold: body
+            .get("hold")
+            .map(|asked| holds::new(asked, is_claimant))
+            .transpose()?,
     };
     Ok((claim, want))
 }

@@ -80,7 +80,7 @@ caught! {
     taking_a_heartbeat_for_agreement: HeartbeatAgrees from 1;
     leaving_what_is_truncated_on_disk: DropTruncations from 1;
     calling_a_state_fresh_as_of_the_answer: FreshAsOfTheAnswer from 1;
-    answering_a_session_one_entry_before: TokenLessOne from 2;
+    answering_a_session_one_entry_before: TokenLessOne from 22;
     answering_a_session_after_waiting_in_vain: SessionGivesUp from 1;
     leading_without_the_own_vote_on_disk: ForgetOwnVotes from 1;
     writing_an_older_vote: OlderVoteReturns from 1;
@@ -139,6 +139,11 @@ caught! {
     leaving_a_row_of_a_refused_claim: RefusedClaimLeavesARow from 1;
     naming_the_next_choice_of_a_repetition: RepetitionTakesTheNext from 1;
     comparing_providers_of_a_group: ApartByProvider from 21;
+    ending_a_lease_early: LeaseEndsEarly from 1;
+    making_a_lease_of_a_due_hold: DueBecomesALease from 1;
+    ending_the_hold_of_another: HoldOfAnotherEnds from 1;
+    keeping_a_hold_that_is_used: HoldStays from 1;
+    ending_no_leases: LeasesStay from 1;
 }
 
 #[test]

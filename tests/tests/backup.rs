@@ -113,7 +113,7 @@ async fn backup_under_load_is_restored_into_a_new_cluster() {
     let cluster = Cluster::start_with(3, &config).await.unwrap();
     let session = cluster.client().with_session();
     create(&session, "first").await;
-    // Otherwise the backup that node 3 schedules at its start may be newer than the one taken below.
+    // Otherwise the first backup of node 3 may be newer than the one that is taken below.
     for id in cluster.ids() {
         until("a first backup", async || {
             let status = cluster.admin_of(id).status().await.unwrap();

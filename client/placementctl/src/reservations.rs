@@ -114,7 +114,7 @@ struct Keeper {
     consumer: String,
     r#type: Option<String>,
     project_id: String,
-    /// What it holds in this tree.
+    /// Its allocations in this tree.
     resources: Amounts,
     #[serde(skip_serializing_if = "Option::is_none")]
     hold: Option<Hold>,
@@ -219,7 +219,7 @@ fn users<'a>(consumers: &'a [Consumer<'_>]) -> Users<'a> {
     users
 }
 
-/// What holds room in a tree, by the UUID of its root.
+/// The consumers that hold room, by the UUID of the root of the tree.
 type Rooms<'a> = BTreeMap<&'a str, Vec<Keeper>>;
 
 fn rooms<'a>(consumers: &'a [Consumer<'_>]) -> Rooms<'a> {

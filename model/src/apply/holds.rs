@@ -18,7 +18,7 @@ const FOR_CONSUMER_MAX: usize = 100;
 pub(super) struct HoldUpdate {
     /// The consumers whose holds the write ends.
     pub(super) ended: BTreeSet<ConsumerUuid>,
-    /// What becomes of the holds of the written consumers.
+    /// The effect on the holds of the written consumers.
     pub(super) written: WrittenHold,
 }
 
@@ -122,7 +122,7 @@ impl Decide for RenewHold {
 impl Decide for ExpireHolds {
     fn decide(&self, state: &State, at: Timestamp) -> Decision {
         let early = if mutant!("lease-ends-early") {
-            Timestamp(at.0.saturating_add(1_000_000))
+            Timestamp(at.0.saturating_add(10_000_000))
         } else {
             at
         };

@@ -43,11 +43,11 @@ pub struct Assignments {
 
 impl State {
     /// Searches for candidates of `request` for the claimants of a claim, whose current allocations
-    /// count as free, as do the holds that are kept for them. With several claimants, each takes the best candidate that remains after
-    /// those before it. The candidates keep the groups of the claim; if there are none, they
-    /// ignore the groups, so that the claim is refused because of them. The trees that a group
-    /// excludes are left out with their sharing providers, although these do not count. `seed`
-    /// selects among equal candidates.
+    /// count as free, as do the holds that are kept for them. With several claimants, each takes
+    /// the best candidate that remains after those before it. The candidates keep the groups of the
+    /// claim; if there are none, they ignore the groups, so that the claim is refused because of
+    /// them. The trees that a group excludes are left out with their sharing providers, although
+    /// these do not count. `seed` selects among equal candidates.
     ///
     /// # Errors
     /// The request contains an unknown resource class or trait.

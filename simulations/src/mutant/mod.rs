@@ -230,7 +230,7 @@ mutants! {
     RepetitionTakesTheNext, "repetition-takes-the-next", repeated_is_once::NAME;
     /// The members of a group count as apart if they are on different providers of a tree.
     ApartByProvider, "apart-by-provider", groups_hold::NAME;
-    /// A lease ends a second before its time.
+    /// A lease ends ten seconds before its time.
     LeaseEndsEarly, "lease-ends-early", no_lease_ends_early::NAME;
     /// A hold with a due time becomes a lease.
     DueBecomesALease, "due-becomes-a-lease", no_lease_ends_early::NAME;

@@ -120,8 +120,8 @@ pub(crate) fn is_own(path: &str) -> bool {
     path.starts_with("/placementd/")
 }
 
-/// Whether the path is one of this service's own routes that change the state, which the rule of its
-/// operation tells, too ([`placement_policy::is_own_write`]).
+/// Whether the path is one of this service's own routes that change the state. The rule of an
+/// operation tells this, too ([`placement_policy::is_own_write`]).
 pub(crate) fn changes_state(path: &str) -> bool {
     path == "/placementd/v1/claims" || path.starts_with("/placementd/v1/holds/")
 }

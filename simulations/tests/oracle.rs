@@ -107,7 +107,7 @@ impl Client {
 #[test]
 fn clients_send_every_write_and_meet_every_refusal() {
     let (mut done, mut refusals) = (BTreeMap::new(), BTreeMap::new());
-    for seed in 0..80 {
+    for seed in 0..500 {
         let mut client = Client::new(seed);
         for _ in 0..150 {
             let Some(write) = client.next() else { continue };

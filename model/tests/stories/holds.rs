@@ -209,7 +209,7 @@ fn repeated_claim_does_not_renew_its_hold() {
     assert_eq!(cloud.consumer("hold"), None);
 }
 
-/// A server whose own UUID was used for the hold is not told that it has the room for good.
+/// The claim of a server whose own UUID was used for the hold is a conflict, not a success.
 #[test]
 fn claim_without_a_hold_does_not_repeat_that_of_a_hold() {
     let mut cloud = cloud();

@@ -58,6 +58,22 @@ async fn room_is_held_until_the_server_takes_it() {
     );
 }
 
+/// A hold that ends with a claim is no member of the claim's groups any more.
+#[tokio::test]
+async fn hold_in_a_group_does_not_keep_its_server_away() {
+    let cloud = hosts([1]).await;
+    claim(&cloud, &holding(90, json!({"for": [uuid(50)]})))
+        .expect(200)
+        .await;
+    let mut own = wanting([50], "resources=VCPU:8");
+    own["apart"] = json!([{"members": [uuid(50), uuid(90)]}]);
+    claim(&cloud, &own).expect(200).await;
+    assert_eq!(
+        (used(&cloud, 1).await, holds(&cloud).await),
+        (8, Vec::new())
+    );
+}
+
 #[tokio::test]
 async fn end_of_a_hold_is_changed() {
     let cloud = hosts([1]).await;

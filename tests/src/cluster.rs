@@ -576,6 +576,22 @@ impl Cluster {
         .await;
     }
 
+    /// Waits until each of these nodes has taken its first backup.
+    ///
+    /// # Errors
+    /// If one of them takes none in time.
+    pub async fn wait_backed_up(&self, ids: impl IntoIterator<Item = u64>) -> anyhow::Result<()> {
+        for id in ids {
+            let admin = self.admin_of(id);
+            within(HEALTHY_LIMIT, async || {
+                let last = admin.status().await?.last_backup;
+                last.with_context(|| format!("node {id} has taken no backup"))
+            })
+            .await?;
+        }
+        Ok(())
+    }
+
     /// Waits until every running node is ready.
     pub async fn wait_healthy(&mut self) -> anyhow::Result<()> {
         for id in self.ids() {

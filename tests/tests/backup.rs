@@ -114,13 +114,7 @@ async fn backup_under_load_is_restored_into_a_new_cluster() {
     let session = cluster.client().with_session();
     create(&session, "first").await;
     // Otherwise the first backup of node 3 may be newer than the one that is taken below.
-    for id in cluster.ids() {
-        until("a first backup", async || {
-            let status = cluster.admin_of(id).status().await.unwrap();
-            status.last_backup.is_some()
-        })
-        .await;
-    }
+    cluster.wait_backed_up(cluster.ids()).await.unwrap();
     let old_token = session.session_index().unwrap();
     let started = Instant::now();
     let writers = Writers::start(&cluster);

@@ -28,7 +28,7 @@ enum Action {
     List(Filters),
     /// Change when the hold of a consumer ends.
     ///
-    /// A hold with a due time cannot become a lease, since others may rely on it.
+    /// A hold with a due time can only get another due time, since others may rely on it.
     // The usage line that clap generates is longer than 80 columns.
     #[command(
         override_usage = "placementctl holds renew <CONSUMER> <--lease DURATION|--due TIME|--open>"

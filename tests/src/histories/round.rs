@@ -188,7 +188,8 @@ impl Round {
         let set_up = timeout(HEALTHY_LIMIT, first.set_up()).await;
         set_up.context("the first providers cannot be created")?;
         // The oldest backup comes first, so that the kept log begins with the first entry.
-        backed_up(injector).await?;
+        let members = injector.members().iter().copied();
+        injector.cluster.wait_backed_up(members).await?;
         for number in 1..CLIENTS {
             spawn_local(Client::new(number, board.clone()).work());
         }
@@ -226,19 +227,6 @@ impl Round {
         }
         Ok(())
     }
-}
-
-/// Waits until each node has taken its first backup.
-async fn backed_up(injector: &Injector<'_>) -> anyhow::Result<()> {
-    for id in injector.members() {
-        let admin = injector.cluster.admin_of(*id);
-        within(HEALTHY_LIMIT, async || {
-            let last = admin.status().await?.last_backup;
-            last.with_context(|| format!("node {id} has taken no backup"))
-        })
-        .await?;
-    }
-    Ok(())
 }
 
 /// Waits until all nodes have applied the same entries, with equal states, and the kept log reaches

@@ -41,6 +41,9 @@ pub(crate) trait Table: Sync {
     /// Method, path and policy rule of each of this service's own operations.
     fn own_rules(&self) -> Vec<[&'static str; 3]>;
 
+    /// Whether one of this service's own operations, by method and decoded path, changes the state.
+    fn is_own_write(&self, method: &str, path: &str) -> bool;
+
     /// Answers a request as if an operator had sent it, without log lines: for requests to copies
     /// of the state.
     fn rehearse(

@@ -120,12 +120,6 @@ pub(crate) fn is_own(path: &str) -> bool {
     path.starts_with("/placementd/")
 }
 
-/// Whether the path is one of this service's own routes that change the state. The rule of an
-/// operation tells this, too ([`placement_policy::is_own_write`]).
-pub(crate) fn changes_state(path: &str) -> bool {
-    path == "/placementd/v1/claims" || path.starts_with("/placementd/v1/holds/")
-}
-
 impl Route {
     /// Whether this is one of this service's own routes. Their answers do not depend on the
     /// microversion.

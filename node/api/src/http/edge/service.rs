@@ -136,6 +136,11 @@ impl Table for Routes {
         rules.collect()
     }
 
+    fn is_own_write(&self, method: &str, path: &str) -> bool {
+        let rule = self.find(path).and_then(|(route, _)| route.rule(method));
+        rule.is_some_and(placement_policy::is_own_write)
+    }
+
     fn rehearse(
         &'static self,
         server: Arc<Server>,

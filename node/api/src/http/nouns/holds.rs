@@ -17,7 +17,7 @@ const KEPT_FOR_MAX: usize = 100;
 /// `PUT /placementd/v1/holds/{consumer_uuid}`: changes when the hold of a consumer ends.
 ///
 /// # Errors
-/// 404 if the consumer has no hold, 409 if a hold with a due time would become a lease.
+/// 404 if the consumer has no hold, 409 if a hold would lose its due time.
 pub(crate) async fn renew(context: &RequestContext) -> Result<Answer, ApiError> {
     let body = context.body().await?;
     let command = Command::RenewHold(RenewHold {

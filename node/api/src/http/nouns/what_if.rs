@@ -21,7 +21,7 @@ use crate::http::edge::answer::Answer;
 use crate::http::edge::explanations::{self, AnsweredRequest, Explained};
 use crate::http::edge::patience::Patience;
 use crate::http::edge::request_context::RequestContext;
-use crate::http::edge::route::{changes_state, is_own};
+use crate::http::edge::route::is_own;
 use crate::http::edge::state::{Api, Server};
 use crate::http::errors::ApiError;
 use crate::http::wire::microversion::Microversion;
@@ -312,7 +312,8 @@ fn request(
     let is_write = [Method::PUT, Method::POST, Method::DELETE]
         .iter()
         .any(|one| one.as_str() == method);
-    let is_own_read = is_own(&decoded) && !changes_state(&path);
+    let routes = context.services.routes;
+    let is_own_read = is_own(&decoded) && !routes.is_own_write(&method, &decoded);
     if !is_write || !path.starts_with('/') || is_own_read {
         return Err(ApiError::bad_request(format!(
             "{method} {path} is not a write of the API; give PUT, POST or DELETE, and a path such as \

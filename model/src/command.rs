@@ -11,8 +11,8 @@ use crate::level::Level;
 use crate::state::change::{InventoryRow, NameRow, Replaced};
 use crate::types::{
     AggregateUuid, ConsumerTypeName, ConsumerUuid, Generation, Given, Hold, HoldTerm, Inventory,
-    PartitionId, PartitionName, ProjectId, ProviderName, ProviderUuid, ResourceClassName, Routes,
-    Timestamp, TraitName, UserId,
+    Limits, PartitionId, PartitionName, ProjectId, ProviderName, ProviderUuid, ResourceClassName,
+    Routes, Timestamp, TraitName, UserId,
 };
 pub use crate::types::{Filled, WriteId};
 
@@ -74,6 +74,7 @@ macro_rules! each_command {
             Claim,
             RenewHold,
             ExpireHolds,
+            ReplaceLimits,
             #[cfg(feature = "rehearsal")]
             Rehearse,
         }
@@ -566,6 +567,15 @@ pub struct ExpireHolds {}
 impl ExpireHolds {
     /// Maximum number of holds that one command ends, so that other writes wait little.
     pub const MOST: usize = 100;
+}
+
+/// `PUT /placementd/v1/limits`: replaces the limits of all projects.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ReplaceLimits {
+    /// The generation that the client last saw; 0 if no limits were ever put.
+    pub generation: Generation,
+    /// The new limits, which replace all existing ones.
+    pub limits: Limits,
 }
 
 /// A consumer of a claim.

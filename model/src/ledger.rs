@@ -160,7 +160,8 @@ fn is_placement_row(key: &RowKey) -> bool {
         | RowKey::Outcome(..)
         | RowKey::Level
         | RowKey::Join(_)
-        | RowKey::Partition(_) => false,
+        | RowKey::Partition(_)
+        | RowKey::Limits => false,
     }
 }
 

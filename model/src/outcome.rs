@@ -4,7 +4,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::types::{
-    ConsumerUuid, Filled, Generation, Given, PartitionId, PartitionName, ProviderName,
+    ConsumerUuid, Filled, Generation, Given, LimitExcess, PartitionId, PartitionName, ProviderName,
     ProviderUuid, ResourceClassName, Route, Timestamp, TraitName,
 };
 
@@ -43,6 +43,11 @@ pub enum Reply {
     },
     /// The id of a new partition.
     Partition(PartitionId),
+    /// Limits were written.
+    LimitsWritten {
+        /// The new generation of the limits.
+        generation: Generation,
+    },
     /// A claim was applied, now or before.
     Claimed {
         /// Index of the choice that the claimants hold.
@@ -50,6 +55,24 @@ pub enum Reply {
         /// Whether the claimants held this choice already, so that nothing was changed.
         repeated: bool,
     },
+    /// A write of allocations was applied although it exceeds limits, since their mode is
+    /// [`LimitMode::Report`](crate::types::LimitMode::Report).
+    OverLimits {
+        /// The reply to the same write without limits.
+        reply: Box<Reply>,
+        /// The exceeded limits, at most [`LimitExcess::MOST`].
+        excesses: Vec<LimitExcess>,
+    },
+}
+
+impl Reply {
+    /// The reply without the exceeded limits, and these limits.
+    pub fn split_excesses(self) -> (Self, Vec<LimitExcess>) {
+        match self {
+            Self::OverLimits { reply, excesses } => (*reply, excesses),
+            reply => (reply, Vec::new()),
+        }
+    }
 }
 
 /// A resource provider as readers see it.
@@ -269,6 +292,20 @@ pub enum Refusal {
     /// Too many holds would be kept for the consumer.
     #[error("consumer {0} would have too many holds")]
     TooManyHolds(ConsumerUuid),
+    /// The write exceeds a limit of a project.
+    #[error(
+        "project {} would use {} of {}, but its limit is {}", .0.project, .0.requested, .0.resource,
+        .0.limit
+    )]
+    OverLimit(LimitExcess),
+    /// The limits have another generation than the client's.
+    #[error("the limits are at generation {actual}, not {given}")]
+    LimitsGenerationConflict {
+        /// The generation that the client sent.
+        given: Generation,
+        /// The current generation in the state.
+        actual: Generation,
+    },
 }
 
 /// A refused choice of a claim.

@@ -11,6 +11,7 @@ use placement_model::command::{
 use placement_model::outcome::{Refusal, Reply};
 use placement_model::query::capacity::CapacityBy;
 use placement_model::query::consumers::{ConsumerFilter, ListedConsumer};
+use placement_model::query::limits::{LimitFilter, LimitedProject};
 use placement_model::query::resource_providers::ProviderFilter;
 use placement_model::state::Digest;
 use placement_model::state::change::{ResourceClassId, RowKey, TraitId};
@@ -105,7 +106,7 @@ impl ModelPair {
             let consumer = self.naive.consumers.get(uuid);
             consumer.map(|consumer| consumer.generation)
         };
-        generate::settle(command, of_provider, of_consumer);
+        generate::settle(command, of_provider, of_consumer, self.state.limits());
     }
 
     /// Checks invariants that every command must preserve, whether it is applied or refused.
@@ -229,6 +230,18 @@ impl ModelPair {
                 assert_eq!(found, expected, "{filter:?}");
             }
         }
+        let named = filter.project.iter().map(|project| Some(project.clone()));
+        for project in named.chain([None]) {
+            for over in [false, true] {
+                let project = project.clone();
+                let filter = LimitFilter { project, over };
+                let expected = naive.limit_usages(&filter);
+                for (limit, projects_max) in [(usize::MAX, usize::MAX), (1, usize::MAX), (2, 1)] {
+                    let found = all_limits(state, &filter, limit, projects_max);
+                    assert_eq!(found, expected, "{filter:?}");
+                }
+            }
+        }
     }
 
     /// Checks that the same rows load into the same state, in any order.
@@ -281,6 +294,26 @@ fn all_pages(
         let page = state.consumers(filter, after.as_ref(), limit, rows_max);
         assert!(page.consumers.len() <= limit);
         found.extend(page.consumers);
+        after = page.next;
+        if after.is_none() {
+            return found;
+        }
+    }
+}
+
+/// All projects with limits that pass the filter, read page by page.
+fn all_limits(
+    state: &State,
+    filter: &LimitFilter,
+    limit: usize,
+    projects_max: usize,
+) -> Vec<LimitedProject> {
+    let mut found = Vec::new();
+    let mut after = None;
+    loop {
+        let page = state.limit_usages(filter, after.as_ref(), limit, projects_max);
+        assert!(page.projects.len() <= limit.min(projects_max));
+        found.extend(page.projects);
         after = page.next;
         if after.is_none() {
             return found;
@@ -437,21 +470,29 @@ proptest! {
     }
 }
 
-/// Claims between other commands, 20,000 in total. Each claim that is applied is repeated with its
-/// choices in reverse order, which must change nothing.
+/// Claims between other commands, 20,000 in total, half of them under limits. Each claim that is
+/// applied is repeated with its choices in reverse order, which must change nothing.
 #[test]
 fn claims_agree_with_naive_model() {
     let mut outcomes: BTreeMap<&str, u32> = BTreeMap::new();
     let mut runner = TestRunner::deterministic();
     let steps = vec((generate::claim(), generate::command()), 40);
+    let runs = (
+        proptest::option::weighted(0.5, generate::replace_limits()),
+        steps,
+    );
     for _ in 0..500 {
-        let steps = steps.new_tree(&mut runner).unwrap().current();
+        let (limits, steps) = runs.new_tree(&mut runner).unwrap().current();
         let mut pair = ModelPair::new(true);
+        if let Some(limits) = limits {
+            pair.run(None, Command::ReplaceLimits(limits));
+        }
         for (claim, command) in steps {
             let outcome = pair.run(None, Command::Claim(claim.clone()));
             *outcomes.entry(kind_of(&outcome)).or_default() += 1;
             // The edge rejects choices without allocations, which delete their consumer.
-            if let Outcome::Done(Reply::Claimed { choice, .. }) = outcome
+            if let Outcome::Done(reply) = outcome
+                && let (Reply::Claimed { choice, .. }, _) = reply.split_excesses()
                 && claim.choices[choice as usize]
                     .iter()
                     .all(|one| !one.is_empty())
@@ -475,6 +516,8 @@ fn claims_agree_with_naive_model() {
         "ceiling",
         "group",
         "generation",
+        "reported",
+        "limit",
     ];
     for kind in kinds {
         let count = outcomes.get(kind).copied().unwrap_or(0);
@@ -495,12 +538,44 @@ fn kind_of(outcome: &Outcome) -> &'static str {
         Outcome::Done(Reply::Claimed { repeated: true, .. }) => "repeated",
         Outcome::Done(Reply::Claimed { choice: 0, .. }) => "claimed the first",
         Outcome::Done(Reply::Claimed { .. }) => "claimed another",
+        Outcome::Done(Reply::OverLimits { .. }) => "reported",
         Outcome::Refused(Refusal::ClaimRefused(_)) => "no room",
         Outcome::Refused(Refusal::OverCeiling { .. }) => "ceiling",
         Outcome::Refused(Refusal::GroupBroken { .. }) => "group",
         Outcome::Refused(Refusal::ConsumerGenerationConflict { .. }) => "generation",
         Outcome::Refused(Refusal::HoldIsDue(_)) => "due",
+        Outcome::Refused(Refusal::OverLimit(_)) => "limit",
         other => panic!("{other:?}"),
+    }
+}
+
+/// Checks that random writes of allocations meet limits of all kinds.
+#[test]
+fn many_random_writes_meet_limits() {
+    let mut outcomes: BTreeMap<&str, u32> = BTreeMap::new();
+    let mut runner = TestRunner::deterministic();
+    let runs = (generate::replace_limits(), vec(generate::command(), 40));
+    for _ in 0..200 {
+        let (limits, steps) = runs.new_tree(&mut runner).unwrap().current();
+        let mut pair = ModelPair::new(true);
+        let limits = Command::ReplaceLimits(limits);
+        for command in std::iter::once(limits).chain(steps) {
+            let is_write = matches!(command, Command::ReplaceAllocations(_));
+            let kind = match pair.run(None, command) {
+                Outcome::Done(Reply::LimitsWritten { .. }) => "limits",
+                Outcome::Refused(Refusal::LimitsGenerationConflict { .. }) => "conflict",
+                Outcome::Done(Reply::OverLimits { .. }) if is_write => "reported",
+                Outcome::Refused(Refusal::OverLimit(_)) if is_write => "refused",
+                Outcome::Done(_) if is_write => "accepted",
+                _ => "other",
+            };
+            *outcomes.entry(kind).or_default() += 1;
+        }
+    }
+    println!("{outcomes:?}");
+    for kind in ["limits", "conflict", "reported", "refused", "accepted"] {
+        let count = outcomes.get(kind).copied().unwrap_or(0);
+        assert!(count >= 10, "{kind}: only {count} of {outcomes:?}");
     }
 }
 

@@ -10,20 +10,22 @@ use placement_model::command::{
     CapacityRule, Ceiling, Claim, Claimant, Command, ConsumerAllocations, ConsumerGeneration,
     ConsumerTypeUpdate, Counted, DeleteAllocations, DeleteInventories, DeleteProvider, Group,
     GroupRule, ParentUpdate, ProviderAmounts, ReplaceAllocations, ReplaceInventories,
-    ReplaceProviderAggregates, ReplaceProviderTraits, Reshape, ReshapedInventories, RetireNode,
-    UpdateProvider,
+    ReplaceLimits, ReplaceProviderAggregates, ReplaceProviderTraits, Reshape, ReshapedInventories,
+    RetireNode, UpdateProvider,
 };
 use placement_model::outcome::{Outcome, Refusal, Reply};
 use placement_model::query::capacity::CapacityBy;
 use placement_model::query::consumers::ConsumerFilter;
+use placement_model::query::limits::LimitFilter;
 use placement_model::query::resource_providers::ProviderFilter;
 use placement_model::state::change::{
-    Amount, Change, ConsumerRow, InventoryRow, NameRow, ProviderId, ProviderRow, ResourceClassId,
-    SessionRow, TraitId,
+    Amount, Change, ConsumerRow, InventoryRow, LimitsRow, NameRow, ProviderId, ProviderRow,
+    ResourceClassId, SessionRow, TraitId,
 };
 use placement_model::types::{
-    AggregateUuid, ConsumerUuid, Generation, Given, Inventory, PartitionId, ProjectId,
-    ProviderName, ProviderUuid, ResourceClassName, Timestamp, TraitName, UserId,
+    AggregateUuid, ConsumerUuid, Generation, Given, Inventory, LimitMode, LimitedResource, Limits,
+    PartitionId, ProjectId, ProjectLimits, ProviderName, ProviderUuid, ResourceClassName,
+    Timestamp, TraitName, UserId,
 };
 use placement_model::{Cluster, LedgerEntry, State, apply};
 use placement_naive::stamped;
@@ -175,8 +177,41 @@ impl Rows {
         self
     }
 
+    /// Adds enforced limits that no usage reaches, of a parent and this many children.
+    fn limits(mut self, children: u32) -> Self {
+        let row = LimitsRow {
+            generation: Generation(1),
+            updated_at: NOW,
+            limits: limits(children),
+        };
+        self.0.push(Change::PutLimits(Box::new(row)));
+        self
+    }
+
     fn state(self) -> State {
         State::load(self.0).unwrap()
+    }
+}
+
+/// Limits of the project "parent" and its children, of which the first one is "project".
+fn limits(children: u32) -> Limits {
+    let own = |parent: Option<&str>| ProjectLimits {
+        parent: parent.map(ProjectId::from),
+        limits: BTreeMap::new(),
+    };
+    let name = |number: u32| match number {
+        0 => ProjectId::from("project"),
+        number => ProjectId::from(format!("project {number}")),
+    };
+    let mut projects: BTreeMap<_, _> = (0..children)
+        .map(|number| (name(number), own(Some("parent"))))
+        .collect();
+    projects.insert(ProjectId::from("parent"), own(None));
+    Limits {
+        mode: LimitMode::Enforce,
+        types: BTreeSet::from([None, Some("INSTANCE".parse().unwrap())]),
+        defaults: BTreeMap::from([(LimitedResource::Class(class(0)), Some(u64::MAX))]),
+        projects,
     }
 }
 
@@ -287,7 +322,7 @@ struct Case {
 }
 
 /// The worst case of each command with many elements, or on a large tree.
-const COMMANDS: [Case; 27] = [
+const COMMANDS: [Case; 29] = [
     Case {
         name: "a reshape that empties all providers of a tree",
         of_size: |n| {
@@ -554,6 +589,23 @@ const COMMANDS: [Case; 27] = [
         },
     },
     Case {
+        name: "a write of many consumers below the limit of a parent with many children",
+        of_size: |n| {
+            let rows = Rows::default().classes(1).tree(0).stock(0, 0).limits(n);
+            (rows.state(), post((0..n).map(|c| wanted(c, [(0, 0)]))))
+        },
+    },
+    Case {
+        name: "a replacement of the limits of many projects",
+        of_size: |n| {
+            let command = Command::ReplaceLimits(ReplaceLimits {
+                generation: Generation(1),
+                limits: limits(n),
+            });
+            (Rows::default().limits(n).state(), command)
+        },
+    },
+    Case {
         name: "the removal of a node with many stored outcomes",
         of_size: |n| {
             let mut rows = Rows::default().tree(0);
@@ -618,6 +670,21 @@ fn check(name: &str, cost: impl Fn(u32) -> Duration, ratio_max: f64) -> Result<(
         }
     }
     Err(result)
+}
+
+/// A write that sums the usage of many projects is not applied as a cheap one.
+#[test]
+fn children_of_a_parent_are_part_of_the_estimate() {
+    let steps = |rows: Rows, most| {
+        let cluster = Cluster::from(rows.state());
+        let stamped = stamped(NOW, None, post([wanted(0, [(0, 0)])]));
+        cluster.steps_of_claim(&stamped, most)
+    };
+    let rows = || Rows::default().classes(1).tree(0).stock(0, 0);
+    let [few, many] = [1, 1_000].map(|n| steps(rows().limits(n), usize::MAX).unwrap());
+    assert!(many >= few + 999, "{few}, {many}");
+    assert_eq!(steps(rows().limits(1_000), 1_000), None);
+    assert!(steps(rows(), usize::MAX).unwrap() < few);
 }
 
 /// One test for all cases, since concurrent tests would distort the measurements.
@@ -725,9 +792,9 @@ fn queries() -> Vec<String> {
             );
         }
         rows = rows.consumer(n, "INSTANCE", (0..n).map(|p| (p + 1, p)));
-        rows.state()
+        rows.limits(n).state()
     };
-    let all: [(&str, Query); 17] = [
+    let all: [(&str, Query); 18] = [
         ("all providers", |state, n| {
             assert_eq!(found(state, &ProviderFilter::default()), n + 1);
         }),
@@ -809,6 +876,11 @@ fn queries() -> Vec<String> {
         ("the usages of a project", |state, n| {
             let usages = state.usages(&ProjectId::from("project"), None);
             assert_eq!(usages.len() as u32, n + 1);
+        }),
+        ("the usages of all projects with limits", |state, n| {
+            let filter = LimitFilter::default();
+            let page = state.limit_usages(&filter, None, usize::MAX, usize::MAX);
+            assert_eq!(page.projects.len() as u32, n + 1);
         }),
     ];
     let states: BTreeMap<u32, State> = [SIZE, 4 * SIZE].map(|n| (n, state(n))).into();

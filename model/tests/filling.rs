@@ -63,6 +63,7 @@ impl ModelPair {
             &mut command,
             |uuid| state.provider(uuid).map(|one| one.generation),
             |uuid| state.consumer(uuid).map(|one| one.generation),
+            state.limits(),
         );
         self.now += 1;
         let stamped = Stamped {
@@ -105,10 +106,10 @@ fn check_undo(
     }
 }
 
-/// The rows of placement as text, with their positions in their table.
+/// The rows of placement as text, with their positions in their table. Limits are not imported.
 fn content(state: &State) -> BTreeMap<String, String> {
     let mut rows = Naive::load(state.rows()).rows();
-    rows.retain(|name, _| !name.starts_with("partition") && name != "level");
+    rows.retain(|name, _| !name.starts_with("partition") && name != "level" && name != "limits");
     rows
 }
 

@@ -31,6 +31,7 @@ fn rows(state: &State) -> Rows {
                 | RowKey::Level
                 | RowKey::Join(_)
                 | RowKey::Partition(_)
+                | RowKey::Limits
         )
     };
     let keyed = state.rows().map(|row| (row.key(), row));
@@ -120,7 +121,7 @@ impl History {
         let state = self.state();
         let of_provider = |uuid: &ProviderUuid| state.provider(uuid).map(|one| one.generation);
         let of_consumer = |uuid: &ConsumerUuid| state.consumer(uuid).map(|one| one.generation);
-        generate::settle(command, of_provider, of_consumer);
+        generate::settle(command, of_provider, of_consumer, state.limits());
     }
 
     fn newer_than(&self, index: u64) -> impl Iterator<Item = &LedgerEntry> {
@@ -319,7 +320,7 @@ fn each_changed_partition_has_an_entry() {
 fn many_random_commands_delete_objects() {
     let mut runner = TestRunner::deterministic();
     let (mut providers, mut inventories, mut names, mut consumers) = (0, 0, 0, 0);
-    for _ in 0..300 {
+    for _ in 0..600 {
         let mut history = History::new();
         let steps = vec(generate::command(), 60).new_tree(&mut runner);
         for command in steps.unwrap().current() {

@@ -196,6 +196,7 @@ impl Clouds {
             &mut command,
             |uuid| state.provider(uuid).map(|provider| provider.generation),
             |uuid| state.consumer(uuid).map(|consumer| consumer.generation),
+            state.limits(),
         );
         let stamped = self.stamped(id, command);
         let outcome = self.run(stamped.clone());

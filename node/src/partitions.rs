@@ -20,7 +20,7 @@ pub(crate) use self::partition_api::PartitionApi;
 pub use self::settings::PartitionSection;
 pub(crate) use self::settings::own_policies;
 use crate::health::HealthChecks;
-use placement_api::http::{Api, ClaimCounts, PublicAddress, Service};
+use placement_api::http::{Api, ClaimCounts, LimitCounts, PublicAddress, Service};
 use placement_base::backend::{ReadBackend, WriteBackend};
 use placement_cluster::StartError;
 use placement_cluster::backend::partition::{PartitionBackend, Writes};
@@ -78,6 +78,8 @@ pub(crate) struct Counts {
     pub(crate) searches_waiting: u64,
     /// Claims of all partitions.
     pub(crate) claims: ClaimCounts,
+    /// Exceeded limits of projects of all partitions.
+    pub(crate) limits: LimitCounts,
     /// Sums over all partitions: refused requests by limit, searches by result, empty searches by
     /// reason.
     pub(crate) sums: [BTreeMap<&'static str, u64>; 3],
@@ -86,6 +88,7 @@ pub(crate) struct Counts {
 impl Counts {
     fn add(&mut self, of: &Service) {
         self.claims.add(of.claims());
+        self.limits.add(of.exceeded_limits());
         let searches = of.searches();
         let of_one = [
             of.callers().refused().into(),

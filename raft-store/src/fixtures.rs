@@ -16,7 +16,7 @@ use placement_model::command::{
     DeleteProvider, DeleteProviderTraits, DeleteResourceClass, DeleteTrait, EnsureResourceClass,
     EnsureTrait, ExpireHolds, FillPartition, Filled, FilledConsumer, FilledProvider, Group,
     GroupRule, IssueJoinToken, NewHold, ParentUpdate, ProviderAmounts, RaiseLevel, RedeemJoinToken,
-    RenameResourceClass, RenewHold, ReplaceAllocations, ReplaceInventories,
+    RenameResourceClass, RenewHold, ReplaceAllocations, ReplaceInventories, ReplaceLimits,
     ReplaceProviderAggregates, ReplaceProviderTraits, Reshape, ReshapedInventories, RetireNode,
     RevokeJoinToken, RoutePartition, SetReplacement, SyncStandards, UpdateInventory,
     UpdateProvider, WriteId,
@@ -24,12 +24,13 @@ use placement_model::command::{
 use placement_model::ledger::{LedgerEntry, Names, RowChange};
 use placement_model::outcome::{Provider, RefusedChoice, Shortage};
 use placement_model::state::change::{
-    Amount, Amounts, ConsumerRow, Counters, InventoryRow, JoinRow, NameRow, PartitionRow,
-    ProviderId, ProviderRow, Replaced, ResourceClassId, Routing, SessionRow, TraitId,
+    Amount, Amounts, ConsumerRow, Counters, InventoryRow, JoinRow, LimitsRow, NameRow,
+    PartitionRow, ProviderId, ProviderRow, Replaced, ResourceClassId, Routing, SessionRow, TraitId,
 };
 use placement_model::types::{
     AggregateUuid, ConsumerUuid, Generation, Given, Hold, HoldEnd, HoldTerm, Inventory,
-    PartitionId, ProviderUuid, Route, Routes, Timestamp,
+    LimitExcess, LimitMode, LimitedResource, Limits, PartitionId, ProjectLimits, ProviderUuid,
+    Route, Routes, Timestamp,
 };
 use placement_model::{Change, Command, Level, Outcome, Refusal, Reply, Stamped, State};
 use serde::Serialize;
@@ -317,6 +318,35 @@ fn commands_of_holds() -> Vec<Command> {
     ]
 }
 
+/// The commands of limits.
+fn commands_of_limits() -> Vec<Command> {
+    let replace = |generation, limits| {
+        Command::ReplaceLimits(ReplaceLimits {
+            generation: Generation(generation),
+            limits,
+        })
+    };
+    vec![replace(0, Limits::default()), replace(1, limits())]
+}
+
+/// Limits of a project, of its parent and of all others.
+fn limits() -> Limits {
+    let class = |text| LimitedResource::Class(name(text));
+    let child = ProjectLimits {
+        parent: Some("parent".into()),
+        limits: BTreeMap::from([(class("VCPU"), Some(200)), (class("MEMORY_MB"), None)]),
+    };
+    Limits {
+        mode: LimitMode::Enforce,
+        types: BTreeSet::from([None, Some(name("INSTANCE"))]),
+        defaults: BTreeMap::from([(LimitedResource::Consumers, Some(20))]),
+        projects: BTreeMap::from([
+            ("parent".into(), ProjectLimits::default()),
+            ("project".into(), child),
+        ]),
+    }
+}
+
 /// A claim whose allocations are a hold.
 fn held(mut claim: Command) -> Command {
     if let Command::Claim(claim) = &mut claim {
@@ -519,6 +549,7 @@ fn entries() -> Vec<Entry> {
         .chain(commands().into_iter().enumerate().map(command))
         .chain([encoded(elsewhere), encoded(asked_for)])
         .chain(commands_of_holds().into_iter().enumerate().map(command))
+        .chain(commands_of_limits().into_iter().enumerate().map(command))
         .zip(10..)
         .map(|(payload, index)| Entry::new(log_id(index), payload))
         .collect()
@@ -771,7 +802,48 @@ pub(crate) fn rows_of_all_tables() -> Vec<(PartitionId, Change)> {
         let consumer = ConsumerUuid::from(format!("hold {number}"));
         changes.push(own(Change::PutConsumer(consumer, holder(end))));
     }
+    let limits = LimitsRow {
+        generation: Generation(2),
+        updated_at: at,
+        limits: limits(),
+    };
+    changes.push(own(Change::PutLimits(Box::new(limits))));
+    let outcomes = (1008..).zip(outcomes_of_limits());
     changes
+        .extend(outcomes.map(|(sequence, outcome)| own(Change::PutOutcome(2, sequence, outcome))));
+    changes
+}
+
+fn outcomes_of_limits() -> [Outcome; 5] {
+    let excess = |resource| LimitExcess {
+        project: "parent".into(),
+        resource,
+        used: 18,
+        requested: 22,
+        limit: 20,
+    };
+    let consumers = || excess(LimitedResource::Consumers);
+    let claimed = Reply::Claimed {
+        choice: 3,
+        repeated: false,
+    };
+    let over = |reply, excesses| Reply::OverLimits {
+        reply: Box::new(reply),
+        excesses,
+    };
+    let class = excess(LimitedResource::Class(name("VCPU")));
+    [
+        Outcome::Done(Reply::LimitsWritten {
+            generation: Generation(2),
+        }),
+        Outcome::Done(over(Reply::Done, vec![consumers(), class])),
+        Outcome::Done(over(claimed, vec![consumers()])),
+        Outcome::Refused(Refusal::OverLimit(consumers())),
+        Outcome::Refused(Refusal::LimitsGenerationConflict {
+            given: Generation(1),
+            actual: Generation(2),
+        }),
+    ]
 }
 
 fn outcomes_of_claims() -> [Outcome; 7] {

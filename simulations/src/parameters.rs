@@ -87,6 +87,8 @@ pub struct Parameters {
     pub choices_percent: u32,
     /// Percentage of claims with several choices that make a hold.
     pub holds_percent: u32,
+    /// Percentage of releases that instead replace the limits of projects.
+    pub limits_percent: u32,
     /// Duration of the fault phase.
     pub fault_phase: Duration,
     /// Mean time between two faults.
@@ -285,6 +287,7 @@ impl Parameters {
             repeated_percent: self.repeated_percent,
             choices_percent: self.choices_percent,
             holds_percent: self.holds_percent,
+            limits_percent: self.limits_percent,
         }
     }
 
@@ -408,6 +411,7 @@ impl Parameters {
             repeated_percent: one_of(&mut seed.stream("repeats"), &[0, 50, 100]),
             choices_percent: one_of(&mut seed.stream("choices"), &[0, 20, 50]),
             holds_percent: one_of(&mut seed.stream("holds"), &[0, 0, 40]),
+            limits_percent: one_of(&mut seed.stream("limits"), &[0, 0, 40]),
             fault_phase: ms(random.random_range(6000..12000)),
             fault_every: ms(one_of(random, &[400, 800, 1600])),
             // All initial members are needed to form the cluster.

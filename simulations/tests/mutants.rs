@@ -144,6 +144,8 @@ caught! {
     ending_the_hold_of_another: HoldOfAnotherEnds from 1;
     keeping_a_hold_that_is_used: HoldStays from 1;
     ending_no_leases: LeasesStay from 1;
+    refusing_moves_above_a_limit: LimitRefusesMoves from 0;
+    ignoring_the_limits_of_parents: ParentsAreNotAsked from 0;
 }
 
 #[test]

@@ -125,11 +125,11 @@ fn clients_send_every_write_and_meet_every_refusal() {
         }
     }
     // All commands that requests of clients cause; the others are written by the cluster itself.
-    assert_eq!(done.len(), 22, "{done:?}");
+    assert_eq!(done.len(), 23, "{done:?}");
     // Rare: a client must find a hold with a due time.
     refusals.remove("HoldIsDue");
     // All others except `IdsExhausted` and `TooManyHolds`.
-    assert_eq!(refusals.len(), 32, "{refusals:?}");
+    assert_eq!(refusals.len(), 34, "{refusals:?}");
     let rare = |counts: &BTreeMap<_, _>| counts.values().any(|count: &i32| *count < 5);
     assert!(!rare(
         &done.into_iter().map(|(k, n)| (k.to_owned(), n)).collect()

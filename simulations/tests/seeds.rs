@@ -245,7 +245,7 @@ const NEVER_REFUSED: [&str; 6] = [
     "resource classes",
 ];
 /// Commands that clients send.
-const WRITES: [&str; 20] = [
+const WRITES: [&str; 21] = [
     "CreateProvider",
     "UpdateProvider",
     "DeleteProvider",
@@ -266,12 +266,14 @@ const WRITES: [&str; 20] = [
     "ReplaceAllocations",
     "DeleteAllocations",
     "Reshape",
+    "ReplaceLimits",
 ];
 /// Error codes that must occur.
-const CODES: [&str; 7] = [
+const CODES: [&str; 8] = [
     "placement.concurrent_update",
     "placement.duplicate_name",
     "placement.inventory.inuse",
+    "placement.project.over_limit",
     "placement.resource_provider.cannot_delete_parent",
     "placement.resource_provider.inuse",
     "placement.resource_provider.not_found",

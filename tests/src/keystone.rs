@@ -266,6 +266,27 @@ impl Keystone {
         Ok(())
     }
 
+    /// Registers limits of the service `compute`: a resource, its default, and its limit for a
+    /// project.
+    pub async fn limits(&self, project: &str, limits: &[(&str, i64, i64)]) -> anyhow::Result<()> {
+        let body = json!({"service": {"type": "compute", "name": "nova"}});
+        let service = self.make("service", &body).await?;
+        let of = |resource: &str| json!({"service_id": service, "resource_name": resource});
+        for (resource, default, own) in limits {
+            let mut registered = of(resource);
+            registered["default_limit"] = json!(default);
+            let body = json!({"registered_limits": [registered]});
+            let request = ApiRequest::post("/v3/registered_limits");
+            self.ask(request.json(&body)).await?;
+            let mut limit = of(resource);
+            limit["resource_limit"] = json!(own);
+            limit["project_id"] = json!(project);
+            let body = json!({"limits": [limit]});
+            self.ask(ApiRequest::post("/v3/limits").json(&body)).await?;
+        }
+        Ok(())
+    }
+
     /// Creates a resource of this type and returns its id.
     async fn make(&self, what: &str, body: &Value) -> anyhow::Result<String> {
         let request = ApiRequest::post(&format!("/v3/{what}s")).json(body);

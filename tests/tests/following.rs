@@ -281,6 +281,7 @@ async fn follow() {
         repeated_percent: 0,
         choices_percent: 0,
         holds_percent: 0,
+        limits_percent: 0,
     };
     eprintln!("{choices:?}");
     let is_enough = Arc::new(AtomicBool::new(false));

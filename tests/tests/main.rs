@@ -33,6 +33,7 @@ mod inspect;
 mod introductions;
 mod join;
 mod keystone;
+mod limits;
 mod membership;
 mod metrics;
 mod mirror;

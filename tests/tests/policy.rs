@@ -152,7 +152,7 @@ fn oslo_policy_tools_have_counterparts() {
     );
     let rules = sample.replace("#\"", "\"");
     let file = files.write(&rules);
-    assert_eq!(sample.matches("#\"").count(), 52);
+    assert_eq!(sample.matches("#\"").count(), 54);
     for roles in ["admin", "reader,member", "placement_reader", "service"] {
         let caller = ["policy", "check", "--project", "p", "--roles", roles];
         let (_, expected, _) = placementd(&caller);

@@ -26,6 +26,7 @@ pub(crate) fn choices(seed: u64) -> Choices {
         repeated_percent: 0,
         choices_percent: 0,
         holds_percent: 0,
+        limits_percent: 0,
     }
 }
 

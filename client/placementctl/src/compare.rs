@@ -10,7 +10,6 @@ use clap::Args;
 use futures::future::try_join;
 use futures::{Stream, StreamExt, TryStreamExt, stream};
 use http::StatusCode;
-use http::uri::Authority;
 use placement_client::{Admin, ApiRequest, Client, MICROVERSION_DEFAULT, encode};
 use placement_wire::upstream::{Allocations, Versions};
 use serde::Deserialize;
@@ -18,6 +17,7 @@ use serde_json::Value;
 use tokio::time::sleep;
 use uuid::Uuid;
 
+use crate::address::endpoint_and_path;
 use crate::backup::{PROGRESS_AFTER, PROGRESS_EVERY};
 use crate::difference::{difference, has_time, normal};
 use crate::render::{Misuse, is_printed};
@@ -81,15 +81,9 @@ fn service(client: &Client, url: &str, token: &str) -> anyhow::Result<Client> {
     if url.starts_with("unix:") {
         return Ok(Admin::new(client.for_endpoint(url)?).placement("default"));
     }
-    let (scheme, rest) = url.split_once("://").unwrap_or(("http", url));
-    let (host, path) = rest.split_once('/').unwrap_or((rest, ""));
-    let port = match (host.parse::<Authority>()?.port(), scheme) {
-        (Some(_), _) => "",
-        (None, "https") => ":443",
-        (None, _) => ":80",
-    };
-    let client = client.for_endpoint(&format!("{scheme}://{host}{port}"))?;
-    Ok(client.with_prefix(&format!("/{path}")).with_token(token))
+    let (endpoint, path) = endpoint_and_path(url)?;
+    let client = client.for_endpoint(&endpoint)?;
+    Ok(client.with_prefix(&path).with_token(token))
 }
 
 struct Service {

@@ -14,6 +14,9 @@ use crate::content::{Content, EXTENSIONS, escaped, query};
 use crate::render::{NO_ROWS, Rows, cell, first_names, text, warn, word};
 use crate::searches::{NodeSearch, on_all_nodes};
 
+/// Outcome of a claim or of another write of allocations that exceeds the limit of a project.
+const OVER_LIMIT: &str = "over_limit";
+
 #[derive(Args)]
 pub(crate) struct ExplainArgs {
     /// Amounts such as `VCPU:8 MEMORY_MB:4096`, a query of `GET /allocation_candidates`, a complete
@@ -125,8 +128,15 @@ fn text_of(searches: &[LookedUp], is_wide: bool) -> String {
     let refusal = each()
         .filter_map(|search| search.refusal.as_deref())
         .next_back();
+    // The limit is the cause even if later searches found nothing: it refused the write on a host
+    // with room.
+    let over_limit = each()
+        .filter(|search| search.claim.as_deref() == Some(OVER_LIMIT))
+        .filter_map(|search| search.refusal.as_deref())
+        .next_back();
     let mut text = match each().filter(|search| search.candidates != 0).count() {
         _ if is_claimed => "The claim was accepted.".to_owned(),
+        _ if let Some(over_limit) = over_limit => text(over_limit),
         1.. if let Some(refusal) = refusal => text(refusal),
         0 => match first {
             Some(first) => WORDS.cause(&first.explanation),
@@ -142,32 +152,36 @@ fn text_of(searches: &[LookedUp], is_wide: bool) -> String {
         let search = &one.kept.search;
         // A claim of choices that the client sent.
         let is_given = search.query.is_empty() && search.claim.is_some();
+        // Limits also concern writes that are no claims.
+        let is_write = is_given && search.claim.as_deref() == Some(OVER_LIMIT);
         let limit = if search.limited {
             " (the limit of the query; there may be more)"
         } else {
             ""
         };
+        let found = match (is_write, is_given) {
+            (true, _) => "a write".to_owned(),
+            (_, true) => counted(search.candidates, "choice"),
+            _ => counted(search.candidates, "candidate"),
+        };
+        let asked = match (is_write, is_given) {
+            (true, _) => "a write of allocations".to_owned(),
+            (_, true) => "a claim of given choices".to_owned(),
+            _ => word(&search.query),
+        };
         text += &format!(
-            "\n{}  {}{limit} from node {}, requested with microversion {} by user {} of project {}\n  \
-             {}\n",
+            "\n{}  {found}{limit} from node {}, requested with microversion {} by user {} of project {}\n  \
+             {asked}\n",
             word(&search.at),
-            counted(
-                search.candidates,
-                if is_given { "choice" } else { "candidate" }
-            ),
             one.kept.node,
             word(&search.microversion),
             named(search.user_name.as_deref(), search.user_id.as_deref()),
             named(search.project_name.as_deref(), search.project_id.as_deref()),
-            if is_given {
-                "a claim of given choices".to_owned()
-            } else {
-                word(&search.query)
-            }
         );
         if let Some(refusal) = &search.refusal {
+            let what = if is_write { "write" } else { "claim" };
             text += &format!(
-                "  claim refused ({}): {}\n",
+                "  {what} refused ({}): {}\n",
                 word(&search.claim),
                 word(refusal)
             );

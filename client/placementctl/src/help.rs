@@ -18,6 +18,7 @@ const GROUPS: [(&str, &[&str]); 5] = [
             "candidates",
             "claim",
             "holds",
+            "limits",
             "reservations",
             "explain",
             "searches",
@@ -136,6 +137,22 @@ const EXAMPLES: &[(&str, &[&str])] = &[
             "holds renew 5e24e200-0000-4000-8000-000000000001 --lease 12h",
             "holds renew 5e24e200-0000-4000-8000-000000000001 --open",
         ],
+    ),
+    ("limits show", &["limits show", "limits show -o json"]),
+    (
+        "limits list",
+        &["limits list --over", "limits list --project 5f0c"],
+    ),
+    (
+        "limits sync",
+        &[
+            "limits sync --plan plan.jsonl --region RegionOne",
+            "limits sync --apply plan.jsonl",
+        ],
+    ),
+    (
+        "limits mode",
+        &["limits mode report", "limits mode enforce"],
     ),
     (
         "reservations",
@@ -256,6 +273,7 @@ const ELSEWHERE: &[(&str, &str)] = &[
     ("inventory", "providers"),
     ("node", "members"),
     ("nodes", "members"),
+    ("quota", "limits"),
     ("resource", "providers"),
     ("server", "consumers"),
     ("servers", "consumers"),

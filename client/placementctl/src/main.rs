@@ -1,5 +1,6 @@
 //! `placementctl`: the command-line tool for placementd clusters.
 
+mod address;
 mod api;
 mod audit;
 mod backup;
@@ -23,6 +24,7 @@ mod help;
 mod holds;
 mod join_tokens;
 mod label;
+mod limits;
 mod manual;
 mod members;
 mod moment;
@@ -655,6 +657,13 @@ mod tests {
             "holds renew c --lease 12h",
             "holds renew c --due 2026-12-24T06:00:00Z --partition north",
             "holds renew c --open",
+            "limits show -o json",
+            "limits list --over --project p --sort=-use",
+            "limits list --partition north -o csv",
+            "limits sync --plan plan --keystone http://k:5000/v3 --token t --region R",
+            "limits sync --plan plan --keystone https://k/identity --keystone-cacert ca.pem",
+            "limits sync --apply plan --partition north",
+            "limits mode enforce",
             "reservations --project p -o wide",
             "reservations --as-of 7.12 --sort=-tokens",
             "support-bundle here.tar.gz",
@@ -698,6 +707,13 @@ mod tests {
             "holds renew c --lease 1h --open",
             "holds renew c --lease 1h --due 2026-12-24T06:00:00Z",
             "holds renew c --due tomorrow",
+            "limits",
+            "limits sync",
+            "limits sync --plan plan --apply plan",
+            "limits sync --region R",
+            "limits mode",
+            "limits mode off",
+            "limits show --as-of 7.12",
             "tls issue node 2 --host https://10.0.0.2",
             "tls issue node 2 --host 10.0.0.2:8778",
             "tls issue node 2 --host [fd00::2]",

@@ -9,8 +9,8 @@ use placement_client::Admin;
 use crate::content::{Content, Moment, Source};
 use crate::render::print;
 use crate::{
-    api, candidates, capacity, changes, claim, consumers, events, explain, fits, holds, providers,
-    refuge, reservations, searches, usages, watch, what_if,
+    api, candidates, capacity, changes, claim, consumers, events, explain, fits, holds, limits,
+    providers, refuge, reservations, searches, usages, watch, what_if,
 };
 
 /// Arguments of a subcommand, and the options that select what it reads.
@@ -24,7 +24,8 @@ pub(crate) struct VerbArgs<T: Args> {
     source: Source,
 }
 
-/// The same for a subcommand that reads changes or searches, not a state, or that writes.
+/// The same for a subcommand that cannot read an earlier state: it reads changes, searches or
+/// limits, or it writes.
 #[derive(Args)]
 pub(crate) struct LogArgs<T: Args> {
     #[command(flatten)]
@@ -63,6 +64,11 @@ pub(crate) enum Verb {
     /// A hold is a set of allocations that keeps room for other consumers, or for a limited time.
     /// `claim` makes holds.
     Holds(VerbArgs<holds::HoldsArgs>),
+    /// Limit the usage of projects; copy the limits of Keystone.
+    ///
+    /// A write of allocations that increases the usage of a project above a limit is reported or
+    /// refused.
+    Limits(LogArgs<limits::LimitsArgs>),
     /// List reserved capacity: tokens, their room and their users.
     ///
     /// A reservation is a resource class `CUSTOM_RESERVATION_*`, whose units are tokens. ROOM is
@@ -145,6 +151,9 @@ pub(crate) async fn run(admin: Admin, verb: Verb, timeout: Duration) -> anyhow::
             claim::claim(&open(args.source, Moment::default()).await?, args.what).await
         }
         Verb::Holds(args) => holds::run(&open(args.source, args.moment).await?, args.what).await,
+        Verb::Limits(args) => {
+            return limits::run(&open(args.source, Moment::default()).await?, args.what).await;
+        }
         Verb::Reservations(args) => {
             reservations::show(&open(args.source, args.moment).await?, args.what).await
         }

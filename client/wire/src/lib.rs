@@ -13,6 +13,7 @@ pub mod events;
 pub mod explain;
 pub mod fits;
 pub mod holds;
+pub mod limits;
 pub mod microversion;
 mod number;
 mod operators;

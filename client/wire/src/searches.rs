@@ -23,8 +23,8 @@ impl<E> Default for SearchList<'_, E> {
     }
 }
 
-/// An answered `GET /allocation_candidates`, or a claim that searched or was refused. `E` is an
-/// explanation.
+/// An answered `GET /allocation_candidates`, a claim that searched or was refused, or another write
+/// of allocations that a limit refused. `E` is an explanation.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, bound(deserialize = "E: Deserialize<'de>"))]
 pub struct Search<'a, E> {
@@ -32,8 +32,8 @@ pub struct Search<'a, E> {
     pub at: Option<Cow<'a, str>>,
     /// Number of returned candidates.
     pub candidates: u64,
-    /// Outcome of the claim that searched, such as `claimed` or `over_ceiling`; absent if the
-    /// request was no claim.
+    /// Outcome of the claim that searched, such as `claimed` or `over_ceiling`, or `over_limit` for
+    /// any write that a limit refused; absent if the request was a search.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub claim: Option<Cow<'a, str>>,
     /// Explanation of a search without candidates. Only in responses to a query for one request id,
@@ -55,12 +55,13 @@ pub struct Search<'a, E> {
     /// Project name, if known from Keystone.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub project_name: Option<Cow<'a, str>>,
-    /// Query of the request; ends with `…` if it was truncated. Empty for a claim of given choices.
+    /// Query of the request; ends with `…` if it was truncated. Empty for a claim of given choices
+    /// and for other writes.
     pub query: Cow<'a, str>,
     /// Condition that no tree met.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<Cow<'a, str>>,
-    /// Why the claim was refused.
+    /// Why the claim or the write was refused.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub refusal: Option<Cow<'a, str>>,
     /// Request id that the node assigned.

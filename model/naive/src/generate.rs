@@ -10,17 +10,17 @@ use placement_model::command::{
     DeleteResourceClass, DeleteTrait, EnsureResourceClass, EnsureTrait, ExpireHolds, FillPartition,
     Filled, FilledConsumer, FilledProvider, Group, GroupRule, IssueJoinToken, NewHold,
     ParentUpdate, ProviderAmounts, RaiseLevel, RedeemJoinToken, RenameResourceClass, RenewHold,
-    ReplaceAllocations, ReplaceInventories, ReplaceProviderAggregates, ReplaceProviderTraits,
-    Reshape, ReshapedInventories, RetireNode, RevokeJoinToken, SetReplacement, SyncStandards,
-    UpdateInventory, UpdateProvider,
+    ReplaceAllocations, ReplaceInventories, ReplaceLimits, ReplaceProviderAggregates,
+    ReplaceProviderTraits, Reshape, ReshapedInventories, RetireNode, RevokeJoinToken,
+    SetReplacement, SyncStandards, UpdateInventory, UpdateProvider,
 };
 use placement_model::query::consumers::ConsumerFilter;
 use placement_model::query::resource_providers::ProviderFilter;
-use placement_model::state::change::{InventoryRow, NameRow, Replaced};
+use placement_model::state::change::{InventoryRow, LimitsRow, NameRow, Replaced};
 use placement_model::types::{
     AggregateUuid, ConsumerTypeName, ConsumerUuid, Generation, Given, Hold, HoldEnd, HoldTerm,
-    Inventory, ProjectId, ProviderName, ProviderUuid, ResourceClassName, Timestamp, TraitName,
-    UserId,
+    Inventory, LimitMode, LimitedResource, Limits, ProjectId, ProjectLimits, ProviderName,
+    ProviderUuid, ResourceClassName, ResourceLimits, Timestamp, TraitName, UserId,
 };
 use proptest::collection::{btree_map, btree_set, vec};
 use proptest::prelude::*;
@@ -359,7 +359,64 @@ pub fn command() -> impl Strategy<Value = Command> {
         3 => claim().prop_map(Command::Claim),
         1 => (consumer(), hold_term()).prop_map(|(consumer, term)| Command::RenewHold(RenewHold { consumer, term })),
         1 => Just(Command::ExpireHolds(ExpireHolds {})),
+        1 => replace_limits().prop_map(Command::ReplaceLimits),
     ]
+}
+
+/// Small limits of the projects of [`projects`], and of a project above them.
+pub fn replace_limits() -> impl Strategy<Value = ReplaceLimits> {
+    let mode = select(&[LimitMode::Report, LimitMode::Enforce][..]);
+    let types = ["INSTANCE", "MIGRATION"].map(|name| Some(name.parse().unwrap()));
+    let types = btree_set(select([&types[..], &[None]].concat()), 1..4);
+    (
+        generation(),
+        mode,
+        types,
+        resource_limits(),
+        limited_projects(),
+    )
+        .prop_map(
+            |(generation, mode, types, defaults, projects)| ReplaceLimits {
+                generation,
+                limits: Limits {
+                    mode,
+                    types,
+                    defaults,
+                    projects,
+                },
+            },
+        )
+}
+
+/// A project is below another one, or both are below a third one, or none is.
+fn limited_projects() -> impl Strategy<Value = BTreeMap<ProjectId, ProjectLimits>> {
+    let parents = select(
+        &[
+            [None, None],
+            [None, Some("p1")],
+            [Some("p0"), None],
+            [Some("p0"), Some("p0")],
+        ][..],
+    );
+    (parents, vec(resource_limits(), 3)).prop_map(|([of_p1, of_p2], limits)| {
+        let parents = [("p0", None), ("p1", of_p1), ("p2", of_p2)];
+        let own = |((project, parent), limits): ((&str, Option<&str>), _)| {
+            let parent = parent.map(ProjectId::from);
+            (ProjectId::from(project), ProjectLimits { parent, limits })
+        };
+        parents.into_iter().zip(limits).map(own).collect()
+    })
+}
+
+/// Limits of few resources, some of which are unlimited.
+fn resource_limits() -> impl Strategy<Value = ResourceLimits> {
+    let highest = prop_oneof![
+        3 => (class().prop_map(LimitedResource::Class), 0_u64..16),
+        1 => (Just(LimitedResource::Consumers), 0_u64..4),
+    ];
+    let limit = (highest, proptest::bool::weighted(0.9))
+        .prop_map(|((resource, highest), is_limited)| (resource, is_limited.then_some(highest)));
+    vec(limit, 0..3).prop_map(|limits| limits.into_iter().collect())
 }
 
 /// Claims of one or two consumers with few choices, ceilings and groups.
@@ -606,6 +663,7 @@ pub fn settle(
     command: &mut Command,
     of_provider: impl Fn(&ProviderUuid) -> Option<Generation>,
     of_consumer: impl Fn(&ConsumerUuid) -> Option<Generation>,
+    limits: Option<&LimitsRow>,
 ) {
     let right = |uuid: &ProviderUuid| of_provider(uuid).unwrap_or_default();
     let settle_consumer = |consumer: &ConsumerUuid, generation: &mut ConsumerGeneration| {
@@ -667,6 +725,9 @@ pub fn settle(
             for claimant in &mut claim.claimants {
                 settle_consumer(&claimant.consumer, &mut claimant.generation);
             }
+        }
+        Command::ReplaceLimits(ReplaceLimits { generation, .. }) if *generation == RIGHT => {
+            *generation = limits.map(|row| row.generation).unwrap_or_default();
         }
         _ => {}
     }

@@ -12,7 +12,7 @@ use placement_model::command::{
     RetireNode, RoutePartition, Stamped,
 };
 use placement_model::outcome::{Outcome, Refusal, Reply};
-use placement_model::state::change::InventoryRow;
+use placement_model::state::change::{InventoryRow, LimitsRow};
 use placement_model::types::{
     AggregateUuid, ConsumerTypeName, ConsumerUuid, Generation, Hold, PartitionName, ProjectId,
     ProviderName, ProviderUuid, ResourceClassName, Routes, Timestamp, TraitName, UserId,
@@ -25,6 +25,7 @@ mod consumers;
 mod fill;
 mod holds;
 mod inventories;
+mod limits;
 mod names;
 mod partitions;
 mod providers;
@@ -94,6 +95,8 @@ pub struct Naive {
     pub level: Level,
     /// The default partition and all others ever created, by their ids.
     partitions: Vec<NaivePartition>,
+    /// The limits of all projects; generation 0 before the first ones.
+    limits: Arc<LimitsRow>,
 }
 
 /// A partition's name and routes, without its content.
@@ -166,8 +169,7 @@ impl Naive {
     /// Tries the command on a copy, which replaces the model unless the command is refused.
     pub(crate) fn run(&mut self, at: Timestamp, command: &Command) -> Outcome {
         if let Command::ReplaceAllocations(ReplaceAllocations { consumers }) = command {
-            let update = self.hold_update(consumers);
-            return self.write_allocations(at, &[], consumers, &update);
+            return self.write_within_limits(at, consumers);
         }
         if let Command::Reshape(Reshape {
             inventories,
@@ -244,6 +246,7 @@ impl Naive {
             Command::Claim(claim) => self.claim(at, claim),
             Command::RenewHold(renew) => self.renew_hold(at, renew),
             Command::ExpireHolds(_) => self.expire_holds(at),
+            Command::ReplaceLimits(replace) => self.replace_limits(at, replace),
             Command::ReplaceAllocations(_) | Command::Reshape(_) => {
                 unreachable!("these commands have separate functions")
             }

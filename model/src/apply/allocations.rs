@@ -1,7 +1,7 @@
 //! Commands that change allocations.
 
 use super::holds::HoldUpdate;
-use super::{Decide, Decision, claims, consumers};
+use super::{Decide, Decision, claims, consumers, limits};
 use crate::command::{DeleteAllocations, ReplaceAllocations};
 use crate::outcome::{Refusal, Reply};
 use crate::state::State;
@@ -21,7 +21,8 @@ impl Decide for ReplaceAllocations {
         let holds = HoldUpdate::giving(state, given, written, None);
         let mut changes = Changes::new();
         claims::claim(state, at, &request, &holds, &mut changes)?;
-        Ok((Reply::Done, changes))
+        let excesses = limits::check(state, &changes)?;
+        Ok((limits::report(Reply::Done, excesses), changes))
     }
 }
 

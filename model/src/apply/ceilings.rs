@@ -8,8 +8,8 @@ use crate::command::{Ceiling, Claim, Counted};
 use crate::mutant;
 use crate::outcome::Refusal;
 use crate::state::State;
-use crate::state::change::{Amount, ResourceClassId};
-use crate::state::usage_sums::TypeSum;
+use crate::state::change::Amount;
+use crate::state::usage_sums::{Quantity, TypeSum};
 use crate::types::{ConsumerTypeName, ConsumerUuid, ProjectId};
 
 /// The ceilings of a claim with the usage before it.
@@ -20,8 +20,7 @@ type Account<'a> = (&'a ProjectId, Option<&'a ConsumerTypeName>);
 
 struct Measured<'a> {
     ceiling: &'a Ceiling,
-    /// The class to count, if it exists.
-    class: Option<ResourceClassId>,
+    quantity: Quantity,
     /// The usage without that of the claimants and of the holds that the claim ends.
     used: u64,
     /// The usage of these claimants and holds, which is released.
@@ -62,13 +61,13 @@ impl<'a> Ceilings<'a> {
 
 impl<'a> Measured<'a> {
     fn new(state: &State, ceiling: &'a Ceiling, released: &Usages<'_>) -> Self {
-        let class = match &ceiling.of {
-            Counted::Units(name) => state.class_given(name),
-            Counted::Consumers => None,
+        let quantity = match &ceiling.of {
+            Counted::Units(name) => Quantity::Units(state.class_given(name)),
+            Counted::Consumers => Quantity::Consumers,
         };
         let mut measured = Self {
             ceiling,
-            class,
+            quantity,
             used: 0,
             released: 0,
         };
@@ -88,8 +87,11 @@ impl<'a> Measured<'a> {
         let projects = self.ceiling.projects.iter();
         let of_projects = projects.filter_map(|project| sums.get(project, None));
         let of_each = of_projects.map(|sums| match &self.ceiling.types {
-            None => self.total(sums.values().map(|sum| &**sum)),
-            Some(types) => self.total(types.iter().filter_map(|name| Some(&**sums.get(name)?))),
+            None => self.quantity.total(sums.values().map(|sum| &**sum)),
+            Some(types) => {
+                let sums = types.iter().filter_map(|name| Some(&**sums.get(name)?));
+                self.quantity.total(sums)
+            }
         });
         of_each.fold(0, u64::saturating_add)
     }
@@ -97,22 +99,13 @@ impl<'a> Measured<'a> {
     /// The part of these usages that the ceiling counts.
     fn sum(&self, usages: &Usages<'_>) -> u64 {
         let counted = usages.iter().filter(|(account, _)| self.counts(**account));
-        self.total(counted.map(|(_, sum)| sum))
+        self.quantity.total(counted.map(|(_, sum)| sum))
     }
 
     fn counts(&self, (project, consumer_type): Account<'_>) -> bool {
         let types = self.ceiling.types.as_ref();
         self.ceiling.projects.contains(project)
             && types.is_none_or(|types| types.contains(&consumer_type.cloned()))
-    }
-
-    fn total<'s>(&self, sums: impl Iterator<Item = &'s TypeSum>) -> u64 {
-        let amount = |sum: &TypeSum| match (&self.ceiling.of, self.class) {
-            (Counted::Consumers, _) => sum.consumers,
-            (Counted::Units(_), Some(class)) => sum.units.get(&class).copied().unwrap_or(0),
-            (Counted::Units(_), None) => 0,
-        };
-        sums.map(amount).fold(0, u64::saturating_add)
     }
 }
 

@@ -5,17 +5,17 @@ use std::cmp::Reverse;
 use super::ceilings::Ceilings;
 use super::groups::Groups;
 use super::holds::HoldUpdate;
-use super::{Decide, Decision, claims, consumers, holds};
+use super::{Decide, Decision, claims, consumers, holds, limits};
 use crate::command::{Claim, Claimant, ConsumerAllocations, ConsumerGeneration, ProviderAmounts};
 use crate::outcome::{Refusal, RefusedChoice, Reply, Shortage};
 use crate::state::State;
 use crate::state::change::Changes;
-use crate::types::{Hold, Timestamp};
+use crate::types::{Hold, LimitExcess, Timestamp};
 
 /// Checks the generations of all claimants, then each choice in turn: the groups, the ceilings, and
-/// then what `POST /allocations` checks. A refusal changes nothing, so that unlike there, new
-/// consumers are not created if a provider is unknown. The holds that are kept for the claimants
-/// end with the claim.
+/// then what `POST /allocations` checks, the limits last. A refusal changes nothing, so that unlike
+/// there, new consumers are not created if a provider is unknown. The holds that are kept for the
+/// claimants end with the claim.
 impl Decide for Claim {
     fn decide(&self, state: &State, at: Timestamp) -> Decision {
         if let Some(choice) = self.held_choice(state) {
@@ -34,9 +34,10 @@ impl Decide for Claim {
         for (choice, allocations) in (0..).zip(&self.choices) {
             let allocations = self.allocations(allocations);
             match conditions.claim(state, at, &allocations, &holds) {
-                Ok(changes) => {
+                Ok((changes, excesses)) => {
                     let repeated = false;
-                    return Ok((Reply::Claimed { choice, repeated }, changes));
+                    let reply = Reply::Claimed { choice, repeated };
+                    return Ok((limits::report(reply, excesses), changes));
                 }
                 Err((refusal, shortage)) => refused.push(RefusedChoice {
                     choice,
@@ -120,14 +121,14 @@ struct Conditions<'a> {
 }
 
 impl Conditions<'_> {
-    /// Claims a choice, or returns why it is refused.
+    /// Claims a choice and returns the limits that it exceeds, or why it is refused.
     fn claim(
         &self,
         state: &State,
         at: Timestamp,
         allocations: &[ConsumerAllocations],
         holds: &HoldUpdate,
-    ) -> Result<Changes, (Refusal, Option<Shortage>)> {
+    ) -> Result<(Changes, Vec<LimitExcess>), (Refusal, Option<Shortage>)> {
         let alone = |refusal| (refusal, None::<Shortage>);
         let inspected = consumers::inspect(state, at, allocations);
         let inspected = inspected.map_err(|refused| alone(refused.refusal))?;
@@ -144,7 +145,8 @@ impl Conditions<'_> {
             };
             (refusal, shortage)
         })?;
-        Ok(changes)
+        let excesses = limits::check(state, &changes).map_err(alone)?;
+        Ok((changes, excesses))
     }
 }
 
@@ -153,9 +155,11 @@ impl Conditions<'_> {
 fn refusal(mut refused: Vec<RefusedChoice>) -> Refusal {
     refused.sort_by_key(|one| Reverse(stage(&one.refusal)));
     match refused.first().map(|one| &one.refusal) {
-        Some(refusal @ (Refusal::OverCeiling { .. } | Refusal::GroupBroken { .. })) => {
-            refusal.clone()
-        }
+        Some(
+            refusal @ (Refusal::OverLimit(_)
+            | Refusal::OverCeiling { .. }
+            | Refusal::GroupBroken { .. }),
+        ) => refusal.clone(),
         _ => {
             refused.truncate(RefusedChoice::MOST);
             Refusal::ClaimRefused(refused)
@@ -169,6 +173,7 @@ fn stage(refusal: &Refusal) -> u8 {
         Refusal::AllocationProviderNotFound(_) => 0,
         Refusal::GroupBroken { .. } => 1,
         Refusal::OverCeiling { .. } => 2,
+        Refusal::OverLimit(_) => 4,
         _ => 3,
     }
 }

@@ -6,7 +6,7 @@ use crate::command::{
 };
 use crate::state::State;
 use crate::state::tree::NodePlace;
-use crate::types::ConsumerUuid;
+use crate::types::{ConsumerUuid, ProjectId};
 
 /// Fixed steps per claim, for writing its rows and hashing them before and after.
 const STEPS_OF_ROWS: usize = 8;
@@ -29,6 +29,8 @@ impl Cluster {
             Command::ReplaceAllocations(replace) => {
                 let mut consumers = replace.consumers.iter();
                 consumers.try_for_each(|consumer| steps.claim(consumer))?;
+                let mut consumers = replace.consumers.iter();
+                consumers.try_for_each(|consumer| steps.limits(&consumer.project, 1))?;
             }
             Command::DeleteAllocations(delete) => steps.give_back(&delete.consumer)?,
             Command::Claim(claim) => steps.choices(claim)?,
@@ -77,6 +79,7 @@ impl Steps<'_> {
     fn choices(&mut self, claim: &Claim) -> Option<()> {
         for claimant in &claim.claimants {
             self.replaced(&claimant.consumer)?;
+            self.limits(&claimant.project, claim.choices.len())?;
         }
         let kept_for = claim.hold.as_ref().map_or(0, |hold| hold.kept_for.len());
         self.take(kept_for * claim.claimants.len())?;
@@ -97,6 +100,19 @@ impl Steps<'_> {
             most = most.max(self.left - alone.left);
         }
         self.take(most)
+    }
+
+    /// Counts the sums that the limits of a project and its parent concern, for each choice.
+    fn limits(&mut self, project: &ProjectId, choices: usize) -> Option<()> {
+        let Some(limits) = self.state.kept_limits() else {
+            return Some(());
+        };
+        let projects = std::iter::once(project).chain(limits.parent(project));
+        let sums = projects.map(|project| {
+            let members = 1 + limits.children(project);
+            1 + members * limits.types() * limits.resources_max(project)
+        });
+        self.take(sums.fold(0, usize::saturating_add).saturating_mul(choices))
     }
 
     /// Counts the sums that a ceiling adds up.

@@ -15,6 +15,7 @@ mod fill;
 mod groups;
 mod holds;
 mod inventories;
+mod limits;
 mod names;
 mod nodes;
 mod partitions;

@@ -9,6 +9,7 @@ pub mod consumers;
 pub mod explain;
 pub mod holds;
 pub mod inventories;
+pub mod limits;
 pub mod pieces;
 pub mod preemption;
 mod ranked;

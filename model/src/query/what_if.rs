@@ -82,8 +82,8 @@ impl State {
         Ok(fit)
     }
 
-    /// The changes of these allocations in a copy of this state; `None` if they are refused, for
-    /// example because the ids are exhausted.
+    /// The changes of these allocations in a copy of this state, regardless of the limits of
+    /// projects; `None` if they are refused, for example because the ids are exhausted.
     pub(super) fn changes_of(&self, consumers: Vec<ConsumerAllocations>) -> Option<Changes> {
         let stamped = Stamped {
             at: Timestamp::default(),
@@ -93,7 +93,7 @@ impl State {
             routes: 0,
             request_id: None,
         };
-        let (outcome, changes) = apply(self, &stamped);
+        let (outcome, changes) = apply(&self.without_limits(), &stamped);
         matches!(outcome, Outcome::Done(_)).then_some(changes)
     }
 

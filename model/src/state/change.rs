@@ -12,9 +12,9 @@ pub use super::ids::{ProviderId, ResourceClassId, TraitId};
 use crate::level::Level;
 use crate::outcome::Outcome;
 use crate::types::{
-    AggregateUuid, ConsumerTypeName, ConsumerUuid, Generation, Hold, Inventory, PartitionId,
-    PartitionName, ProjectId, ProviderName, ProviderUuid, ResourceClassName, Routes, Timestamp,
-    TraitName, UserId,
+    AggregateUuid, ConsumerTypeName, ConsumerUuid, Generation, Hold, Inventory, Limits,
+    PartitionId, PartitionName, ProjectId, ProviderName, ProviderUuid, ResourceClassName, Routes,
+    Timestamp, TraitName, UserId,
 };
 
 /// The changes of one command, in order.
@@ -50,8 +50,11 @@ pub enum Change {
     PutJoin(u64, JoinRow),
     /// Puts a partition, live or deleted. Only the default partition has such rows.
     PutPartition(PartitionId, PartitionRow),
+    /// Puts the limits of all projects.
+    PutLimits(Box<LimitsRow>),
     /// Deletes a row. The inventories, traits and aggregates of a provider are deleted first, by
-    /// separate changes. Sessions, counters, the level and partitions are never deleted.
+    /// separate changes. Sessions, counters, the level, partitions and limits are never
+    /// deleted.
     Delete(RowKey),
 }
 
@@ -84,6 +87,8 @@ pub enum RowKey {
     Join(u64),
     /// The row of a partition.
     Partition(PartitionId),
+    /// The limits of all projects.
+    Limits,
 }
 
 impl Change {
@@ -103,6 +108,7 @@ impl Change {
             Self::PutLevel(_) => RowKey::Level,
             Self::PutJoin(node, _) => RowKey::Join(*node),
             Self::PutPartition(id, _) => RowKey::Partition(*id),
+            Self::PutLimits(_) => RowKey::Limits,
             Self::Delete(key) => key.clone(),
         }
     }
@@ -250,6 +256,17 @@ pub struct Routing {
     pub routes: Routes,
     /// Number of changes of the routes. A write that was routed before the last change is refused.
     pub changes: u32,
+}
+
+/// The limits of all projects, once some are put.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+pub struct LimitsRow {
+    /// The generation, which each write increments.
+    pub generation: Generation,
+    /// Time of the last write.
+    pub updated_at: Timestamp,
+    /// The limits as written.
+    pub limits: Limits,
 }
 
 /// The next free ids, which only increase.

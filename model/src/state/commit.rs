@@ -10,6 +10,7 @@ use std::sync::Arc;
 use super::State;
 use super::change::{Change, ConsumerRow, ProviderId, ProviderRow, RowKey, TraitId};
 use super::digest::Digest;
+use super::limits::KeptLimits;
 use super::tree::{Node, NodePlace, Stock, Tree, TreeNumber};
 use crate::mutant;
 use crate::types::ConsumerUuid;
@@ -103,6 +104,9 @@ impl<'a> Commit<'a> {
                 old.expect("a deleted row exists");
             }
             Change::PutPartition(id, row) => drop(state.partitions.insert(*id, row.clone())),
+            Change::PutLimits(row) => {
+                state.limits = Some(Arc::new(KeptLimits::new(row.as_ref().clone())));
+            }
             other => unreachable!("{other:?} is applied elsewhere"),
         }
     }

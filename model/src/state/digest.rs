@@ -56,6 +56,7 @@ impl Digest {
             Change::PutLevel(level) => hashed(11, (), level),
             Change::PutPartition(id, row) => hashed(12, id, row),
             Change::PutJoin(node, row) => hashed(20, node, row),
+            Change::PutLimits(row) => hashed(21, (), row),
             Change::PutProviderTraits(..)
             | Change::PutProviderAggregates(..)
             | Change::Delete(_) => Self::default(),

@@ -11,6 +11,7 @@ mod digest;
 mod holds;
 mod ids;
 pub mod indexes;
+pub(crate) mod limits;
 mod loading;
 pub(crate) mod names;
 mod providers;
@@ -38,6 +39,7 @@ use change::{
 pub(crate) use commit::Commit;
 use consumers::Consumers;
 use indexes::Indexes;
+use limits::KeptLimits;
 use names::NameTable;
 use providers::Providers;
 pub(crate) use providers::TreeCursor;
@@ -71,6 +73,8 @@ pub struct State {
     /// All partitions ever created, deleted ones included. The default one has a row only once it
     /// has routes.
     pub(crate) partitions: OrdMap<PartitionId, PartitionRow>,
+    /// `None` until limits are first put.
+    limits: Option<Arc<KeptLimits>>,
     indexes: Indexes,
     digest: Digest,
 }
@@ -256,6 +260,10 @@ impl State {
     /// The row of a joining or replacing node.
     pub fn join(&self, node: u64) -> Option<&JoinRow> {
         self.joins.get(&node)
+    }
+
+    pub(crate) fn kept_limits(&self) -> Option<&KeptLimits> {
+        self.limits.as_deref()
     }
 
     /// The highest known node number: the maximum over the nodes that have written, were removed,

@@ -37,6 +37,8 @@ impl State {
         let joins = self
             .joins()
             .map(|(node, row)| Change::PutJoin(node, row.clone()));
+        let limits = self.limits.iter();
+        let limits = limits.map(|limits| Change::PutLimits(Box::new(limits.row.clone())));
         let rows = counters
             .chain(level)
             .chain(partitions)
@@ -44,7 +46,12 @@ impl State {
             .chain(traits)
             .chain(self.provider_rows())
             .chain(consumers);
-        Box::new(rows.chain(sessions).chain(outcomes).chain(joins))
+        Box::new(
+            rows.chain(sessions)
+                .chain(outcomes)
+                .chain(joins)
+                .chain(limits),
+        )
     }
 
     /// The current value of a row: the change that puts it, or that deletes it if it does not
@@ -88,6 +95,7 @@ impl State {
             RowKey::Level => Change::PutLevel(self.level?),
             RowKey::Join(node) => Change::PutJoin(*node, self.join(*node)?.clone()),
             RowKey::Partition(id) => Change::PutPartition(*id, self.partitions.get(id)?.clone()),
+            RowKey::Limits => Change::PutLimits(Box::new(self.limits.as_ref()?.row.clone())),
         })
     }
 
@@ -144,6 +152,7 @@ impl State {
             (self.level == again.level, "the feature level"),
             (self.joins == again.joins, "joining nodes"),
             (self.partitions == again.partitions, "partitions"),
+            (self.limits == again.limits, "limits"),
             (
                 self.indexes == again.indexes,
                 "the indexes of the candidate search",

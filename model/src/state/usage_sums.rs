@@ -1,6 +1,7 @@
 //! Running usage sums of projects and users, per consumer type.
 
 use std::collections::BTreeMap;
+use std::ops::Bound::{Excluded, Unbounded};
 use std::sync::Arc;
 
 use imbl::OrdMap;
@@ -18,11 +19,34 @@ pub(crate) struct TypeSum {
 }
 
 impl TypeSum {
-    fn add(&mut self, amounts: &Amounts) {
+    pub(crate) fn add(&mut self, amounts: &Amounts) {
         self.consumers += 1;
         for amount in amounts {
             *self.units.entry(amount.class).or_default() += amount.units;
         }
+    }
+}
+
+/// A quantity that limits count.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Quantity {
+    /// The number of consumers with allocations.
+    Consumers,
+    /// Units of a class; `None` if it does not exist.
+    Units(Option<ResourceClassId>),
+}
+
+impl Quantity {
+    /// The quantity in all these sums.
+    pub(crate) fn total<'a>(self, sums: impl Iterator<Item = &'a TypeSum>) -> u64 {
+        let one = |sum: &TypeSum| match self {
+            Self::Consumers => sum.consumers,
+            Self::Units(class) => class
+                .and_then(|it| sum.units.get(&it))
+                .copied()
+                .unwrap_or(0),
+        };
+        sums.map(one).fold(0, u64::saturating_add)
     }
 }
 
@@ -51,6 +75,13 @@ impl UsageSums {
             None => Some(&project.sums),
             Some(user) => project.users.get(user).map(|sums| &**sums),
         }
+    }
+
+    /// The first project with usage, or the first one after `after`.
+    pub(crate) fn project_after(&self, after: Option<&ProjectId>) -> Option<&ProjectId> {
+        let range = (after.map_or(Unbounded, Excluded), Unbounded);
+        let mut projects = self.projects.range::<_, ProjectId>(range);
+        projects.next().map(|(project, _)| project)
     }
 
     pub(crate) fn per_project(&self) -> impl Iterator<Item = &Sums> {

@@ -5,6 +5,7 @@ mod given;
 mod hold;
 mod ids;
 mod inventory;
+mod limits;
 mod names;
 mod partition;
 mod route;
@@ -16,6 +17,7 @@ pub use ids::{
     AggregateUuid, Generation, NotCanonical, ProjectId, ProviderUuid, Timestamp, UserId, WriteId,
 };
 pub use inventory::{Capacity, Inventory};
+pub use limits::{LimitExcess, LimitMode, LimitedResource, Limits, ProjectLimits, ResourceLimits};
 pub use names::{
     ConsumerTypeName, InvalidName, ProviderName, ResourceClassName, TraitName, is_upper_byte,
 };

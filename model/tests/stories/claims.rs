@@ -22,7 +22,7 @@ fn cloud() -> Cloud {
 }
 
 /// A claim with these choices, which name the same consumers in the same order.
-fn claim<const N: usize>(choices: impl IntoIterator<Item = [Wanted; N]>) -> Claim {
+pub(crate) fn claim<const N: usize>(choices: impl IntoIterator<Item = [Wanted; N]>) -> Claim {
     let choices: Vec<_> = choices.into_iter().collect();
     let claimant = |wanted: &Wanted| Claimant {
         consumer: wanted.0.consumer.clone(),
@@ -43,7 +43,7 @@ fn claim<const N: usize>(choices: impl IntoIterator<Item = [Wanted; N]>) -> Clai
     }
 }
 
-fn vcpus(name: &str, host: &str, amount: u64) -> Wanted {
+pub(crate) fn vcpus(name: &str, host: &str, amount: u64) -> Wanted {
     wanted(name, &[(host, &[("VCPU", amount)])])
 }
 

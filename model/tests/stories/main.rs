@@ -10,6 +10,7 @@ mod holds;
 mod inventories;
 mod joins;
 mod level;
+mod limits;
 mod names;
 mod providers;
 mod reshaper;

@@ -172,6 +172,11 @@ catalog! {
     ///
     /// Correct what `placementd policy check` reports.
     POLICY_RULE_FAULTY = ERROR "policy-rule-faulty";
+    /// A write exceeds a limit of `project`; it is carried out or refused, as `outcome` says.
+    ///
+    /// No action is needed if the [limit](api.md#limits) is right; otherwise change it in Keystone,
+    /// and run `placementctl limits sync`.
+    PROJECT_OVER_LIMIT = WARN "project-over-limit";
     /// The node cannot read the change log from its disk; the request fails.
     ///
     /// Check the disk of the node.

@@ -92,6 +92,9 @@ catalog! {
     CLAIMS_OVER_CEILING = "placement_claims_over_ceiling" Counter None ["resource_class"]
         "Claims refused by a ceiling, by its resource class; consumers for ceilings on their \
         number, other for all but the first 64 classes";
+    LIMITS_EXCEEDED = "placement_limits_exceeded" Counter None ["resource", "outcome"]
+        "Exceeded limits of projects, by the resource class and by whether the write was reported \
+        or refused; consumers for limits on their number, other for all but the first 64 classes";
     EVENT_STREAMS = "placement_event_streams" Gauge None []
         "Open streams of changes, such as those of watch and events --sql; a node has at most 512";
     KEYSTONE_REQUESTS = "placement_keystone_requests" Counter None ["result"]

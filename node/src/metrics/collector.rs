@@ -32,7 +32,7 @@ use crate::health::{HealthChecks, SOON};
 use crate::partitions::Partitions;
 use crate::recent::Recent;
 use crate::version::VERSION;
-use placement_api::http::ClaimCounts;
+use placement_api::http::{ClaimCounts, LimitCounts};
 use placement_api::keystone::Keystone;
 use placement_audit::Numbers;
 use placement_cluster::leadership::{round_trips, slow_followers};
@@ -357,6 +357,7 @@ impl MetricsEncoder<'_> {
         self.put_each(&SEARCHES_EMPTY, empty)?;
         self.put(&SEARCHES_WAITING, counts.searches_waiting)?;
         self.claims(counts.claims)?;
+        self.limits(counts.limits)?;
         let streams = sources.partitions.default().event_streams();
         self.put(&EVENT_STREAMS, streams as u64)?;
         let results = Keystone::results(sources.keystone.as_deref());
@@ -403,6 +404,19 @@ impl MetricsEncoder<'_> {
         }
         self.begin(&CLAIM_CHOICE)?
             .encode_histogram::<NoLabelSet>(sum.sum(), count, &buckets, None)
+    }
+
+    fn limits(&mut self, limits: LimitCounts) -> Result<(), Error> {
+        let metric = &LIMITS_EXCEEDED;
+        let mut encoder = self.begin(metric)?;
+        for (outcome, counts) in limits.by_outcome() {
+            for (resource, count) in counts {
+                let values = [resource.as_str(), outcome];
+                let labels: Vec<_> = metric.labels.iter().copied().zip(values).collect();
+                write_value(&mut encoder.encode_family(&labels)?, metric, &count)?;
+            }
+        }
+        Ok(())
     }
 
     /// Metrics from the disk.

@@ -66,6 +66,11 @@ pub(crate) fn export(
             "placementd: warning: the database has no holds, so {holds} are written as ordinary consumers"
         );
     }
+    if state.limits().is_some() {
+        eprintln!(
+            "placementd: warning: the database has no limits of projects, so they are not written"
+        );
+    }
     let Export { notes, .. } = match out {
         None => {
             let mut target = BufWriter::new(io::stdout().lock());

@@ -59,6 +59,7 @@ fn place(partition: PartitionId, row: &RowKey) -> (Table, Vec<u8>) {
         RowKey::Level => (Table::Level, Vec::new()),
         RowKey::Join(node) => (Table::Joins, long(*node)),
         RowKey::Partition(id) => (Table::Partitions, id.0.to_be_bytes().to_vec()),
+        RowKey::Limits => (Table::Limits, Vec::new()),
     };
     (table, [prefix(partition).as_slice(), &row].concat())
 }
@@ -80,6 +81,7 @@ fn value(version: RecordVersion, change: &Change) -> Option<Vec<u8>> {
         Change::PutLevel(row) => Some(encode(version, row)),
         Change::PutJoin(_, row) => Some(encode(version, row)),
         Change::PutPartition(_, row) => Some(encode(version, row)),
+        Change::PutLimits(row) => Some(encode(version, row)),
         Change::Delete(_) => None,
     }
 }
@@ -146,5 +148,6 @@ fn change(table: Table, key: &[u8], value: &[u8]) -> Result<Change, WireError> {
             let [id] = numbers(key)?.map(u16::from_be_bytes);
             Change::PutPartition(PartitionId(id), decode(value)?)
         }
+        Table::Limits => only().and_then(|[]| Ok(Change::PutLimits(decode(value)?)))?,
     })
 }

@@ -39,6 +39,7 @@ tables! {
     Level = 11, "level";
     Joins = 20, "joins";
     Partitions = 12, "partitions";
+    Limits = 21, "limits";
 }
 
 impl Table {

@@ -1,7 +1,7 @@
 //! After a claim, all its consumers hold what one choice says, or all are as they were: a refusal
 //! changes nothing, and leaves no new consumer behind (docs/api.md: claims).
 
-use placement_model::{Outcome, Reply};
+use placement_model::Reply;
 
 use super::decided_claims::{ClaimRule, DecidedClaim};
 
@@ -17,8 +17,8 @@ impl ClaimRule for ClaimIsWhole {
     fn check(decided: &DecidedClaim<'_>) -> Result<(), String> {
         let after = decided.after();
         let consumers = decided.consumers();
-        let whole = match decided.outcome {
-            Outcome::Done(Reply::Claimed { choice, .. }) => {
+        let whole = match decided.reply() {
+            Some(Reply::Claimed { choice, .. }) => {
                 after.holds_choice(decided.claim, *choice as usize)
             }
             _ => (consumers.iter())

@@ -1,7 +1,6 @@
 //! Claims with choices (`POST /placementd/v1/claims`), and invariants that check each of them.
 
 use std::cell::OnceCell;
-use std::collections::BTreeSet;
 use std::marker::PhantomData;
 
 use placement_model::command::{Claim, Command};
@@ -9,6 +8,7 @@ use placement_model::types::{ConsumerUuid, PartitionId};
 use placement_model::{Changes, Outcome, Refusal, Reply, Stamped};
 use placement_naive::Naive;
 
+use super::decisions::Decisions;
 use super::{Applied, Invariant};
 
 /// A rule for each claim.
@@ -24,11 +24,11 @@ pub(super) trait ClaimRule {
 }
 
 /// The invariant that all claims keep a rule.
-pub(super) struct EachClaim<R>(DecidedClaims, PhantomData<R>);
+pub(super) struct EachClaim<R>(Decisions, PhantomData<R>);
 
 impl<R> Default for EachClaim<R> {
     fn default() -> Self {
-        Self(DecidedClaims::default(), PhantomData)
+        Self(Decisions::default(), PhantomData)
     }
 }
 
@@ -38,20 +38,11 @@ impl<R: ClaimRule> Invariant for EachClaim<R> {
     }
 
     fn applied(&mut self, applied: &Applied<'_>) -> Result<(), String> {
-        self.0
-            .next(applied)
-            .map_or(Ok(()), |claim| R::check(&claim))
+        if !self.0.is_new(applied) {
+            return Ok(());
+        }
+        DecidedClaim::new(applied).map_or(Ok(()), |claim| R::check(&claim))
     }
-}
-
-/// Finds the claims that are decided. The first node to apply an entry stands for all nodes: other
-/// invariants compare the decisions of nodes.
-#[derive(Debug, Default)]
-struct DecidedClaims {
-    /// The highest index that was looked at.
-    looked: u64,
-    /// The write ids of decided claims, by which repeated entries are recognized.
-    ids: BTreeSet<(u64, u64, u64)>,
 }
 
 /// A claim with its outcome.
@@ -62,22 +53,13 @@ pub(super) struct DecidedClaim<'a> {
     before: OnceCell<Naive>,
 }
 
-impl DecidedClaims {
-    /// The claim of this entry, unless the entry is another command, a repetition, or refused
-    /// before the claim was looked at.
-    fn next<'a>(&mut self, applied: &'a Applied<'a>) -> Option<DecidedClaim<'a>> {
-        if applied.index <= self.looked {
-            return None;
-        }
-        self.looked = applied.index;
+impl<'a> DecidedClaim<'a> {
+    /// The claim of this entry, unless the entry is another command or refused before the claim was
+    /// looked at.
+    fn new(applied: &'a Applied<'a>) -> Option<Self> {
         let Command::Claim(claim) = &applied.stamped.command else {
             return None;
         };
-        if let Some(id) = applied.stamped.write_id
-            && !self.ids.insert((id.origin, id.boot, id.sequence))
-        {
-            return None;
-        }
         let is_decision = matches!(
             applied.outcome,
             Outcome::Done(_)
@@ -85,10 +67,11 @@ impl DecidedClaims {
                     Refusal::ClaimRefused(_)
                         | Refusal::OverCeiling { .. }
                         | Refusal::GroupBroken { .. }
+                        | Refusal::OverLimit(_)
                         | Refusal::ConsumerGenerationConflict { .. }
                 )
         );
-        is_decision.then(|| DecidedClaim {
+        is_decision.then(|| Self {
             claim,
             outcome: applied.outcome,
             applied,
@@ -113,10 +96,19 @@ impl DecidedClaim<'_> {
         self.applied.changes
     }
 
+    /// The reply, without the limits that the claim exceeds.
+    pub(super) fn reply(&self) -> Option<&Reply> {
+        match self.outcome {
+            Outcome::Done(Reply::OverLimits { reply, .. }) => Some(&**reply),
+            Outcome::Done(reply) => Some(reply),
+            _ => None,
+        }
+    }
+
     /// The choice that was claimed now.
     pub(super) fn claimed(&self) -> Option<usize> {
-        match self.outcome {
-            Outcome::Done(Reply::Claimed {
+        match self.reply() {
+            Some(Reply::Claimed {
                 choice,
                 repeated: false,
             }) => Some(*choice as usize),

@@ -14,6 +14,7 @@ pub mod commit_immutable;
 pub mod commit_on_a_quorum;
 pub mod committed_stays;
 mod decided_claims;
+mod decisions;
 pub mod equal_digest;
 pub mod first_choice_wins;
 pub mod generations_rise;
@@ -32,6 +33,7 @@ pub mod no_ceiling_is_passed;
 pub mod no_event_is_repeated;
 pub mod no_event_is_skipped;
 pub mod no_lease_ends_early;
+pub mod no_limit_is_passed;
 pub mod no_over_allocation;
 pub mod one_command_per_write_id;
 pub mod one_committed_leader_per_term;
@@ -181,6 +183,7 @@ pub fn all() -> Vec<Box<dyn Invariant + Send>> {
         Box::<indexes_agree::IndexesAgree>::default(),
         Box::<decided_claims::EachClaim<no_ceiling_is_passed::NoCeilingIsPassed>>::default(),
         Box::<no_lease_ends_early::NoLeaseEndsEarly>::default(),
+        Box::<no_limit_is_passed::NoLimitIsPassed>::default(),
         Box::<no_over_allocation::NoOverAllocation>::default(),
         Box::<one_command_per_write_id::OneCommandPerWriteId>::default(),
         Box::<refusals_change_nothing::RefusalsChangeNothing>::default(),

@@ -1,7 +1,7 @@
 //! A claim of new consumers that already hold one of its choices changes nothing, and its reply
 //! names that choice (docs/api.md: claims).
 
-use placement_model::{Outcome, Reply};
+use placement_model::Reply;
 
 use super::decided_claims::{ClaimRule, DecidedClaim};
 
@@ -16,8 +16,8 @@ impl ClaimRule for RepeatedIsOnce {
 
     fn check(decided: &DecidedClaim<'_>) -> Result<(), String> {
         let held = decided.before().held_choice(decided.claim);
-        let repeated = match decided.outcome {
-            Outcome::Done(Reply::Claimed {
+        let repeated = match decided.reply() {
+            Some(Reply::Claimed {
                 choice,
                 repeated: true,
             }) => Some(*choice),

@@ -14,7 +14,7 @@ fn again_and_again(fault: Fault, every: u64, lasts: u64, count: u64) -> Vec<Plan
     (1..=count).map(nth).collect()
 }
 
-/// The random run of the seed, with three or five voters and no operator.
+/// The random run of the seed, with three or five voters, no operator and no limits.
 fn several(seed: Seed) -> Parameters {
     let drawn = Parameters::from_seed(seed);
     Parameters {
@@ -22,6 +22,7 @@ fn several(seed: Seed) -> Parameters {
         spares: 0,
         two_operators: false,
         is_lost: false,
+        limits_percent: 0,
         ..drawn
     }
 }
@@ -184,6 +185,18 @@ pub(super) fn holds(seed: Seed) -> (Parameters, Vec<Planned>) {
         consumers: 12,
         total: 12,
         pause_max: Duration::from_millis(50),
+        ..choices(seed).0
+    };
+    (parameters, Vec::new())
+}
+
+/// The limits of projects are often replaced while clients claim; there are no faults.
+pub(super) fn limits(seed: Seed) -> (Parameters, Vec<Planned>) {
+    let parameters = Parameters {
+        limits_percent: 60,
+        choices_percent: 30,
+        consumers: 12,
+        total: 12,
         ..choices(seed).0
     };
     (parameters, Vec::new())

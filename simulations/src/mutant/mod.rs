@@ -21,7 +21,7 @@ use crate::invariants::{
     generations_rise, groups_hold, hold_goes_with_its_claim, indexes_agree, leader_completeness,
     leader_settles, liveness, log_is_kept, log_matching, members_change_as_ordered,
     no_503_without_a_fault, no_ceiling_is_passed, no_event_is_repeated, no_event_is_skipped,
-    no_lease_ends_early, no_over_allocation, one_command_per_write_id,
+    no_lease_ends_early, no_limit_is_passed, no_over_allocation, one_command_per_write_id,
     one_committed_leader_per_term, one_start_per_leader, own_vote, progress_is_the_truth,
     refusals_change_nothing, repeated_is_once, restored_is_another, staleness, stamps_rise,
     usages_are_sums, votes_are_kept, votes_rise, well_formed_trees,
@@ -240,6 +240,10 @@ mutants! {
     HoldStays, "hold-stays", hold_goes_with_its_claim::NAME;
     /// No leader ends leases.
     LeasesStay, "leases-stay", liveness::NAME;
+    /// A limit also refuses or reports writes that do not increase a usage above it.
+    LimitRefusesMoves, "limit-refuses-moves", no_limit_is_passed::NAME;
+    /// The limits of the parent of a project are ignored.
+    ParentsAreNotAsked, "parents-are-not-asked", no_limit_is_passed::NAME;
 }
 
 impl Mutant {
@@ -354,6 +358,7 @@ impl Mutant {
             | Mutant::HoldOfAnotherEnds
             | Mutant::HoldStays
             | Mutant::LeasesStay => courses::holds(seed),
+            Mutant::LimitRefusesMoves | Mutant::ParentsAreNotAsked => courses::limits(seed),
             Mutant::TailReadTwice => courses::ledgers(courses::each_is_killed(seed), 1 << 20),
             _ => drawn(seed),
         }

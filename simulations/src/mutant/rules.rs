@@ -207,7 +207,12 @@ fn with_choice(
         _ => None,
     });
     for outcome in stored.chain([&mut outcome]) {
-        if let Outcome::Done(Reply::Claimed { choice, repeated }) = outcome {
+        let reply = match outcome {
+            Outcome::Done(Reply::OverLimits { reply, .. }) => &mut **reply,
+            Outcome::Done(reply) => reply,
+            _ => continue,
+        };
+        if let Reply::Claimed { choice, repeated } = reply {
             change(choice, *repeated);
         }
     }

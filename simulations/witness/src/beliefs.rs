@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use placement_model::Command;
 use placement_model::command::{
     Claim, ConsumerAllocations, ConsumerGeneration, DeleteAllocations, ReplaceAllocations,
+    ReplaceLimits,
 };
 use placement_model::types::ConsumerUuid;
 use serde_json::Value;
@@ -25,6 +26,8 @@ pub struct Beliefs {
     providers: BTreeMap<Uuid, i64>,
     /// Generation and total of [`CLASS`] from the same inventory answer.
     stock: BTreeMap<Uuid, (i64, u32)>,
+    /// Generation of the limits of projects.
+    limits: i64,
     /// The highest index that this client was shown.
     pub token: Option<Token>,
 }
@@ -45,18 +48,27 @@ impl Beliefs {
         self.stock.get(&provider).copied()
     }
 
+    /// The assumed generation of the limits of projects.
+    pub fn limits(&self) -> i64 {
+        self.limits
+    }
+
     /// Updates the assumptions from an answer.
     pub fn learn(&mut self, operation: &Operation, answer: &Answer) {
         if answer.status >= 500 {
             return;
         }
         let is_of_another = |own: &Token| answer.index.is_some_and(|new| new.epoch != own.epoch);
+        if self.token.as_ref().is_some_and(is_of_another) {
+            self.limits = 0;
+        }
         // After the cluster was replaced, only the tokens of the new cluster are valid.
         self.token = (self.token.filter(|own| !is_of_another(own))).max(answer.index);
         match operation {
             Operation::Read(question, _) => self.learn_read(&question.asked, answer),
             Operation::Write(write) => match &write.command {
                 Command::Claim(claim) => self.learn_choice(claim, answer),
+                Command::ReplaceLimits(replace) => self.learn_limits(replace, answer),
                 _ => self.learn_write(write, answer.status),
             },
         }
@@ -141,6 +153,15 @@ impl Beliefs {
                 _ => continue,
             };
             self.consumers.insert(consumer, believed);
+        }
+    }
+
+    fn learn_limits(&mut self, replace: &ReplaceLimits, answer: &Answer) {
+        match answer.status {
+            200 => self.limits = answer.json()["generation"].as_i64().unwrap_or_default(),
+            // Clients do not read limits: they try each generation until one is right.
+            409 => self.limits = replace.generation.0 + 1,
+            _ => {}
         }
     }
 

@@ -125,8 +125,12 @@ pub fn check(history: &History, finding: &Finding) -> LinearizabilityReport {
         } else if !spans.is_empty() {
             opinion.searched += 1;
             if !WGLChecker::<ConsumerRegister>::is_linearizable(actions(&spans)) {
+                let lines = spans
+                    .iter()
+                    .map(|span| format!("\n    {}", span.event.line()));
                 opinion.violations.push(format!(
-                    "the history of consumer {consumer} is not linearizable"
+                    "the history of consumer {consumer} is not linearizable:{}",
+                    lines.collect::<String>()
                 ));
             }
         }
@@ -170,10 +174,14 @@ fn holders(history: &History) -> BTreeSet<Uuid> {
         .collect()
 }
 
-/// Start, end and operation.
-type Span = (Duration, Duration, ConsumerOperation);
+/// An observed operation with its duration.
+struct Span<'a> {
+    event: &'a Event,
+    ended: Duration,
+    seen: ConsumerOperation,
+}
 
-fn spans(history: &History, finding: &Finding, consumer: Uuid) -> Vec<Span> {
+fn spans<'a>(history: &'a History, finding: &Finding, consumer: Uuid) -> Vec<Span<'a>> {
     let mut spans = Vec::new();
     for (number, event) in history.events.iter().enumerate() {
         let outcome = finding.effects.get(&number).map(|(_, outcome)| outcome);
@@ -184,7 +192,7 @@ fn spans(history: &History, finding: &Finding, consumer: Uuid) -> Vec<Span> {
         };
         let is_repeated = finding.repeats.contains_key(&number);
         let seen = parse_event(event, answered, outcome, (consumer, is_repeated));
-        spans.extend(seen.map(|seen| (event.sent, ended, seen)));
+        spans.extend(seen.map(|seen| Span { event, ended, seen }));
     }
     spans
 }
@@ -287,15 +295,14 @@ fn parse_read(answer: &Answer) -> ConsumerOperation {
 
 /// Calls and responses in time order. At the same instant calls come first: operations without a
 /// provable order count as concurrent.
-fn actions(spans: &[Span]) -> WglHistory<ConsumerOperation> {
+fn actions(spans: &[Span<'_>]) -> WglHistory<ConsumerOperation> {
     let mut timeline: BTreeMap<(Duration, u8, usize), (usize, Action<ConsumerOperation>)> =
         BTreeMap::new();
-    for (process, (sent, ended, seen)) in spans.iter().enumerate() {
-        timeline.insert((*sent, 0, process), (process, Action::Call(seen.clone())));
-        timeline.insert(
-            (*ended, 1, process),
-            (process, Action::Response(seen.clone())),
-        );
+    for (process, Span { event, ended, seen }) in spans.iter().enumerate() {
+        let call = (process, Action::Call(seen.clone()));
+        timeline.insert((event.sent, 0, process), call);
+        let response = (process, Action::Response(seen.clone()));
+        timeline.insert((*ended, 1, process), response);
     }
     WglHistory::from_actions(timeline.into_values().collect())
 }

@@ -9,12 +9,13 @@ use placement_model::command::{
     DeleteAllocations, DeleteInventories, DeleteInventory, DeleteProvider, DeleteProviderTraits,
     DeleteResourceClass, DeleteTrait, EnsureResourceClass, EnsureTrait, Group, GroupRule, NewHold,
     ParentUpdate, ProviderAmounts, RenameResourceClass, RenewHold, ReplaceAllocations,
-    ReplaceInventories, ReplaceProviderAggregates, ReplaceProviderTraits, Reshape,
+    ReplaceInventories, ReplaceLimits, ReplaceProviderAggregates, ReplaceProviderTraits, Reshape,
     ReshapedInventories, UpdateInventory, UpdateProvider,
 };
 use placement_model::types::{
-    AggregateUuid, ConsumerUuid, Generation, Given, HoldTerm, Inventory, ProviderName,
-    ProviderUuid, ResourceClassName, Timestamp, TraitName,
+    AggregateUuid, ConsumerUuid, Generation, Given, HoldTerm, Inventory, LimitMode,
+    LimitedResource, Limits, ProjectId, ProjectLimits, ProviderName, ProviderUuid,
+    ResourceClassName, ResourceLimits, Timestamp, TraitName,
 };
 use rand::Rng;
 use rand::rngs::SmallRng;
@@ -48,6 +49,8 @@ pub(crate) const NEWEST: u8 = 39;
 const FIELD: usize = 6;
 /// Number of consumers of holds.
 const HOLDERS: usize = 4;
+/// The project above all others, if limits have one. It has no consumers.
+const ABOVE: &str = "above";
 /// Percentage of generation-checked writes that are preceded by a read.
 const LOOKS_PERCENT: u32 = 70;
 
@@ -72,6 +75,9 @@ pub struct Choices {
     /// Percentage of claims with several choices that make a hold, and of releases that instead
     /// change the end of one.
     pub holds_percent: u32,
+    /// Percentage of releases that instead replace the limits of projects. Upstream does not have
+    /// these.
+    pub limits_percent: u32,
 }
 
 /// The few names that the clients of a run contend for.
@@ -201,6 +207,9 @@ pub struct Workload {
     holds_percent: u32,
     /// Random stream of the holds.
     holds: SmallRng,
+    limits_percent: u32,
+    /// Random stream of the limits.
+    limits: SmallRng,
     /// The last claim with several choices, which the client may send again.
     last_choices: Option<Write>,
     /// Random stream of the repetitions.
@@ -222,6 +231,8 @@ impl Workload {
             choices_percent: choices.choices_percent,
             holds_percent: choices.holds_percent,
             holds: choices.seed.stream(&format!("holds {number}")),
+            limits_percent: choices.limits_percent,
+            limits: choices.seed.stream(&format!("limits {number}")),
             last_choices: None,
             repeats: choices.seed.stream(&format!("repeats {number}")),
             ids: choices.seed.stream(&format!("request ids {number}")),
@@ -445,6 +456,13 @@ impl Workload {
             Kind::Claims => {
                 let most = names.consumers.len().min(3);
                 return Some(self.claims(most, names, beliefs));
+            }
+            Kind::Release if self.is_about_limits() => {
+                let replace = ReplaceLimits {
+                    generation: Generation(beliefs.limits()),
+                    limits: self.new_limits(names),
+                };
+                (Command::ReplaceLimits(replace), NEWEST)
             }
             Kind::Release if self.is_about_holds() => {
                 let holder = names.holders.choose(&mut self.holds)?.to_string();
@@ -729,6 +747,48 @@ impl Workload {
         self.holds_percent > 0 && self.holds.random_range(0..100) < self.holds_percent
     }
 
+    fn is_about_limits(&mut self) -> bool {
+        self.limits_percent > 0 && self.limits.random_range(0..100) < self.limits_percent
+    }
+
+    /// Limits that the claims of a few consumers exceed.
+    fn new_limits(&mut self, names: &Names) -> Limits {
+        let random = &mut self.limits;
+        let types = [Some("INSTANCE"), Some("MIGRATION"), None];
+        let count = random.random_range(1..=types.len());
+        let types = types.choose_multiple(random, count);
+        let types = types
+            .map(|name| name.map(|name| name.parse().expect("a type's name")))
+            .collect();
+        let parent = random.random_bool(0.5).then(|| ProjectId::from(ABOVE));
+        let mut projects = BTreeMap::new();
+        for name in &names.projects {
+            let own = ProjectLimits {
+                parent: parent.clone(),
+                limits: low_limits(random),
+            };
+            projects.insert(ProjectId::from(name.as_str()), own);
+        }
+        if let Some(parent) = parent {
+            let own = ProjectLimits {
+                parent: None,
+                limits: low_limits(random),
+            };
+            projects.insert(parent, own);
+        }
+        let mode = if random.random_bool(0.5) {
+            LimitMode::Enforce
+        } else {
+            LimitMode::Report
+        };
+        Limits {
+            mode,
+            types,
+            defaults: low_limits(random),
+            projects,
+        }
+    }
+
     /// Turns a claim into one of a hold for up to two consumers, or into one that confirms a hold.
     fn make_hold(&mut self, claim: &mut Claim, names: &Names, beliefs: &Beliefs) {
         let count = claim.claimants.len();
@@ -982,6 +1042,21 @@ impl Workload {
             .map(AggregateUuid::from)
             .collect()
     }
+}
+
+/// At most one limit of consumers and one of units.
+fn low_limits(random: &mut SmallRng) -> ResourceLimits {
+    let units = LimitedResource::Class(class_name(CLASS));
+    let mut limits = ResourceLimits::new();
+    for (resource, most) in [(LimitedResource::Consumers, 4), (units, 10)] {
+        let limit = match random.random_range(0..6) {
+            0 | 1 => continue,
+            2 => None,
+            _ => Some(random.random_range(0..=most)),
+        };
+        limits.insert(resource, limit);
+    }
+    limits
 }
 
 /// Makes a claim equal to those of other clients for the same consumer and generation: only its

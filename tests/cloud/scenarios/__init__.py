@@ -6,15 +6,15 @@ from placements import Ours
 from processes import Failed
 from report import Row
 
-from . import (boots, cell_down, emptying, groups, heal, last_slots, leader_loss, moves, moving, multi_create, nested,
-               quota_race, reservation, reserved, smoke)
+from . import (boots, cell_down, emptying, groups, heal, last_slots, leader_loss, limits, moves, moving, multi_create,
+               nested, quota_race, reservation, reserved, smoke)
 
 ALL = {'smoke': smoke, 'boots': boots, 'multi-create': multi_create, 'last-slots': last_slots,
        'leader-loss': leader_loss, 'moves': moves, 'emptying': emptying,
-       'groups': groups, 'nested': nested, 'quota-race': quota_race, 'heal': heal,
-       'reservation': reservation, 'reserved': reserved, 'cell-down': cell_down, 'moving': moving}
-# Scenarios that begin and end on placementd.
-OURS = ('moving',)
+       'groups': groups, 'nested': nested, 'quota-race': quota_race, 'limits': limits,
+       'heal': heal, 'reservation': reservation, 'reserved': reserved, 'cell-down': cell_down, 'moving': moving}
+# Scenarios for placementd with Nova's own scheduler.
+OURS = ('limits', 'moving')
 # Scenarios for placementd, with Nova's scheduler and with claims.
 PLACEMENTD = ('emptying', 'reserved')
 

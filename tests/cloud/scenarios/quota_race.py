@@ -45,14 +45,21 @@ def endpoint_of_nova(client):
 
 
 def register(client, endpoint):
-    """Creates the limits of Nova in Keystone; returns the ids of those of the project `demo` by their names."""
+    """Makes sure that Keystone has the limits of Nova, which limit nothing; returns the ids of those of the project
+    `demo` by their names."""
     place = {'service_id': endpoint['service_id'], 'region_id': parts.REGION}
     defaults = [{**place, 'resource_name': name, 'default_limit': UNLIMITED} for name in RESOURCES]
-    client.request('identity', 'POST', '/registered_limits', {'registered_limits': defaults})
     own = [{**place, 'project_id': client.project('demo'), 'resource_name': name, 'resource_limit': UNLIMITED}
            for name in LIMITED]
-    created = client.request('identity', 'POST', '/limits', {'limits': own}).json()['limits']
-    return {limit['resource_name']: limit['id'] for limit in created}
+    # The first scenario with limits creates them.
+    if not client.get('identity', f'/registered_limits?service_id={endpoint["service_id"]}')['registered_limits']:
+        client.request('identity', 'POST', '/registered_limits', {'registered_limits': defaults})
+        client.request('identity', 'POST', '/limits', {'limits': own})
+    # A client of a project gets the limits of this project only.
+    found = client.get('identity', f'/limits?service_id={endpoint["service_id"]}')['limits']
+    for limit in found:
+        set_limit(client, limit['id'], UNLIMITED)
+    return {limit['resource_name']: limit['id'] for limit in found}
 
 
 def set_limit(client, limit, amount):

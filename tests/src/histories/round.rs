@@ -136,6 +136,7 @@ impl Round {
             repeated_percent: 70,
             choices_percent: 20,
             holds_percent: 20,
+            limits_percent: 20,
         };
         let api = |id| (id, cluster.place(id).api());
         let nodes = cluster.ids().into_iter().map(api).collect();

@@ -470,3 +470,38 @@ fn a_claim_begins_with_its_refusal() {
     assert!(text.starts_with("The claim was accepted.\n"), "{text}");
     assert!(text.contains("  2 candidates from node 1"), "{text}");
 }
+
+#[test]
+fn a_request_that_a_limit_refused_begins_with_the_limit() {
+    let limit = "Project p is at its limit of VCPU: 18 are used, 22 would be used after this write, and the limit \
+                 is 20.";
+    let search = |candidates: u64, query: &'static str| Search {
+        candidates,
+        query: query.into(),
+        ..Search::default()
+    };
+    let refused = Search {
+        claim: Some("over_limit".into()),
+        refusal: Some(limit.into()),
+        ..search(1, "")
+    };
+    let empty = Search {
+        explanation: Some(read(&answer())),
+        ..search(0, "resources=VCPU:4")
+    };
+    let searches = [search(7, "resources=VCPU:4"), refused, empty].map(|search| LookedUp {
+        explained_now: None,
+        kept: NodeSearch { node: 1, search },
+    });
+    let text = text_of(&searches, false);
+    assert!(text.starts_with(&format!("{limit}\n")), "{text}");
+    for line in [
+        "  a write from node 1",
+        "\n  a write of allocations\n",
+        &format!("\n  write refused (over_limit): {limit}\n"),
+    ] {
+        assert!(text.contains(line), "{line:?} is not in {text}");
+    }
+    let text = text_of(&searches[1..2], false);
+    assert!(text.starts_with(&format!("{limit}\n")), "{text}");
+}

@@ -1,5 +1,5 @@
 //! Claims with choices, ceilings and groups. A choice is first written to a copy without any check;
-//! groups and ceilings are then counted in that copy.
+//! groups and ceilings are then counted in that copy. The limits are checked last.
 
 use std::collections::BTreeSet;
 
@@ -49,7 +49,7 @@ impl Naive {
         let update = self.claimed_holds(at, claim)?;
         let mut unknown = Vec::new();
         let (mut of_groups, mut of_ceilings) = (Vec::new(), Vec::new());
-        let mut without_room = Vec::new();
+        let (mut without_room, mut of_limits) = (Vec::new(), Vec::new());
         for (choice, consumers) in (0_u32..).zip(&choices) {
             let mut named = consumers.iter().flat_map(|one| &one.allocations);
             if let Some(asked) = named.find(|asked| self.given(&asked.provider).is_none()) {
@@ -65,9 +65,14 @@ impl Naive {
             } else {
                 match self.with_room(at, consumers, &update) {
                     Ok(after) => {
-                        *self = after;
                         let repeated = false;
-                        return Ok(Reply::Claimed { choice, repeated });
+                        match after.check_limits(self, Reply::Claimed { choice, repeated }) {
+                            Ok(reply) => {
+                                *self = after;
+                                return Ok(reply);
+                            }
+                            Err(refusal) => of_limits.push(refusal),
+                        }
                     }
                     Err(refusal) => {
                         let shortage = self.shortage(claim, &after, &refusal);
@@ -75,6 +80,9 @@ impl Naive {
                     }
                 }
             }
+        }
+        if let Some(refusal) = of_limits.into_iter().next() {
+            return Err(refusal);
         }
         if without_room.is_empty() {
             let mut deciding = of_ceilings.iter().chain(&of_groups);

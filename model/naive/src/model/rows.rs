@@ -97,6 +97,7 @@ impl Naive {
                 }
                 Change::PutLevel(level) => naive.level = level,
                 Change::PutPartition(id, row) => naive.load_partition(id.0.into(), row),
+                Change::PutLimits(row) => naive.limits = Arc::new(*row),
                 // The naive model has no ids and no joins.
                 Change::PutCounters(_) | Change::PutJoin(..) | Change::Delete(_) => {}
             }
@@ -148,6 +149,7 @@ impl Naive {
         let mut rows = BTreeMap::from([
             ("level".to_owned(), format!("{:?}", self.level)),
             ("retired nodes".to_owned(), format!("{:?}", self.retired)),
+            ("limits".to_owned(), format!("{:?}", self.limits)),
         ]);
         rows.extend(named("resource class", &self.classes));
         rows.extend(named("trait", &self.traits));

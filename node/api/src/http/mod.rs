@@ -15,6 +15,7 @@ mod wire;
 
 pub use edge::callers::Callers;
 pub use edge::claims::ClaimCounts;
+pub use edge::limits::LimitCounts;
 pub use edge::public_address::{PathPrefix, PublicAddress, PublicUrl};
 pub use edge::searches::Searches;
 pub use edge::service::{BodyTimeLimit, ErrorCode, Served};

@@ -6,7 +6,7 @@
 use super::edge::route::{Operation, RequiredHeaders, Route, operation};
 use super::nouns::{
     aggregates, allocation_candidates, allocations, capacity, claims, consumers, events, explain,
-    fits, history, holds, inventories, placementd, refuge, reshaper, resource_classes,
+    fits, history, holds, inventories, limits, placementd, refuge, reshaper, resource_classes,
     resource_providers, root, searches, traits, trees, usages, what_if,
 };
 use placement_policy::{Defaults, Policy, PolicyError, PolicySettings};
@@ -144,6 +144,13 @@ routes! {
     }
     "/placementd/v1/holds/{consumer_uuid}" {
         "PUT" Content "holds:update" holds::renew;
+    }
+    "/placementd/v1/limits" {
+        "GET" Accept "limits" limits::show;
+        "PUT" Content "limits:update" limits::replace;
+    }
+    "/placementd/v1/limits/usage" {
+        "GET" Accept "limits" limits::usage;
     }
     "/placementd/v1/refuge" {
         "GET" Accept "refuge" refuge::show;

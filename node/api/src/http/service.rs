@@ -8,6 +8,7 @@ use http::{Request, Response};
 use super::edge::admission::Admission;
 use super::edge::callers::Callers;
 use super::edge::claims::ClaimCounts;
+use super::edge::limits::LimitCounts;
 use super::edge::public_address::PublicAddress;
 use super::edge::route::Routes;
 use super::edge::searches::Searches;
@@ -70,6 +71,13 @@ impl Service {
     /// The claims of this partition on this node so far.
     pub fn claims(&self) -> ClaimCounts {
         self.0.claims.counts()
+    }
+
+    /// The limits of projects that writes of this partition have exceeded on this node so far.
+    pub fn exceeded_limits(&self) -> LimitCounts {
+        let exceeded = self.0.exceeded_limits.as_ref();
+        let counts = exceeded.map(|exceeded| exceeded.counts());
+        counts.unwrap_or_default()
     }
 
     /// Number of candidate searches that wait in the queue.

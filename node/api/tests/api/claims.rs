@@ -739,6 +739,7 @@ async fn outcomes_and_choices_are_counted() {
         ("no_candidates", 0),
         ("no_room", 1),
         ("over_ceiling", 0),
+        ("over_limit", 0),
         ("repeated", 1),
     ];
     assert_eq!(counts.outcomes, expected.into());

@@ -11,7 +11,7 @@ use futures::future::BoxFuture;
 use futures::stream::BoxStream;
 use http::{HeaderMap, Request, Response, StatusCode};
 use http_body_util::BodyExt;
-use placement_api::http::{Api, ApiSettings, ClaimCounts, Identity, Service};
+use placement_api::http::{Api, ApiSettings, ClaimCounts, Identity, LimitCounts, Service};
 use placement_audit::access::Peer;
 use placement_audit::{Audit, Listener};
 use placement_base::world::{Clock, Offload, RealWorld};
@@ -105,6 +105,11 @@ impl Cloud {
     /// The claims so far.
     pub(crate) fn claims(&self) -> ClaimCounts {
         self.app.claims()
+    }
+
+    /// The limits that writes have exceeded so far.
+    pub(crate) fn exceeded_limits(&self) -> LimitCounts {
+        self.app.exceeded_limits()
     }
 
     /// Number of searches by result.

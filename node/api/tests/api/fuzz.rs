@@ -74,6 +74,11 @@ fn right_requests() -> Vec<Sent> {
         "ceilings": [{"projects": ["p"], "count": true, "limit": 4}],
         "together": [{"members": [consumer, uuid(8)]}],
     });
+    let limits = json!({
+        "generation": 0, "mode": "enforce", "types": ["INSTANCE", null],
+        "defaults": {"consumers": 2, "VCPU": null},
+        "projects": {"p": {"parent": "q", "limits": {"VCPU": 4}}, "q": {}}, "updated_at": null,
+    });
     let requests = [
         ("GET", "/", &none),
         ("GET", "/resource_providers?resources=VCPU:1", &none),
@@ -135,6 +140,13 @@ fn right_requests() -> Vec<Sent> {
         ("GET", &format!("/placementd/v1/trees/{child}"), &none),
         ("POST", "/placementd/v1/claims", &choices),
         ("POST", "/placementd/v1/claims", &wanted),
+        ("GET", "/placementd/v1/limits", &none),
+        ("PUT", "/placementd/v1/limits", &limits),
+        (
+            "GET",
+            "/placementd/v1/limits/usage?project=p&over=true&limit=5&marker=a",
+            &none,
+        ),
         (
             "POST",
             "/reshaper",

@@ -24,6 +24,7 @@ mod history;
 mod holds;
 mod hostile;
 mod inventories;
+mod limits;
 mod placementd;
 mod policy;
 mod public_address;

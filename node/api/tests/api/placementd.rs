@@ -7,8 +7,12 @@ use serde_json::{Value, json};
 use crate::cloud::{Cloud, uuid};
 
 const LIST: &str = "/placementd/v1";
-/// The rule of the only own route that writes.
-const WRITES: [&str; 2] = ["placementd:claims:create", "placementd:holds:update"];
+/// The rules of the own routes that write.
+const WRITES: [&str; 3] = [
+    "placementd:claims:create",
+    "placementd:holds:update",
+    "placementd:limits:update",
+];
 
 /// Method, path and rule of each guarded route.
 async fn guarded(cloud: &Cloud) -> Vec<[String; 3]> {

@@ -157,13 +157,17 @@ async fn own_routes_that_write_have_no_reader() {
     }
     assert_eq!(
         writing,
-        ["placementd:claims:create", "placementd:holds:update"]
+        [
+            "placementd:claims:create",
+            "placementd:holds:update",
+            "placementd:limits:update"
+        ]
     );
     assert_eq!(rules["admin_or_service_api"], "role:admin or role:service");
 }
 
 /// This service's own routes that show content and need no query.
-const OWN: [&str; 10] = [
+const OWN: [&str; 12] = [
     "capacity",
     "consumers",
     "trees/00000000-0000-0000-0000-000000000001",
@@ -172,6 +176,8 @@ const OWN: [&str; 10] = [
     "searches",
     "events?follow=false",
     "history",
+    "limits",
+    "limits/usage",
     "refuge?provider=00000000-0000-0000-0000-000000000001",
     "what-if",
 ];

@@ -9,7 +9,8 @@ use placement_model::command::{
     Reshape, UpdateInventory, UpdateProvider,
 };
 use placement_model::types::{
-    AggregateUuid, ConsumerUuid, Given, HoldTerm, Inventory, ProviderUuid, ResourceClassName,
+    AggregateUuid, ConsumerUuid, Given, HoldTerm, Inventory, LimitMode, Limits, ProviderUuid,
+    ResourceClassName, ResourceLimits,
 };
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
@@ -191,6 +192,11 @@ impl Write {
                 let path = format!("/placementd/v1/holds/{}", renew.consumer);
                 ("PUT", path, Some(term_body(renew.term)))
             }
+            Command::ReplaceLimits(replace) => {
+                let mut body = limits_body(&replace.limits);
+                body["generation"] = json!(replace.generation.0);
+                ("PUT", "/placementd/v1/limits".to_owned(), Some(body))
+            }
             other => unreachable!("clients cannot cause {}", other.name()),
         };
         Request {
@@ -282,6 +288,35 @@ fn term_body(term: HoldTerm) -> Value {
         HoldTerm::Due(due) => json!({ "due": due.rfc3339() }),
         HoldTerm::Open => json!({}),
     }
+}
+
+/// Limits without their generation.
+fn limits_body(limits: &Limits) -> Value {
+    let types = limits
+        .types
+        .iter()
+        .map(|name| name.as_ref().map(|name| name.as_str()));
+    let projects = limits.projects.iter().map(|(project, own)| {
+        let parent = own.parent.as_ref().map(|parent| parent.as_str());
+        let body = json!({ "parent": parent, "limits": resource_limits(&own.limits) });
+        (project.to_string(), body)
+    });
+    json!({
+        "mode": match limits.mode {
+            LimitMode::Report => "report",
+            LimitMode::Enforce => "enforce",
+        },
+        "types": types.collect::<Vec<_>>(),
+        "defaults": resource_limits(&limits.defaults),
+        "projects": projects.collect::<Map<_, _>>(),
+    })
+}
+
+fn resource_limits(limits: &ResourceLimits) -> Map<String, Value> {
+    let limits = limits.iter();
+    limits
+        .map(|(resource, limit)| (resource.to_string(), json!(limit)))
+        .collect()
 }
 
 /// The allocations of a choice, by consumer.

@@ -69,10 +69,11 @@ impl Expected {
         }
     }
 
-    /// An expected error. Answers contain codes from 1.23.
+    /// An expected error. Answers contain upstream's codes from 1.23 on, and the code of exceeded
+    /// limits, which only this service has, at every microversion.
     fn error(status: u16, code: &'static str, minor: u8) -> Self {
         Self {
-            code: (minor >= 23).then_some(code),
+            code: (minor >= 23 || code == PROJECT_OVER_LIMIT).then_some(code),
             ..Self::empty(status)
         }
     }
@@ -106,6 +107,8 @@ impl Expected {
     }
 }
 
+/// Code of a write that exceeds a limit of a project.
+const PROJECT_OVER_LIMIT: &str = "placement.project.over_limit";
 /// Code of errors that have no specific code.
 const UNDEFINED: &str = "placement.undefined_code";
 

@@ -10,7 +10,7 @@ use placement_model::types::AggregateUuid;
 use serde_json::{Map, Value, json};
 
 use super::question::{class_body, provider_body};
-use super::{Expected, UNDEFINED};
+use super::{Expected, PROJECT_OVER_LIMIT, UNDEFINED};
 use crate::operation::{Write, chosen, record};
 
 const CONCURRENT: &str = "placement.concurrent_update";
@@ -32,6 +32,8 @@ pub fn expected(write: &Write, outcome: &Outcome) -> Expected {
 fn done(write: &Write, reply: &Reply) -> Expected {
     let minor = write.minor;
     match (&write.command, reply) {
+        // A limit that is only reported does not change the answer.
+        (_, Reply::OverLimits { reply, .. }) => done(write, reply),
         (Command::CreateProvider(CreateProvider { .. }), Reply::Provider(provider)) => {
             if minor >= 20 {
                 Expected::json(200, provider_body(provider, minor))
@@ -96,6 +98,9 @@ fn done(write: &Write, reply: &Reply) -> Expected {
         (Command::Claim(claim), Reply::Claimed { choice, repeated }) => {
             claimed(claim, *choice, *repeated)
         }
+        (Command::ReplaceLimits(_), Reply::LimitsWritten { generation }) => {
+            Expected::json(200, json!({ "generation": generation.0 }))
+        }
         _ => Expected::empty(204),
     }
 }
@@ -142,9 +147,9 @@ fn refused(command: &Command, refusal: &Refusal) -> (u16, &'static str) {
             (409, "placement.resource_provider.cannot_delete_parent")
         }
         Refusal::ProviderInUse(_) => (409, "placement.resource_provider.inuse"),
-        Refusal::ProviderGenerationConflict { .. } | Refusal::ConsumerGenerationConflict { .. } => {
-            (409, CONCURRENT)
-        }
+        Refusal::ProviderGenerationConflict { .. }
+        | Refusal::ConsumerGenerationConflict { .. }
+        | Refusal::LimitsGenerationConflict { .. } => (409, CONCURRENT),
         Refusal::ResourceClassNotFound(_) => match command {
             Command::ReplaceInventories(_)
             | Command::CreateInventory(_)
@@ -181,6 +186,7 @@ fn refused(command: &Command, refusal: &Refusal) -> (u16, &'static str) {
         Refusal::HoldNotFound(_) => (404, "placement.hold.not_found"),
         Refusal::HoldIsDue(_) => (409, "placement.hold.is_due"),
         Refusal::TooManyHolds(_) => (409, "placement.hold.too_many"),
+        Refusal::OverLimit(_) => (409, PROJECT_OVER_LIMIT),
         Refusal::IdsExhausted => (503, UNDEFINED),
         Refusal::PartitionGone(_) => (503, "placement.partition.not_found"),
         Refusal::RoutesChanged(_) => (503, "placement.partition.misdirected"),

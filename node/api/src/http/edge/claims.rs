@@ -4,14 +4,10 @@ use std::collections::BTreeMap;
 
 use parking_lot::Mutex;
 
+use super::by_class;
+
 /// Maximum number of choices in a claim.
 pub(crate) const CHOICES_MAX: usize = 32;
-/// Maximum number of resource classes that are counted by name.
-const CLASSES_MAX: usize = 64;
-/// Ceilings on the number of consumers.
-const CONSUMERS: &str = "consumers";
-/// Ceilings on further resource classes.
-const OTHER: &str = "other";
 
 /// The outcome of a claim.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -22,6 +18,8 @@ pub(crate) enum ClaimOutcome {
     Repeated,
     /// No choice has room.
     NoRoom,
+    /// A limit of a project would be exceeded.
+    OverLimit,
     /// A ceiling would be exceeded.
     OverCeiling,
     /// A group would be broken.
@@ -33,10 +31,11 @@ pub(crate) enum ClaimOutcome {
 }
 
 impl ClaimOutcome {
-    const ALL: [Self; 7] = [
+    const ALL: [Self; 8] = [
         Self::Claimed,
         Self::Repeated,
         Self::NoRoom,
+        Self::OverLimit,
         Self::OverCeiling,
         Self::Group,
         Self::NoCandidates,
@@ -49,6 +48,7 @@ impl ClaimOutcome {
             Self::Claimed => "claimed",
             Self::Repeated => "repeated",
             Self::NoRoom => "no_room",
+            Self::OverLimit => "over_limit",
             Self::OverCeiling => "over_ceiling",
             Self::Group => "group",
             Self::NoCandidates => "no_candidates",
@@ -72,11 +72,10 @@ pub struct ClaimCounts {
 impl Default for ClaimCounts {
     fn default() -> Self {
         let outcomes = ClaimOutcome::ALL.map(|outcome| (outcome.as_str(), 0));
-        let classes = [CONSUMERS, OTHER].map(|class| (class.to_owned(), 0));
         Self {
             outcomes: outcomes.into(),
             choices: [0; CHOICES_MAX],
-            over_ceiling: classes.into(),
+            over_ceiling: by_class::new(),
         }
     }
 }
@@ -90,19 +89,7 @@ impl ClaimCounts {
         for (sum, count) in self.choices.iter_mut().zip(other.choices) {
             *sum += count;
         }
-        for (class, count) in other.over_ceiling {
-            *self.of_class(&class) += count;
-        }
-    }
-
-    fn of_class(&mut self, class: &str) -> &mut u64 {
-        let is_counted = self.over_ceiling.contains_key(class);
-        // `CONSUMERS` and `OTHER` are not classes.
-        let class = match class {
-            class if is_counted || self.over_ceiling.len() < CLASSES_MAX + 2 => class,
-            _ => OTHER,
-        };
-        self.over_ceiling.entry(class.to_owned()).or_default()
+        by_class::add(&mut self.over_ceiling, other.over_ceiling);
     }
 }
 
@@ -132,28 +119,7 @@ impl Claims {
     /// Counts a claim that a ceiling refused; the class is `None` for a ceiling on the number of
     /// consumers.
     pub(crate) fn count_over_ceiling(&self, class: Option<&str>) {
-        *self.0.lock().of_class(class.unwrap_or(CONSUMERS)) += 1;
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn classes_beyond_the_limit_count_as_other() {
-        let claims = Claims::default();
-        for number in 0..70 {
-            claims.count_over_ceiling(Some(&format!("CUSTOM_{number}")));
-        }
-        claims.count_over_ceiling(Some("CUSTOM_1"));
-        claims.count_over_ceiling(None);
-        let mut counts = claims.counts();
-        assert_eq!(counts.over_ceiling.len(), CLASSES_MAX + 2);
-        assert_eq!(counts.over_ceiling[OTHER], 6);
-        assert_eq!(counts.over_ceiling["CUSTOM_1"], 2);
-        assert_eq!(counts.over_ceiling[CONSUMERS], 1);
-        counts.add(claims.counts());
-        assert_eq!(counts.over_ceiling[OTHER], 12);
+        let class = class.unwrap_or(by_class::CONSUMERS);
+        *by_class::counter(&mut self.0.lock().over_ceiling, class) += 1;
     }
 }

@@ -8,17 +8,19 @@ use bytes::Bytes;
 use futures::future::BoxFuture;
 use http::{HeaderMap, Request, Response};
 use parking_lot::Mutex;
-use placement_model::types::{ProviderUuid, Timestamp};
-use placement_model::{Command, Outcome, Reply};
+use placement_model::types::{LimitExcess, ProviderUuid, Timestamp};
+use placement_model::{Command, Outcome, Refusal, Reply};
 use tokio::time::Instant;
 
 use super::answer::{Answer, Caching};
 use super::as_of::{self, AsOf};
 use super::budget::Caller;
+use super::claims::ClaimOutcome;
 use super::consistency;
 use super::ledger::Ledger;
+use super::limits::LimitOutcome;
 use super::patience::Patience;
-use super::searches::SearchOutcome;
+use super::searches::{AnsweredClaim, SearchOutcome, Searched};
 use super::settings::RequestLimits;
 use super::state::{Api, Server};
 use crate::http::errors::{ApiError, Varies, WriteKind, not_found, refused};
@@ -116,6 +118,8 @@ pub(crate) struct Notes {
     pub(crate) searched: Option<SearchOutcome>,
     /// Whether the answer contains so much of the partition's content that it is recorded.
     pub(crate) is_bulk: bool,
+    /// Whether the limit that refuses the write has refused another one with the same request id.
+    pub(crate) is_refused_again: bool,
 }
 
 /// Maximum number of provider and consumer names noted for a write; the log has all of them.
@@ -270,7 +274,8 @@ impl RequestContext {
         });
     }
 
-    /// Submits a command. Returns the committed write, which the model may have refused.
+    /// Submits a command. Returns the committed write, which the model may have refused, without
+    /// the limits that it exceeds: these are counted and logged here.
     ///
     /// # Errors
     /// The error for an unavailable cluster.
@@ -304,7 +309,38 @@ impl RequestContext {
             ..written.view.position
         };
         self.note(position, Consistency::Linearizable);
-        Ok(written)
+        Ok(AppliedWrite {
+            outcome: self.without_excesses(written.outcome),
+            ..written
+        })
+    }
+
+    /// Counts and logs the limits that a write exceeds. Returns the outcome as without limits, or
+    /// the refusal.
+    fn without_excesses(&self, outcome: Outcome) -> Outcome {
+        match outcome {
+            Outcome::Done(reply) => {
+                let (reply, excesses) = reply.split_excesses();
+                self.note_excesses(&excesses, LimitOutcome::Reported);
+                Outcome::Done(reply)
+            }
+            Outcome::Refused(refusal) => {
+                if let Refusal::OverLimit(excess) = &refusal {
+                    self.note_excesses(std::slice::from_ref(excess), LimitOutcome::Refused);
+                }
+                Outcome::Refused(refusal)
+            }
+            Outcome::AnsweredBefore => Outcome::AnsweredBefore,
+        }
+    }
+
+    fn note_excesses(&self, excesses: &[LimitExcess], outcome: LimitOutcome) {
+        if let Some(exceeded) = &self.services.server.exceeded_limits {
+            for excess in excesses {
+                let is_new = exceeded.note(excess, outcome, &self.head.request_id);
+                self.notes.lock().is_refused_again = !is_new;
+            }
+        }
     }
 
     /// Submits a command. Returns the model's reply, and a view of a state that contains the write.
@@ -317,6 +353,25 @@ impl RequestContext {
         write: WriteKind<'_>,
     ) -> Result<(Reply, View), ApiError> {
         reply_to(self.write(command).await?, write)
+    }
+
+    /// Notes a claim, or a refused write of allocations, for the list of searches.
+    pub(crate) fn note_claim(
+        &self,
+        searched: Searched,
+        outcome: ClaimOutcome,
+        refusal: Option<&ApiError>,
+    ) {
+        self.notes.lock().searched = Some(SearchOutcome {
+            candidates: searched.candidates,
+            limited: searched.limited,
+            asked: searched.asked,
+            claim: Some(AnsweredClaim {
+                query: searched.query,
+                outcome: outcome.as_str(),
+                refusal: refusal.map(|error| error.message.clone()),
+            }),
+        });
     }
 
     /// Notes for the audit trail that the request succeeded and changed nothing.

@@ -41,7 +41,8 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// Log target of the lines about empty answers.
 const TARGET: &str = "placement::search";
 
-/// A claim, which the list of searches contains if it searched or was refused.
+/// A claim, which the list of searches contains if it searched or was refused, or a write of
+/// allocations that a limit refused.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct AnsweredClaim {
     /// The query of the candidates; empty if the client sent the choices.
@@ -50,6 +51,28 @@ pub(crate) struct AnsweredClaim {
     pub(crate) outcome: &'static str,
     /// Why the claim was refused.
     pub(crate) refusal: Option<String>,
+}
+
+/// A search for the choices of a claim.
+pub(crate) struct Searched {
+    /// Empty if the client sent the choices.
+    pub(crate) query: String,
+    pub(crate) candidates: usize,
+    pub(crate) limited: bool,
+    /// The request and the state, if there is no candidate.
+    pub(crate) asked: Option<Arc<AnsweredRequest>>,
+}
+
+impl Searched {
+    /// This number of choices, which the client sent.
+    pub(crate) fn sent(choices: usize) -> Self {
+        Self {
+            query: String::new(),
+            candidates: choices,
+            limited: false,
+            asked: None,
+        }
+    }
 }
 
 /// The result of a search.
@@ -85,6 +108,15 @@ pub(crate) struct AnsweredSearch {
     /// The condition that excluded the last candidates; unset unless the answer was explained.
     pub(super) reason: OnceLock<&'static str>,
     pub(super) explanation: Mutex<Option<Box<RawValue>>>,
+}
+
+impl AnsweredSearch {
+    /// False for a write whose choices the client sent.
+    fn has_searched(&self) -> bool {
+        self.claim
+            .as_ref()
+            .is_none_or(|claim| !claim.query.is_empty())
+    }
 }
 
 /// A search as the API shows it.
@@ -244,7 +276,9 @@ impl Searches {
     }
 
     fn keep(&self, kept: Arc<AnsweredSearch>) {
-        self.results[usize::from(kept.candidates == 0)].fetch_add(1, Ordering::Relaxed);
+        if kept.has_searched() {
+            self.results[usize::from(kept.candidates == 0)].fetch_add(1, Ordering::Relaxed);
+        }
         let mut all = self.kept.lock();
         let oldest = match all.len() {
             KEPT_MAX => all.pop_front(),

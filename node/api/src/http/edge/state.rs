@@ -7,6 +7,7 @@ use tokio::sync::Mutex;
 use super::admission::Admission;
 use super::callers::Callers;
 use super::claims::Claims;
+use super::limits::ExceededLimits;
 use super::searches::Searches;
 use super::settings::ApiSettings;
 use super::tail::Tail;
@@ -55,18 +56,21 @@ pub(crate) struct Server {
     pub(crate) admission: Admission,
     pub(crate) searches: Arc<Searches>,
     pub(crate) claims: Arc<Claims>,
+    /// `None` for a copy of the state, whose writes are neither counted nor logged.
+    pub(crate) exceeded_limits: Option<Arc<ExceededLimits>>,
     /// The latest changes. Streams that need the same step of changes wait until one of them has
     /// read it.
     pub(crate) tail: Arc<Mutex<Tail>>,
 }
 
 impl Server {
-    /// A server with its own callers, searches and claims.
+    /// A server with its own callers, searches and counters.
     pub(crate) fn new(api: Api, admission: Admission) -> Self {
         Self {
             callers: Arc::new(Callers::new(&api.settings)),
             searches: Arc::default(),
             claims: Arc::default(),
+            exceeded_limits: Some(Arc::default()),
             tail: Arc::default(),
             admission,
             api,

@@ -11,7 +11,7 @@ pub const UNAVAILABLE: [&str; 7] = [
     CANNOT_AUTHENTICATE,
 ];
 /// The codes of 409.
-pub const CONFLICTS: [&str; 10] = [
+pub const CONFLICTS: [&str; 11] = [
     UNDEFINED,
     CONCURRENT_UPDATE,
     DUPLICATE_NAME,
@@ -22,6 +22,7 @@ pub const CONFLICTS: [&str; 10] = [
     CLAIM_OVER_CEILING,
     CLAIM_GROUP,
     CLAIM_NO_CANDIDATES,
+    PROJECT_OVER_LIMIT,
 ];
 
 macro_rules! codes {
@@ -97,6 +98,9 @@ codes! {
     pub(crate) HOLD_IS_DUE = "placement.hold.is_due";
     /// 409: more than 100 holds would be kept for a consumer.
     pub(crate) TOO_MANY_HOLDS = "placement.hold.too_many";
+    /// 409: the write would exceed a [limit](api.md#limits) of a project or of its parent; the
+    /// message has the numbers.
+    pub(crate) PROJECT_OVER_LIMIT = "placement.project.over_limit";
     /// 410: this node no longer retains the changes since that point; `oldest` and `oldest_at` tell
     /// from which point on it retains them.
     pub(crate) EVENTS_GONE = "placement.events.gone";

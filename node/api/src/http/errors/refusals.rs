@@ -5,7 +5,7 @@ use std::fmt::Display;
 
 use http::StatusCode;
 use placement_model::Refusal;
-use placement_model::types::ProviderUuid;
+use placement_model::types::{LimitExcess, ProviderUuid};
 
 use super::error::{ApiError, Varies, joined};
 use super::write_kind::WriteKind;
@@ -222,7 +222,28 @@ pub(crate) fn refused(write: WriteKind<'_>, refusal: Refusal) -> ApiError {
              holds that are no longer needed."
         ))
         .with_code(code::TOO_MANY_HOLDS),
+        Refusal::OverLimit(excess) => project_over_limit(&excess),
+        Refusal::LimitsGenerationConflict { given, actual } => conflict(format!(
+            "limits generation conflict: actual: {actual}, given: {given}. Read the limits again, \
+             then try again."
+        ))
+        .with_code(code::CONCURRENT_UPDATE),
     }
+}
+
+fn project_over_limit(excess: &LimitExcess) -> ApiError {
+    let LimitExcess {
+        project,
+        resource,
+        used,
+        requested,
+        limit,
+    } = excess;
+    ApiError::conflict(format!(
+        "Project {project} is at its limit of {resource}: {used} used, {requested} after this \
+         write, limit {limit}."
+    ))
+    .with_code(code::PROJECT_OVER_LIMIT)
 }
 
 fn parent_loop(write: WriteKind<'_>) -> ApiError {

@@ -45,4 +45,6 @@ pub(crate) enum WriteKind<'a> {
     Claim,
     /// A `PUT` of `/placementd/v1/holds/{consumer}`.
     RenewHold,
+    /// A `PUT` of `/placementd/v1/limits`.
+    ReplaceLimits,
 }

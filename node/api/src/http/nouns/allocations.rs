@@ -19,7 +19,9 @@ use serde::Serialize;
 
 use super::{invalid_json, listed};
 use crate::http::edge::answer::Answer;
+use crate::http::edge::claims::ClaimOutcome;
 use crate::http::edge::request_context::{RequestContext, reply_to};
+use crate::http::edge::searches::Searched;
 use crate::http::errors::{ApiError, WriteKind, not_found};
 use crate::http::wire::chunks::{Chunks, put};
 use crate::http::wire::json::Json;
@@ -170,7 +172,8 @@ pub(crate) async fn replace_many(context: &RequestContext) -> Result<Answer, Api
 }
 
 /// Submits the parsed request and answers 204, also if an earlier attempt of the request is
-/// committed: a client repeats a request whose answer it did not receive.
+/// committed: a client repeats a request whose answer it did not receive. If a limit refuses the
+/// request, this is noted for the list of searches, once for each request id.
 async fn carry_out_once(
     context: &RequestContext,
     parse: impl Fn() -> Result<ReplaceAllocations, ApiError>,
@@ -184,7 +187,13 @@ async fn carry_out_once(
         context.note_unchanged();
         return Ok(Answer::no_content());
     }
-    reply_to(written, write)?;
+    let is_over_limit = matches!(written.outcome, Outcome::Refused(Refusal::OverLimit(_)));
+    let replied = reply_to(written, write);
+    if is_over_limit && !context.notes.lock().is_refused_again {
+        let refusal = replied.as_ref().err();
+        context.note_claim(Searched::sent(1), ClaimOutcome::OverLimit, refusal);
+    }
+    replied?;
     Ok(Answer::no_content())
 }
 

@@ -4,7 +4,6 @@ mod parse;
 mod want;
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 use placement_model::command::{Claim, Claimant, ConsumerGeneration, Counted, ProviderAmounts};
 use placement_model::types::Generation;
@@ -14,9 +13,8 @@ use placement_wire::upstream::Allocation;
 
 use crate::http::edge::answer::Answer;
 use crate::http::edge::claims::ClaimOutcome;
-use crate::http::edge::explanations::AnsweredRequest;
 use crate::http::edge::request_context::{RequestContext, reply_to};
-use crate::http::edge::searches::{AnsweredClaim, SearchOutcome};
+use crate::http::edge::searches::Searched;
 use crate::http::errors::{ApiError, WriteKind};
 use placement_base::backend::{AppliedWrite, View};
 
@@ -35,15 +33,6 @@ pub(crate) async fn create(context: &RequestContext) -> Result<Answer, ApiError>
 
 async fn submit(context: &RequestContext, claim: &Claim) -> Result<AppliedWrite, ApiError> {
     context.write(Command::Claim(claim.clone())).await
-}
-
-/// A search for the choices of a claim.
-struct Searched {
-    query: String,
-    candidates: usize,
-    limited: bool,
-    /// The request and the state, if there is no candidate.
-    asked: Option<Arc<AnsweredRequest>>,
 }
 
 /// The answer to a claim, which is counted, and noted if it searched or is refused.
@@ -89,25 +78,10 @@ fn note(
     choices: usize,
 ) {
     context.services.server.claims.count(outcome);
-    if searched.is_none() && refusal.is_none() {
-        return;
+    if searched.is_some() || refusal.is_some() {
+        let searched = searched.unwrap_or_else(|| Searched::sent(choices));
+        context.note_claim(searched, outcome, refusal);
     }
-    let searched = searched.unwrap_or(Searched {
-        query: String::new(),
-        candidates: choices,
-        limited: false,
-        asked: None,
-    });
-    context.notes.lock().searched = Some(SearchOutcome {
-        candidates: searched.candidates,
-        limited: searched.limited,
-        asked: searched.asked,
-        claim: Some(AnsweredClaim {
-            query: searched.query,
-            outcome: outcome.as_str(),
-            refusal: refusal.map(|error| error.message.clone()),
-        }),
-    });
 }
 
 /// The outcome of a claim; `None` if the claim was not decided.
@@ -116,6 +90,7 @@ fn outcome(outcome: &Outcome) -> Option<ClaimOutcome> {
         Outcome::Done(Reply::Claimed { repeated: true, .. }) => ClaimOutcome::Repeated,
         Outcome::Done(_) => ClaimOutcome::Claimed,
         Outcome::Refused(Refusal::ClaimRefused(_)) => ClaimOutcome::NoRoom,
+        Outcome::Refused(Refusal::OverLimit(_)) => ClaimOutcome::OverLimit,
         Outcome::Refused(Refusal::OverCeiling { .. }) => ClaimOutcome::OverCeiling,
         Outcome::Refused(Refusal::GroupBroken { .. }) => ClaimOutcome::Group,
         Outcome::Refused(Refusal::ConsumerGenerationConflict { .. }) => ClaimOutcome::Conflict,

@@ -4,7 +4,7 @@ use std::fmt::Display;
 use std::str::FromStr;
 
 use placement_model::query::UnknownName;
-use placement_model::types::{Generation, ResourceClassName, Timestamp};
+use placement_model::types::{ConsumerTypeName, Generation, ResourceClassName, Timestamp};
 use placement_model::{Reply, State};
 
 use serde::Serialize;
@@ -29,6 +29,7 @@ pub(crate) mod fits;
 pub(crate) mod history;
 pub(crate) mod holds;
 pub(crate) mod inventories;
+pub(crate) mod limits;
 pub(crate) mod placementd;
 pub(crate) mod refuge;
 pub(crate) mod reshaper;
@@ -132,6 +133,20 @@ struct Link {
 /// 400 for a body that matches the schema but has a malformed name.
 fn invalid_json(error: impl Display) -> ApiError {
     ApiError::bad_request(format!("JSON does not validate: {error}"))
+}
+
+/// A consumer type in a body; `None` for consumers without a type.
+fn consumer_type(name: &Json) -> Result<Option<ConsumerTypeName>, ApiError> {
+    let name = name.text().map(|name| name.parse().map_err(invalid_json));
+    name.transpose()
+}
+
+/// 400 if `count` exceeds `most`; `what` names the counted items.
+fn at_most(what: &str, count: usize, most: usize) -> Result<(), ApiError> {
+    if count > most {
+        return Err(ApiError::over_limit(what, most));
+    }
+    Ok(())
 }
 
 /// The provider's generation after a write, and the time of the write.

@@ -125,6 +125,7 @@ pub(crate) async fn ask(context: &RequestContext) -> Result<Answer, ApiError> {
         },
         searches: Arc::default(),
         claims: Arc::default(),
+        exceeded_limits: None,
         ..Server::clone(&context.services.server)
     });
     let routes = context.services.routes;

@@ -5,15 +5,13 @@ use placement_model::command::{
     ProviderAmounts,
 };
 use placement_model::query::assignments::Order;
-use placement_model::types::{
-    ConsumerTypeName, ConsumerUuid, Generation, Given, ProjectId, UserId,
-};
+use placement_model::types::{ConsumerUuid, Generation, Given, ProjectId, UserId};
 
 use super::want::Want;
 use crate::http::edge::claims::CHOICES_MAX;
 use crate::http::edge::request_context::RequestContext;
 use crate::http::errors::ApiError;
-use crate::http::nouns::{allocations, explain, holds, invalid_json};
+use crate::http::nouns::{allocations, at_most, consumer_type, explain, holds, invalid_json};
 use crate::http::wire::json::Json;
 
 /// Maximum number of ceilings.
@@ -169,12 +167,6 @@ fn ceiling(asked: &Json) -> Result<Ceiling, ApiError> {
     })
 }
 
-/// A consumer type; `None` for consumers without a type.
-fn consumer_type(name: &Json) -> Result<Option<ConsumerTypeName>, ApiError> {
-    let name = name.text().map(|name| name.parse().map_err(invalid_json));
-    name.transpose()
-}
-
 /// The groups, those of `apart` first.
 fn groups(body: &Json) -> Result<Vec<Group>, ApiError> {
     let apart = body.member("apart").items().iter().map(|asked| {
@@ -196,11 +188,4 @@ fn groups(body: &Json) -> Result<Vec<Group>, ApiError> {
         })
     };
     groups.into_iter().map(group).collect()
-}
-
-fn at_most(what: &str, count: usize, most: usize) -> Result<(), ApiError> {
-    if count > most {
-        return Err(ApiError::over_limit(what, most));
-    }
-    Ok(())
 }

@@ -17,11 +17,12 @@ use placement_model::query::candidates::CandidateRequest;
 use placement_model::types::{Given, ResourceClassName};
 use placement_model::{Outcome, Refusal, State};
 
-use super::{Searched, answered, note, submit};
+use super::{answered, note, submit};
 use crate::http::edge::answer::Answer;
 use crate::http::edge::claims::ClaimOutcome;
 use crate::http::edge::explanations::AnsweredRequest;
 use crate::http::edge::request_context::RequestContext;
+use crate::http::edge::searches::Searched;
 use crate::http::errors::{ApiError, no_candidates};
 use crate::http::nouns::unknown_name;
 use crate::http::wire::microversion::Microversion;

@@ -81,6 +81,7 @@ pub(crate) struct Object {
     pub(super) pattern_properties: Vec<(Pattern, Schema)>,
     pub(super) required: Vec<String>,
     pub(super) min_properties: usize,
+    pub(super) max_properties: Option<usize>,
     /// Whether other members are allowed; `None` means yes.
     pub(super) additional_properties: Option<bool>,
 }

@@ -135,6 +135,13 @@ impl Object {
         require(count >= self.min_properties, "minProperties", || {
             empty(value)
         })?;
+        let max = self.max_properties.unwrap_or(usize::MAX);
+        require(count <= max, "maxProperties", || {
+            format!(
+                "{} has too many properties: at most {max} are allowed",
+                shown(value)
+            )
+        })?;
         let is_extra = |name: &str| self.schemas_of(name).next().is_none();
         let mut names = value.members().map(|(name, _)| name);
         if self.additional_properties == Some(false)
